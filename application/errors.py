@@ -1,0 +1,57 @@
+"""Errors of the ports: stores, summarisers, transcripts. The whole tree is drawn in domain.errors."""
+
+from refold.domain.errors import RefoldError
+
+
+class SummariserError(RefoldError):
+    """A summariser could not answer; ``reason`` is a short constant, the message has the details."""
+
+    def __init__(self, reason: str, message: str, *, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.attempts = attempts
+
+
+class TranscriptError(RefoldError, ValueError):
+    """A transcript file cannot be read at all: unknown format, no conversation in it, not text."""
+
+
+class LogError(RefoldError):
+    """The log could not do what was asked; nothing that was acknowledged is lost."""
+
+
+class LogNotFound(LogError):
+    """There is no log at this place, and creating one was not asked for."""
+
+
+class LogNotWritable(LogError):
+    """The place of the log cannot be written: permission, read-only disk, missing folder."""
+
+
+class LogFull(LogError):
+    """The disk is full; nothing of the refused write was kept."""
+
+
+class LogBusy(LogError):
+    """Another process held the log for longer than the time-out."""
+
+
+class NotARefoldLog(LogError):
+    """The file exists and is something else."""
+
+
+class NewerLog(LogError):
+    """The log was written by a newer version of refold than this one."""
+
+
+class LogDamaged(LogError):
+    """An event differs from its digest, is missing, or does not follow from the one before it."""
+
+    def __init__(self, thread_id: str, version: int, problem: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r}, event {version}: {problem}. "
+            "Nothing was changed. Run `refold verify` to see all damage; restore from a backup."
+        )
+        self.thread_id = thread_id
+        self.version = version
+        self.problem = problem

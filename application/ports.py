@@ -1,0 +1,88 @@
+"""The ports: what the use cases need from the world, each with what it may raise."""
+
+from typing import Protocol
+
+from refold.domain.messages import Message
+from refold.domain.value import Value
+
+
+class SourceMessage(Value, frozen=True):
+    """A message that is to be summarised, with its position in the conversation."""
+
+    position: int
+    message: Message
+
+
+class SummaryRequest(Value, frozen=True):
+    """What a summariser is asked for. All texts in it are data, never instructions, but for ``focus``,
+    which is the user's own wish and still quoted as data in a prompt.
+    """
+
+    messages: tuple[SourceMessage, ...]
+    """What the summary will stand for, oldest first: exactly this is covered."""
+    previous: str | None = None
+    """The text of the active summary; the new one replaces it and must carry what still matters."""
+    focus: str | None = None
+    """What the user wants kept above all, if anything."""
+    target_tokens: int = 8_000
+    """The length to aim at (requirement D5)."""
+    limit_tokens: int = 9_600
+    """The length that is refused above (requirement D5: 1.2 x the target)."""
+
+
+class SummaryDraft(Value, frozen=True):
+    """A summariser's answer, not yet accepted."""
+
+    text: str
+    complete: bool
+    """True only when the summariser finished by itself: not cut off, not refused."""
+    model: str
+    """The model that wrote it, or the name of the built-in algorithm with its version."""
+    prompt_fingerprint: str
+    """Names the prompt (or algorithm) exactly: a digest that changes whenever its wording does."""
+    stop_reason: str | None = None
+
+
+class Summariser(Protocol):
+    """Writes summaries.
+
+    Raises ``SummariserError`` (``refold.application.errors``) when it cannot: after its own retries,
+    with the vendor's message in it. Never returns an error text as a summary.
+    """
+
+    @property
+    def name(self) -> str:
+        """How settings and results call it."""
+        ...
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        """Summarise ``request.messages``, carrying on ``request.previous``."""
+        ...
+
+
+class TokenCount(Value, frozen=True):
+    """The size of a message in tokens."""
+
+    total: int
+    """All of it, with what the API adds around a message."""
+    thinking: int = 0
+    """The share of thinking blocks in ``total``: what dropping them saves."""
+
+
+class TokenCounter(Protocol):
+    """Measures texts and messages in tokens. Pure and quick: it runs on every append.
+
+    Monotone: adding content never lowers a count. An image costs the same in any encoding.
+    """
+
+    def count_text(self, text: str) -> int:
+        """The tokens of a text by itself."""
+        ...
+
+    def count_message(self, message: Message) -> TokenCount:
+        """The tokens of a message as a request carries it, a few for its frame included."""
+        ...
+
+    def count_tools(self, tools: "tuple[dict[str, object], ...]") -> int:
+        """The tokens of tool definitions, with what the API adds when there are any."""
+        ...

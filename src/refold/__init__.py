@@ -1,0 +1,1 @@
+"""Conversation memory for LLM agents that can always be rebuilt."""
