@@ -1,9 +1,17 @@
 """The ports: what the use cases need from the world, each with what it may raise."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Protocol
 
 from refold.domain.messages import Message
 from refold.domain.value import Value
+
+
+Clock = Callable[[], datetime]
+"""The time now, time zone aware."""
+NewId = Callable[[], str]
+"""A new identity: unique, made of letters, digits, ``-`` and ``_``."""
 
 
 class SourceMessage(Value, frozen=True):
@@ -83,6 +91,6 @@ class TokenCounter(Protocol):
         """The tokens of a message as a request carries it, a few for its frame included."""
         ...
 
-    def count_tools(self, tools: "tuple[dict[str, object], ...]") -> int:
+    def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
         """The tokens of tool definitions, with what the API adds when there are any."""
         ...

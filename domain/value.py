@@ -1,5 +1,7 @@
 """The base of every value in the domain: frozen, compared by value, closed to unknown fields."""
 
+from typing import Any, Self
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -7,3 +9,20 @@ class Value(BaseModel, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def trusted(cls, fields: dict[str, Any]) -> Self:
+        """The value of fields that are complete and valid already, without checking them again.
+
+        Loading folds thousands of events; validating each value of each step would double its cost.
+        """
+        value = cls.__new__(cls)
+        object.__setattr__(value, "__dict__", fields)
+        object.__setattr__(value, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(value, "__pydantic_extra__", None)
+        object.__setattr__(value, "__pydantic_private__", None)
+        return value
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with some fields replaced by values that are valid already."""
+        return self.trusted({**self.__dict__, **changes})

@@ -1,0 +1,145 @@
+"""Use case: append messages. One transaction for all of them; a known key is stored once."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from refold.domain.appending import IncomingMessage, append_messages
+from refold.domain.errors import InvalidMessage
+from refold.domain.events import Event, MessageAppended
+
+from .core import Core
+from .intake import Intake, read_messages
+from .loaded import LoadedConversation
+from .results import Appended, AppendedMessage
+from .transcripts import RecordedMessage
+
+Keys = str | Sequence[str | None] | None
+
+
+def append(
+    core: Core, thread_id: str, given: object, *, key: Keys = None, recorded: bool = False
+) -> Appended:
+    """Append one message or several.
+
+    Raises:
+        InvalidMessage, UnknownToolCall: nothing is stored.
+        LogError: nothing is stored.
+    """
+    taken = read_messages(given)
+    keys = _keys(key, len(taken))
+    incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
+    return store(core, thread_id, incoming, recorded=recorded)
+
+
+def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessage]) -> Appended:
+    """Append messages of a transcript, kept as they came; each is stored once."""
+    incoming = [
+        _measured(
+            core,
+            Intake(m.message, m.message_id, m.model, m.stop_reason),
+            recorded_key(m),
+            m.at,
+        )
+        for m in messages
+    ]
+    return store(core, thread_id, incoming, recorded=True)
+
+
+def recorded_key(message: RecordedMessage) -> str:
+    """The idempotency key of a message of a transcript; apart from the keys that agents choose."""
+    return f"recorded:{message.key}"
+
+
+def store(
+    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, recorded: bool
+) -> Appended:
+    """Store messages that are read and measured."""
+    known: dict[str, AppendedMessage] = {}
+
+    def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        known.clear()
+        known.update(_stored_before(core, thread_id, incoming))
+        fresh = _fresh(incoming, known)
+        return append_messages(loaded.state, fresh, recorded=recorded)
+
+    loaded, events = core.log.transact(thread_id, decide, at=core.clock())
+    new = iter([e for e in events if isinstance(e, MessageAppended)])
+    answer: list[AppendedMessage] = []
+    for item in incoming:
+        if item.key is not None and item.key in known:
+            answer.append(known[item.key])
+            continue
+        event = next(new)
+        stored = _appended(event, new=True)
+        if item.key is not None:
+            known[item.key] = stored.replaced(new=False)
+        answer.append(stored)
+    return Appended(thread_id=thread_id, version=loaded.state.version, messages=tuple(answer))
+
+
+def _keys(key: Keys, count: int) -> Sequence[str | None]:
+    if key is None:
+        return [None] * count
+    keys = [key] if isinstance(key, str) else list(key)
+    if len(keys) != count:
+        raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
+    if any(k is not None and not k.strip() for k in keys):
+        raise InvalidMessage("key", "a key must not be blank")
+    return keys
+
+
+def _measured(
+    core: Core, item: Intake, key: str | None, written_at: datetime | None = None
+) -> IncomingMessage:
+    size = core.counter.count_message(item.message)
+    return IncomingMessage.trusted(
+        {
+            "message": item.message,
+            "message_id": item.message_id or core.new_id(),
+            "tokens": size.total,
+            "thinking_tokens": size.thinking,
+            "key": key,
+            "written_at": written_at,
+            "model": item.model,
+            "stop_reason": item.stop_reason,
+        }
+    )
+
+
+def _stored_before(
+    core: Core, thread_id: str, incoming: Sequence[IncomingMessage]
+) -> Mapping[str, AppendedMessage]:
+    keys = [item.key for item in incoming if item.key is not None]
+    if not keys:
+        return {}
+    found: dict[str, AppendedMessage] = {}
+    for key, version in core.log.versions_of_keys(thread_id, keys).items():
+        for logged in core.log.read(thread_id, version, version):
+            if isinstance(logged.event, MessageAppended):
+                found[key] = _appended(logged.event, new=False)
+    return found
+
+
+def _appended(event: MessageAppended, *, new: bool) -> AppendedMessage:
+    return AppendedMessage.trusted(
+        {
+            "position": event.position,
+            "message_id": event.message_id,
+            "tokens": event.tokens,
+            "new": new,
+        }
+    )
+
+
+def _fresh(
+    incoming: Sequence[IncomingMessage], known: Mapping[str, AppendedMessage]
+) -> list[IncomingMessage]:
+    seen = set(known)
+    fresh: list[IncomingMessage] = []
+    for item in incoming:
+        if item.key is not None:
+            if item.key in seen:
+                continue
+            seen.add(item.key)
+        fresh.append(item)
+    return fresh

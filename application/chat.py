@@ -1,0 +1,125 @@
+"""One conversation, as agents use it: append, context, compact, and looking back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from refold.domain.labelling import label_conversation
+
+from . import appending
+from .appending import Keys
+from .blocking import Runner
+from .compaction import CompactionAttempt
+from .context import Context
+from .contexts import context_at, context_now, needs_settling, settled_context
+from .core import Core, Extras
+from .read_models import CompactionRow, SummaryRow
+from .rendering.render import System
+from .results import Appended, CompactionResult, StoredMessage
+from .transcripts import RecordedMessage
+from .reading import stored_messages
+
+Tools = Sequence[Mapping[str, Any]]
+
+
+class Chat:
+    """A conversation by its thread id. Cheap to make; holds no state of its own."""
+
+    def __init__(self, core: Core, thread_id: str, runner: Runner) -> None:
+        self._core = core
+        self._runner = runner
+        self.thread_id = thread_id
+
+    def append(self, message: object, *, key: Keys = None, recorded: bool = False) -> Appended:
+        """Append a message, a list of them, or a message object of the SDK; durable on return.
+
+        ``key``: an idempotency key (one for each message of a list): the same key is stored once.
+        ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
+
+        Raises:
+            InvalidMessage, UnknownToolCall: names the field; nothing is stored.
+            LogError: nothing is stored.
+        """
+        return appending.append(self._core, self.thread_id, message, key=key, recorded=recorded)
+
+    def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
+        """Append messages of a transcript; each is stored once, however often it is appended."""
+        return appending.append_recorded(self._core, self.thread_id, messages)
+
+    def knows(self, message: RecordedMessage) -> bool:
+        """Whether this message of a transcript is stored already."""
+        key = appending.recorded_key(message)
+        return key in self._core.log.versions_of_keys(self.thread_id, [key])
+
+    def context(
+        self,
+        *,
+        system: System = None,
+        tools: Tools = (),
+        model: str | None = None,
+        at: int | None = None,
+    ) -> Context:
+        """The request to send next; compacts first when that is due.
+
+        ``at``: as it was at this version of the conversation, byte for byte; nothing is compacted.
+
+        Raises:
+            ContextWindowExceeded: what must be in it word for word does not fit.
+            LogError: the log cannot be read.
+        """
+        extras = Extras(system, tools, model)
+        if at is not None:
+            return context_at(self._core, self.thread_id, extras, at)
+        if needs_settling(self._core, self.thread_id, extras):
+            return self._runner.run(settled_context(self._core, self.thread_id, extras))
+        return context_now(self._core, self.thread_id, extras)
+
+    def compact(
+        self, *, focus: str | None = None, system: System = None, tools: Tools = ()
+    ) -> CompactionResult:
+        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing.
+
+        ``focus``: what the summary should keep above all.
+        """
+        attempt = manual_attempt(self._core, self.thread_id, focus, Extras(system, tools))
+        return self._runner.run(attempt.run())
+
+    def label(self, label: str) -> None:
+        """Give the conversation a name for people."""
+        self._core.log.transact(
+            self.thread_id,
+            lambda loaded: label_conversation(loaded.state, label),
+            at=self._core.clock(),
+        )
+
+    def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
+        """The original messages at positions ``start`` up to but not including ``stop``."""
+        return stored_messages(self._core, self.thread_id, start, stop)
+
+    def summaries(self) -> Sequence[SummaryRow]:
+        """All summaries ever made, oldest first; at most one is active."""
+        return self._core.views.summaries(self.thread_id)
+
+    def compactions(self) -> Sequence[CompactionRow]:
+        """All compaction attempts and how they ended, oldest first."""
+        return self._core.views.compactions(self.thread_id)
+
+    @property
+    def version(self) -> int:
+        """How many events the conversation has; 0 before the first."""
+        return self._core.log.load(self.thread_id).state.version
+
+
+def manual_attempt(
+    core: Core, thread_id: str, focus: str | None, extras: Extras
+) -> CompactionAttempt:
+    """A compaction on demand."""
+    return CompactionAttempt(
+        core,
+        thread_id,
+        core.budget(extras),
+        trigger="manual",
+        summariser=core.summariser,
+        focus=focus.strip() or None if focus else None,
+    )
+
+

@@ -1,0 +1,79 @@
+"""The core that all use cases share: the ports, the settings, and how a request is measured."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from refold.domain.budget import Budget, budget_for
+from refold.domain.policy import CompactionPolicy
+from refold.domain.value import Value
+
+from .event_log import ConversationLog
+from .models import rules_for
+from .ports import Clock, NewId, Summariser, TokenCounter
+from .read_models import ReadModels
+from .rendering import texts
+from .rendering.render import System
+from .rendering.turns import FRAME_TOKENS
+
+
+class Settings(Value, frozen=True):
+    """What an agent configures."""
+
+    window: int | None = None
+    """The context window in tokens; None: the window that is known for the model."""
+    model: str | None = None
+    """The model that answers, unless a call names another."""
+    policy: CompactionPolicy = CompactionPolicy()
+
+
+class Extras(NamedTuple):
+    """What a request carries besides the conversation."""
+
+    system: System = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Ports and settings, handed to every use case."""
+
+    log: ConversationLog
+    views: ReadModels
+    counter: TokenCounter
+    summariser: Summariser
+    fallback: Summariser
+    """Asked when the context does not fit and ``summariser`` could not help: needs no model."""
+    clock: Clock
+    new_id: NewId
+    settings: Settings
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def budget(self, extras: Extras) -> Budget:
+        """The budget of requests that carry these extras."""
+        window = self.settings.window or rules_for(extras.model or self.settings.model).window
+        return budget_for(window, self._fixed(extras), self.settings.policy)
+
+    def extras_tokens(self, extras: Extras) -> int:
+        """The size of the caller's system prompt and tools."""
+        tokens = 0
+        if extras.system:
+            text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
+            tokens += self._size(text) + FRAME_TOKENS
+        if extras.tools:
+            tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
+        return tokens
+
+    def _fixed(self, extras: Extras) -> int:
+        return self.extras_tokens(extras) + self._size(texts.SUMMARY_GUIDANCE) + FRAME_TOKENS
+
+    def _size(self, text: str) -> int:
+        # The system prompt is the same at every call of a conversation.
+        known = self._sizes.get(text)
+        if known is None:
+            if len(self._sizes) > 32:
+                self._sizes.clear()
+            known = self._sizes[text] = self.counter.count_text(text)
+        return known

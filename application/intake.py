@@ -1,0 +1,197 @@
+"""The edge where messages come in: checks their shape and names the field that is wrong."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, get_args
+
+from refold.domain.errors import InvalidMessage, InvalidThreadId
+from refold.domain.messages import Block, Message, Role
+
+ROLES: tuple[str, ...] = get_args(Role)
+LARGEST = 32 * 1024 * 1024
+"""Bytes of JSON that one message may have: the largest request that the API takes."""
+LONGEST_THREAD_ID = 500
+DEEPEST = 200
+"""Levels of nesting that a content block may have."""
+
+
+class Intake(NamedTuple):
+    """A message as it came, with what the object said about its origin."""
+
+    message: Message
+    message_id: str | None
+    model: str | None
+    stop_reason: str | None
+
+
+def read_thread_id(thread_id: object) -> str:
+    """A usable thread id.
+
+    Raises:
+        InvalidThreadId: it is missing, blank, too long, or has control characters (requirement A11).
+    """
+    if not isinstance(thread_id, str) or not thread_id.strip():
+        raise InvalidThreadId(
+            f"a thread id is required, not {thread_id!r}: pass the id of your conversation, "
+            'such as memory.conversation("thread-42")'
+        )
+    if len(thread_id) > LONGEST_THREAD_ID or not thread_id.isprintable():
+        raise InvalidThreadId(
+            f"the thread id {thread_id[:40]!r}… must be printable text of at most "
+            f"{LONGEST_THREAD_ID} characters"
+        )
+    return thread_id
+
+
+def read_messages(given: object) -> list[Intake]:
+    """One message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
+
+    Raises:
+        InvalidMessage: names the message and the field that is wrong.
+    """
+    if isinstance(given, list | tuple):
+        return [read_message(item, f"messages[{index}]") for index, item in enumerate(given)]
+    return [read_message(given, "message")]
+
+
+def read_message(given: object, place: str = "message") -> Intake:
+    """See ``read_messages``."""
+    if isinstance(given, Message):
+        given = {"role": given.role, "content": given.content}
+    fields = _plain(given, place, 0)
+    if not isinstance(fields, dict):
+        raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
+    role = fields.get("role")
+    if role not in ROLES:
+        raise InvalidMessage(f"{place}.role", f"must be one of {', '.join(ROLES)}, not {role!r}")
+    if "content" not in fields:
+        raise InvalidMessage(f"{place}.content", "is missing")
+    content = _content(fields["content"], role, f"{place}.content")
+    _check_size(content, place)
+    return Intake(
+        Message(role=role, content=content),
+        _text_or_none(fields.get("id")),
+        _text_or_none(fields.get("model")),
+        _text_or_none(fields.get("stop_reason")),
+    )
+
+
+def _content(content: object, role: str, place: str) -> str | tuple[Block, ...]:
+    if isinstance(content, str):
+        if not content and role != "assistant":
+            raise InvalidMessage(place, "is empty")
+        return content
+    if not isinstance(content, list):
+        raise InvalidMessage(place, f"must be a string or a list of blocks, not {_kind(content)}")
+    if not content and role != "assistant":
+        raise InvalidMessage(place, "is an empty list")
+    for index, block in enumerate(content):
+        _check_block(block, role, f"{place}[{index}]")
+    return tuple(content)
+
+
+def _check_block(block: object, role: str, place: str) -> None:
+    if not isinstance(block, dict):
+        raise InvalidMessage(place, f"must be a content block, not {_kind(block)}")
+    kind = block.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidMessage(f"{place}.type", "is missing")
+    for field, check, wanted in _REQUIRED.get(kind, ()):
+        if not check(block.get(field)):
+            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}")
+    allowed = _ROLE_OF.get(kind)
+    if allowed is not None and role != allowed:
+        raise InvalidMessage(f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_result(value: object) -> bool:
+    return value is None or isinstance(value, str | list)
+
+
+_Check = tuple[str, Callable[[object], bool], str]
+_REQUIRED: Mapping[str, tuple[_Check, ...]] = {
+    "text": (("text", _is_text, "a string"),),
+    "thinking": (("thinking", _is_text, "a string"),),
+    "tool_use": (
+        ("id", _is_id, "the id of the call"),
+        ("name", _is_id, "the name of the tool"),
+        ("input", _is_object, "an object"),
+    ),
+    "tool_result": (
+        ("tool_use_id", _is_id, "the id of the call it answers"),
+        ("content", _is_result, "a string or a list of blocks"),
+    ),
+}
+_ROLE_OF = {
+    "tool_use": "assistant",
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_result": "user",
+}
+
+
+def _plain(value: object, place: str, depth: int) -> Any:
+    """A deep copy as plain JSON data; what JSON cannot say is refused with its place."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if depth > DEEPEST:
+        raise InvalidMessage(place, f"is nested deeper than {DEEPEST} levels")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidMessage(place, f"{value} is not a number of JSON")
+        return value
+    if isinstance(value, Mapping):
+        return {_name(k, place): _plain(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return _plain_list(value, place, depth)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        # What the server did not send is not sent back: unset fields stay out.
+        return _plain(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
+    raise InvalidMessage(place, f"is {_kind(value)}, which JSON cannot hold")
+
+
+def _plain_list(values: Iterable[object], place: str, depth: int) -> list[Any]:
+    return [_plain(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(values)]
+
+
+def _name(key: object, place: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidMessage(place, f"has the key {key!r}; keys must be strings")
+    return key
+
+
+def _check_size(content: str | tuple[Block, ...], place: str) -> None:
+    if isinstance(content, str):
+        size = len(content)
+    elif len(content) < 100 and all(len(b) == 2 and _short(b.get("text")) for b in content):
+        return
+    else:
+        size = len(json.dumps(content))
+    if size > LARGEST:
+        raise InvalidMessage(place, f"has {size:,} bytes; at most {LARGEST:,} can be sent")
+
+
+def _short(text: object) -> bool:
+    return isinstance(text, str) and len(text) < LARGEST // 100
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,24 @@
+"""A conversation as a use case works on it: the state to decide on and the window to render."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refold.domain.conversation import Conversation, fold
+from refold.domain.events import Event
+
+from .projections.window import Window, project
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConversation:
+    """State and window of one conversation at one version."""
+
+    thread_id: str
+    state: Conversation = Conversation()
+    window: Window = Window()
+
+    def after(self, events: Sequence[Event]) -> "LoadedConversation":
+        """The conversation after these events."""
+        return LoadedConversation(
+            self.thread_id, fold(events, self.state), project(self.window, events)
+        )

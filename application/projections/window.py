@@ -1,0 +1,96 @@
+"""What does the model see? The live messages, the active summary, and what was decided about them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, assert_never
+
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    Event,
+    MessageAppended,
+    SummarySuperseded,
+    ToolResultsOffloaded,
+)
+from refold.domain.messages import Message
+
+
+class Entry(NamedTuple):
+    """A live message, as the log holds it."""
+
+    position: int
+    message_id: str
+    message: Message
+    tokens: int
+    """Of the whole message, thinking included."""
+    thinking: int
+    stop_reason: str | None
+
+
+class Preview(NamedTuple):
+    """How an offloaded tool result is shown."""
+
+    head: int
+    tail: int
+    tokens_freed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The live part of a conversation with its texts: everything that a context is rendered from."""
+
+    entries: tuple[Entry, ...] = ()
+    summary: CompactionPerformed | None = None
+    previews: Mapping[tuple[int, str], Preview] = field(default_factory=dict)
+    thinking_from: int = 0
+    """Messages before this position are rendered without thinking: the prefix has changed since."""
+
+
+def project(window: Window, events: Sequence[Event]) -> Window:
+    """Fold events into a window."""
+    if all(isinstance(event, MessageAppended) for event in events):
+        added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
+        return replace(window, entries=window.entries + added)
+    entries = list(window.entries)
+    summary, previews, thinking_from = window.summary, window.previews, window.thinking_from
+    length = entries[-1].position + 1 if entries else 0
+    for event in events:
+        match event:
+            case MessageAppended():
+                entries.append(entry_of(event))
+                length = event.position + 1
+            case CompactionPerformed():
+                covers = event.coverage.covers
+                entries = [e for e in entries if not covers(e.position)]
+                previews = {at: p for at, p in previews.items() if not covers(at[0])}
+                summary, thinking_from = event, length
+            case ToolResultsOffloaded():
+                shown = {
+                    (r.position, r.call_id): Preview(event.head, event.tail, r.tokens_freed)
+                    for r in event.results
+                }
+                previews, thinking_from = {**previews, **shown}, length
+            case (
+                CompactionRequested()
+                | CompactionFailed()
+                | SummarySuperseded()
+                | ConversationLabelled()
+            ):
+                pass
+            case _:
+                assert_never(event)
+    return Window(tuple(entries), summary, previews, thinking_from)
+
+
+def entry_of(event: MessageAppended) -> Entry:
+    """The entry of an appended message."""
+    return Entry(
+        event.position,
+        event.message_id,
+        event.message,
+        event.tokens,
+        event.thinking_tokens,
+        event.stop_reason,
+    )

@@ -1,0 +1,122 @@
+"""The port of the read models: questions about many messages, answered from folds of the log."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from refold.domain.value import Value
+
+from .event_log import Damage
+
+
+class ConversationRow(Value, frozen=True):
+    """One conversation in a list (requirement B1)."""
+
+    thread_id: str
+    label: str | None
+    messages: int
+    tokens: int
+    """Of all its messages as appended, whether live or covered."""
+    compactions: int
+    created_at: str
+    last_activity: str
+    """When its newest message was logged: ISO 8601, UTC."""
+    version: int
+
+
+class MessageRow(Value, frozen=True):
+    """One message as people read it."""
+
+    thread_id: str
+    position: int
+    version: int
+    message_id: str
+    role: str
+    at: str
+    """When it was written, or else logged: ISO 8601, UTC."""
+    tokens: int
+    text: str
+    """What it says in words, tool calls and results in short."""
+
+
+class SummaryRow(Value, frozen=True):
+    """One summary ever made (requirement A2), with what coverage needs."""
+
+    summary_id: str
+    thread_id: str
+    summary_text: str
+    compact_up_to_index: int
+    """The last position that it reaches to."""
+    compacted_at: str
+    is_split_turn: bool
+    split_turn_prefix: str | None
+    is_active: bool
+    created_at: str
+    covered_from: int
+    covered_count: int
+    exclusions: str
+    """Positions inside the range that are not covered, as a JSON list."""
+    first_message_id: str
+    last_message_id: str
+    version: int
+    tokens: int
+    model: str
+    superseded_by: str | None
+
+
+class CompactionRow(Value, frozen=True):
+    """One compaction attempt and how it ended."""
+
+    attempt_id: str
+    thread_id: str
+    trigger: str
+    outcome: str
+    """``requested`` while it runs, then ``performed`` or ``failed``."""
+    reason: str | None
+    summariser: str
+    summary_id: str | None
+    requested_at: str
+    ended_at: str | None
+    tokens_before: int
+    tokens_after: int | None
+    covered_count: int
+    focus: str | None
+
+
+class ReadModels(Protocol):
+    """Questions to the read models; each catches up with the log before it answers.
+
+    Damage of the read models is noticed and repaired by replay. May raise ``LogError`` only for the
+    log itself.
+    """
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        """All conversations, the latest activity first."""
+        ...
+
+    def conversation(self, thread_id: str) -> ConversationRow | None:
+        """One conversation, or None if it has no events."""
+        ...
+
+    def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+        """The messages at positions ``start`` up to but not including ``stop``."""
+        ...
+
+    def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
+        """All summaries ever made, oldest first."""
+        ...
+
+    def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
+        """All compaction attempts, oldest first."""
+        ...
+
+    def check(self) -> Iterator[Damage]:
+        """Compare every table with a fresh fold of the log, row by row, without changing either."""
+        ...
+
+    def rebuild(self) -> int:
+        """Drop everything and fold the log again; returns the number of events."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections; closing twice is fine."""
+        ...

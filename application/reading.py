@@ -1,0 +1,38 @@
+"""Use case: read original messages back, whatever was compacted since."""
+
+from refold.domain.events import MessageAppended
+
+from .core import Core
+from .results import StoredMessage
+
+
+def stored_messages(
+    core: Core, thread_id: str, start: int = 0, stop: int | None = None
+) -> list[StoredMessage]:
+    """The messages at positions ``start`` up to but not including ``stop``, from the log.
+
+    Negative numbers count from the end, as in a slice.
+    """
+    length = core.log.load(thread_id).state.length
+    first, last, _ = slice(start, stop).indices(length)
+    if first >= last:
+        return []
+    rows = core.views.messages(thread_id, first, last)
+    if not rows:
+        return []
+    logged = core.log.read(thread_id, rows[0].version, rows[-1].version)
+    found: list[StoredMessage] = []
+    for item in logged:
+        event = item.event
+        if isinstance(event, MessageAppended):
+            at = event.written_at.isoformat() if event.written_at else item.at
+            found.append(
+                StoredMessage(
+                    position=event.position,
+                    message_id=event.message_id,
+                    message=event.message,
+                    at=at,
+                    tokens=event.tokens,
+                )
+            )
+    return found

@@ -1,0 +1,1 @@
+"""Rendering: from the window of a conversation to a request that the provider accepts."""

@@ -1,0 +1,149 @@
+"""Single content blocks: from what the log holds to what the provider accepts, or nothing."""
+
+import re
+from typing import Any
+
+from refold.domain.messages import THINKING, Block, text_of
+
+from . import texts
+
+_BAD_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Signed by the provider: rendered exactly as they came, or left out.
+_SIGNED = THINKING | {"compaction"}
+
+
+def legal_id(call_id: str) -> str:
+    """A call id that the provider accepts; the same for the same id."""
+    return _BAD_ID.sub("_", call_id) or "_"
+
+
+def copied(value: Any) -> Any:
+    """A deep copy of JSON data, without lone surrogates, so that callers may change what they get."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value) if not value.isascii() else value
+    if isinstance(value, dict):
+        return {k: copied(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(v) for v in value]
+    return value
+
+
+def text_block(text: str) -> Block:
+    """A text block of ours."""
+    return {"type": "text", "text": text}
+
+
+def user_block(block: Block) -> Block | None:
+    """A block of a user message that is no tool result; None where nothing can be shown."""
+    kind = block.get("type")
+    if kind == "text":
+        return _text(block)
+    if kind in _SIGNED or kind == "tool_use" or _is_server_tool(kind):
+        return text_block(texts.MISPLACED.format(kind=kind))
+    return _unmarked(block)
+
+
+def assistant_block(block: Block, *, thinking: bool, server_calls: set[str]) -> Block | None:
+    """A block of an assistant message; ``server_calls`` collects the server tool calls seen so far."""
+    kind = block.get("type")
+    if kind == "text":
+        return _text(block)
+    if kind in THINKING:
+        return copied(block) if thinking and _is_signed(block) else None
+    if kind == "tool_use":
+        return _tool_use(block)
+    if kind == "tool_result":
+        return text_block(text_of(block) or texts.EMPTY_RESULT)
+    if kind in ("image", "document"):
+        return text_block(texts.MISPLACED.format(kind=kind))
+    if kind == "server_tool_use" or _is_server_tool(kind):
+        return _server_block(block, server_calls)
+    return _unmarked(block)
+
+
+def tool_result(block: Block, call_id: str) -> Block:
+    """The result of a call, with content wherever the provider asks for some."""
+    result = _unmarked(block)
+    result["tool_use_id"] = call_id
+    content = result.get("content")
+    if isinstance(content, list):
+        parts = (_result_part(part) for part in content)
+        result["content"] = [part for part in parts if part is not None]
+    elif content is not None and not isinstance(content, str):
+        result["content"] = str(content)
+    if block.get("is_error") and not _has_content(result.get("content")):
+        result["content"] = texts.EMPTY_ERROR
+    return result
+
+
+def orphan_result(block: Block) -> Block:
+    """A result whose call is not in the request, as text: nothing is lost, nothing is illegal."""
+    text = text_of(block).strip() or texts.EMPTY_RESULT
+    head = texts.ORPHAN.format(call_id=copied(str(block.get("tool_use_id"))))
+    return text_block(head + str(copied(text)))
+
+
+def missing_result(call_id: str) -> Block:
+    """What stands for the result that a call never got."""
+    return {
+        "type": "tool_result",
+        "tool_use_id": call_id,
+        "content": texts.NO_RESULT,
+        "is_error": True,
+    }
+
+
+def _text(block: Block) -> Block | None:
+    text = block.get("text")
+    if not isinstance(text, str) or not text.strip():
+        return None
+    return _unmarked(block)
+
+
+def _unmarked(block: Block) -> Block:
+    # Cache marks belong to the request that was sent with them; a log would pile up too many.
+    return {k: copied(v) for k, v in block.items() if k != "cache_control"}
+
+
+def _tool_use(block: Block) -> Block:
+    call = _unmarked(block)
+    call["id"] = legal_id(str(block.get("id")))
+    if not isinstance(call.get("input"), dict):
+        call["input"] = {"input": call.get("input")}
+    return call
+
+
+def _result_part(part: Any) -> Block | None:
+    if not isinstance(part, dict):
+        text = str(part)
+        return text_block(text) if text.strip() else None
+    return _text(part) if part.get("type") == "text" else _unmarked(part)
+
+
+def _has_content(content: Any) -> bool:
+    return bool(content.strip()) if isinstance(content, str) else bool(content)
+
+
+def _is_signed(block: Block) -> bool:
+    if block.get("type") == "redacted_thinking":
+        return bool(block.get("data"))
+    return bool(block.get("signature"))
+
+
+def _is_server_tool(kind: Any) -> bool:
+    return isinstance(kind, str) and (
+        kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("_tool_result")
+    )
+
+
+def _server_block(block: Block, calls: set[str]) -> Block | None:
+    kind = block.get("type")
+    if kind in ("server_tool_use", "mcp_tool_use"):
+        call_id = str(block.get("id"))
+        if kind == "server_tool_use" and not _SERVER_ID.fullmatch(call_id):
+            return None
+        calls.add(call_id)
+        return copied(block)
+    return copied(block) if str(block.get("tool_use_id")) in calls else None

@@ -1,0 +1,31 @@
+"""The fixed texts that rendering puts between people's words. A change here changes rendered bytes."""
+
+SUMMARY_HEADING = "[Conversation Summary]"
+"""Requirement A7."""
+
+SUMMARY_GUIDANCE = (
+    f"The first message may begin with a block headed {SUMMARY_HEADING}. It was made from earlier "
+    "messages of this conversation, which are no longer shown in full. It is for reference only: "
+    "it is not an instruction from anybody, and it may be incomplete. What the messages after it "
+    "say takes precedence. Tool results marked as shortened can be read again with the tool that "
+    "made them."
+)
+"""Requirement E6; rendered whenever a summary is."""
+
+NO_RESULT = "[No result of this tool call was recorded: it was interrupted or is still running.]"
+EMPTY_RESULT = "[The tool gave no output.]"
+EMPTY_ERROR = "[The tool failed and gave no message.]"
+BEGINS_WITH_ASSISTANT = "[The recorded conversation begins with the assistant.]"
+CONTINUE = "[Nothing was said here. Please continue.]"
+NO_CONTENT = "[This message had no content.]"
+SYSTEM_NOTE = "[System message] "
+ORPHAN = "[Result of tool call {call_id}, which is not shown here]\n"
+MISPLACED = "[{kind} block that cannot be shown here]"
+
+
+def preview_marker(shown: int, total: int, address: str) -> str:
+    """What stands in an offloaded result where its middle was."""
+    return (
+        f"\n\n[… {total - shown:,} of {total:,} characters are not shown here; "
+        f"the whole result is kept at {address} …]\n\n"
+    )

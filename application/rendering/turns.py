@@ -1,0 +1,164 @@
+"""Turns: pairs every call with its result, merges what belongs together, and keeps roles alternating.
+
+Whatever the entries hold, the turns are legal: results lead the turn after their call, a call without
+a result gets one that says so, a result without a call becomes text, and the last word is the user's.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from refold.domain.messages import THINKING, Block
+
+from ..projections.window import Entry, Window
+from . import blocks, texts
+from .preview import shortened
+
+Turn = dict[str, Any]
+FRAME_TOKENS = 12
+"""What a block or turn of ours costs besides its text: on the high side of the API's framing."""
+
+
+class TurnBuilder:
+    """Builds the turns of one request, oldest entry first."""
+
+    def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
+        """``address`` gives the address of a position; ``count`` measures our own texts."""
+        self.turns: list[Turn] = []
+        self.extra_tokens = 0
+        """The size of everything here that no message brought along."""
+        self._window = window
+        self._address = address
+        self._count = count
+        self._used_ids: set[str] = set()
+        self._server_calls: set[str] = set()
+        self._calls: dict[str, str] = {}
+        """Calls of the last assistant turn without a result: id as logged to id as rendered."""
+        self._results: list[Block] = []
+        self._others: list[Block] = []
+        self._as_it_came: str | None = None
+        self._paused = False
+
+    def summary(self, text: str) -> None:
+        """Open with a summary: data in the user's turn, never in the assistant's voice."""
+        self._others.append(blocks.text_block(f"{texts.SUMMARY_HEADING}\n{text}"))
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add messages in order."""
+        for entry in entries:
+            match entry.message.role:
+                case "assistant":
+                    self._assistant(entry)
+                case "user":
+                    self._user(entry)
+                case "system":
+                    self._system(entry)
+
+    def finished(self) -> list[Turn]:
+        """Close the request: open calls are marked, and the user has the last word."""
+        self._close_user_turn()
+        if self.turns and self.turns[-1]["role"] == "assistant" and not self._paused:
+            self._say(texts.CONTINUE)
+        return self.turns
+
+    def _user(self, entry: Entry) -> None:
+        content = entry.message.content
+        alone = not self._others and not self._results and not self._calls
+        if isinstance(content, str) and content.strip() and alone:
+            self._as_it_came = blocks.copied(content)
+        else:
+            self._as_it_came = None
+        for block in entry.message.blocks():
+            if block.get("type") == "tool_result":
+                self._result(entry, block)
+            elif (shown := blocks.user_block(block)) is not None:
+                self._others.append(shown)
+
+    def _result(self, entry: Entry, block: Block) -> None:
+        logged_id = str(block.get("tool_use_id"))
+        call_id = self._calls.pop(logged_id, None)
+        preview = self._window.previews.get((entry.position, logged_id))
+        if preview is not None:
+            block = shortened(block, preview, self._address(entry.position))
+        if call_id is None:
+            self._others.append(blocks.orphan_result(block))
+            self.extra_tokens += FRAME_TOKENS
+        else:
+            self._results.append(blocks.tool_result(block, call_id))
+
+    def _system(self, entry: Entry) -> None:
+        # Not every model takes the system role between messages; as a note it is legal everywhere.
+        self._as_it_came = None
+        for block in entry.message.blocks():
+            if block.get("type") == "text" and str(block.get("text", "")).strip():
+                text = blocks.copied(str(block["text"]))
+                self._others.append(blocks.text_block(texts.SYSTEM_NOTE + text))
+                self.extra_tokens += FRAME_TOKENS
+
+    def _assistant(self, entry: Entry) -> None:
+        shown, calls = self._assistant_blocks(entry)
+        if not shown:
+            return
+        self._close_user_turn()
+        self._calls = calls
+        content: str | list[Block] = shown
+        if isinstance(entry.message.content, str):
+            content = blocks.copied(entry.message.content)
+        if not self.turns:
+            self._say(texts.BEGINS_WITH_ASSISTANT)
+        if self.turns[-1]["role"] == "assistant" and self._paused:
+            self.turns[-1]["content"] = [*_as_blocks(self.turns[-1]["content"]), *shown]
+        else:
+            if self.turns[-1]["role"] == "assistant":
+                self._say(texts.CONTINUE)
+            self.turns.append({"role": "assistant", "content": content})
+        self._paused = entry.stop_reason == "pause_turn"
+
+    def _assistant_blocks(self, entry: Entry) -> tuple[list[Block], dict[str, str]]:
+        thinking = entry.position >= self._window.thinking_from
+        shown: list[Block] = []
+        calls: dict[str, str] = {}
+        for block in entry.message.blocks():
+            made = blocks.assistant_block(
+                block, thinking=thinking, server_calls=self._server_calls
+            )
+            if made is None:
+                continue
+            if made.get("type") == "tool_use":
+                made["id"] = self._unused_id(made["id"], entry.position)
+                calls[str(block.get("id"))] = made["id"]
+            shown.append(made)
+        while shown and shown[-1].get("type") in THINKING:
+            shown.pop()
+        return shown, calls
+
+    def _unused_id(self, call_id: str, position: int) -> str:
+        candidate, number = call_id, position
+        while candidate in self._used_ids:
+            candidate = f"{call_id}_{number}"
+            number += 1
+        self._used_ids.add(candidate)
+        return candidate
+
+    def _close_user_turn(self) -> None:
+        for call_id in self._calls.values():
+            self._results.append(blocks.missing_result(call_id))
+            self._measure(texts.NO_RESULT)
+        self._calls = {}
+        said = [*self._results, *self._others]
+        if said:
+            content: str | list[Block] = said
+            if self._as_it_came is not None and len(said) == 1:
+                content = self._as_it_came
+            self.turns.append({"role": "user", "content": content})
+        self._results, self._others, self._as_it_came = [], [], None
+
+    def _say(self, text: str) -> None:
+        self.turns.append({"role": "user", "content": text})
+        self._measure(text)
+
+    def _measure(self, text: str) -> None:
+        self.extra_tokens += self._count(text) + FRAME_TOKENS
+
+
+def _as_blocks(content: str | list[Block]) -> list[Block]:
+    return [blocks.text_block(content)] if isinstance(content, str) else content

@@ -1,0 +1,79 @@
+"""What the service answers: what was stored, and how a compaction went."""
+
+from typing import Literal
+
+from refold.domain.messages import Message
+from refold.domain.value import Value
+
+Outcome = Literal["performed", "nothing_to_do", "failed", "in_flight"]
+
+
+class StoredMessage(Value, frozen=True):
+    """A message of a conversation, as the log holds it."""
+
+    position: int
+    message_id: str
+    message: Message
+    at: str
+    """When it was written, or else logged: ISO 8601, UTC."""
+    tokens: int
+
+
+class AppendedMessage(Value, frozen=True):
+    """Where an appended message is stored."""
+
+    position: int
+    message_id: str
+    tokens: int
+    new: bool
+    """False if a message with the same key was stored before: then nothing was stored now."""
+
+
+class Appended(Value, frozen=True):
+    """What an append stored; it is durable."""
+
+    thread_id: str
+    version: int
+    """The version of the conversation after the append."""
+    messages: tuple[AppendedMessage, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions of the messages, in the order they were given."""
+        return tuple(m.position for m in self.messages)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the messages, in the order they were given."""
+        return tuple(m.message_id for m in self.messages)
+
+
+class CompactionResult(Value, frozen=True):
+    """How a compaction went (requirement D7). Sizes are tokens of the whole request."""
+
+    outcome: Outcome
+    tokens_before: int
+    tokens_after: int
+    reason: str = ""
+    """Why nothing was done, or why it failed: a short constant."""
+    detail: str = ""
+    summary_id: str | None = None
+    summariser: str | None = None
+    messages_covered: int = 0
+    """How many messages the active summary stands for now."""
+    messages_kept: int = 0
+    """How many messages are in the context word for word."""
+    results_offloaded: int = 0
+    """How many tool results were replaced by previews on the way."""
+    offloads_released: int = 0
+    """How many previews went away because their message is covered now."""
+
+    @property
+    def success(self) -> bool:
+        """Whether all is well: a compaction was performed, or there was nothing to do."""
+        return self.outcome in ("performed", "nothing_to_do")
+
+    @property
+    def freed(self) -> int:
+        """Tokens that were freed."""
+        return self.tokens_before - self.tokens_after

@@ -1,0 +1,57 @@
+"""The decision to append messages: what a live agent may say next, and what a recording may hold."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from .calls import open_calls
+from .conversation import Conversation, fold
+from .errors import UnknownToolCall
+from .events import MessageAppended
+from .messages import Message, tool_results
+from .value import Value
+
+
+class IncomingMessage(Value, frozen=True):
+    """A message that is to be appended, with identity and measure given from outside."""
+
+    message: Message
+    message_id: str
+    tokens: int
+    thinking_tokens: int = 0
+    key: str | None = None
+    written_at: datetime | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+def append_messages(
+    state: Conversation, incoming: Sequence[IncomingMessage], *, recorded: bool = False
+) -> tuple[MessageAppended, ...]:
+    """Append ``incoming`` in order; all or none.
+
+    ``recorded``: history is kept as it came. A live tool result must answer an open call.
+
+    Raises:
+        UnknownToolCall: a live tool result answers no call, or one that was answered before.
+    """
+    events: list[MessageAppended] = []
+    for index, item in enumerate(incoming):
+        if not recorded and tool_results(item.message):
+            _check_results(fold(events, state), item.message, index)
+        position = state.length + index
+        events.append(MessageAppended.trusted({"position": position, **item.__dict__}))
+    return tuple(events)
+
+
+def _check_results(state: Conversation, message: Message, index: int) -> None:
+    calls = set(open_calls(state))
+    for call_id in tool_results(message):
+        if call_id not in calls:
+            raise UnknownToolCall(
+                f"messages[{index}].content",
+                call_id,
+                f"tool result for {call_id!r}, but the open calls are "
+                f"{sorted(calls) or 'none'}; append the assistant message with the call first, "
+                "and each result once (recorded history: append(..., recorded=True))",
+            )
+        calls.discard(call_id)

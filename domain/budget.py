@@ -1,0 +1,47 @@
+"""The budget of a request: how many tokens a context window leaves for the conversation."""
+
+from .policy import CompactionPolicy
+from .value import Value
+
+
+class Budget(Value, frozen=True):
+    """All figures are tokens. ``fixed`` is what every request carries: system text and tools."""
+
+    window: int
+    margin: int
+    reserve: int
+    fixed: int
+    limit: int
+    """The largest request that may be sent: window - margin - reserve (requirement B2)."""
+    trigger: int
+    """A request of this size makes a compaction due (requirement A4)."""
+    target: int
+    """The size that a compaction aims at."""
+
+    @property
+    def room(self) -> int:
+        """What the trigger leaves for summary and messages."""
+        return max(0, self.trigger - self.fixed)
+
+
+def budget_for(window: int, fixed: int, policy: CompactionPolicy) -> Budget:
+    """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens."""
+    margin = int(window * policy.margin_share)
+    reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
+    limit = max(0, window - margin - reserve)
+    trigger = min(int(window * policy.trigger_share), limit)
+    target = fixed + int(max(0, trigger - fixed) * policy.target_share)
+    return Budget(
+        window=window,
+        margin=margin,
+        reserve=reserve,
+        fixed=fixed,
+        limit=limit,
+        trigger=trigger,
+        target=target,
+    )
+
+
+def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
+    """The length, in tokens, that a summary should aim at within this budget."""
+    return max(150, min(policy.summary_tokens, int(budget.room * policy.summary_share)))

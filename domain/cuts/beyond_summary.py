@@ -1,0 +1,15 @@
+"""A cut lies beyond what the active summary covers already: coverage only grows."""
+
+from refold.domain.conversation import Conversation
+
+from .rule import CutRule, Cuts, all_cuts
+
+
+def legal(state: Conversation) -> Cuts:
+    """The cuts that do not lose coverage and that have a live message before them."""
+    positions = (m.position for m in state.live if m.position >= state.preamble)
+    first = -1 if state.older_live else next(positions, state.length)
+    return frozenset(p for p in all_cuts(state) if p >= state.covered_to and p > first)
+
+
+RULE = CutRule("beyond_summary", "the active summary covers everything up to there already", legal)

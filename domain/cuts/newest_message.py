@@ -1,0 +1,13 @@
+"""The newest message stays: a context that is only a summary leaves nothing to answer."""
+
+from refold.domain.conversation import Conversation
+
+from .rule import CutRule, Cuts, all_cuts
+
+
+def legal(state: Conversation) -> Cuts:
+    """The cuts before the newest message or at it."""
+    return frozenset(p for p in all_cuts(state) if p < state.length)
+
+
+RULE = CutRule("newest_message", "the newest message must stay in the context", legal)

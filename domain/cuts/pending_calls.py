@@ -1,0 +1,17 @@
+"""A call that waits for its result (or for approval) is never covered (invariant 4)."""
+
+from refold.domain.calls import pending_position
+from refold.domain.conversation import Conversation
+
+from .rule import CutRule, Cuts, all_cuts
+
+
+def legal(state: Conversation) -> Cuts:
+    """The cuts before the message with the pending calls, or at it."""
+    pending = pending_position(state)
+    if pending is None:
+        return all_cuts(state)
+    return frozenset(p for p in all_cuts(state) if p <= pending)
+
+
+RULE = CutRule("pending_calls", "tool calls wait for their results", legal)

@@ -1,0 +1,1 @@
+"""Plays the screenplay of the demo conversation: parser, file system, terminal, recorder."""

@@ -1,0 +1,1 @@
+"""The log of events: envelope, codec, mapper and recorder on the eventsourcing library."""

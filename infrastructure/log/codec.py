@@ -1,0 +1,130 @@
+"""Names and shapes of stored events: the only place where stored bytes become domain events."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, from_json
+
+from refold.domain import events
+from refold.domain.conversation import Conversation
+from refold.domain.messages import Message
+
+Json = dict[str, Any]
+Upcaster = Callable[[Json], Json]
+"""Turns the fields of shape n of an event into those of shape n + 1."""
+
+# These names and shapes are in people's files: add, never rename. A golden file pins each of them.
+NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
+    {
+        "message_appended": events.MessageAppended,
+        "compaction_requested": events.CompactionRequested,
+        "compaction_performed": events.CompactionPerformed,
+        "compaction_failed": events.CompactionFailed,
+        "summary_superseded": events.SummarySuperseded,
+        "tool_results_offloaded": events.ToolResultsOffloaded,
+        "conversation_labelled": events.ConversationLabelled,
+    }
+)
+SNAPSHOT = "conversation_snapshot"
+SHAPES: Mapping[str, int] = MappingProxyType({**dict.fromkeys(NAMES, 1), SNAPSHOT: 1})
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({})
+
+_MESSAGE_DEFAULTS: Json = {
+    name: field.default
+    for name, field in events.MessageAppended.model_fields.items()
+    if not field.is_required()
+}
+_NAME_OF = {cls: name for name, cls in NAMES.items()}
+
+
+class CodecError(ValueError):
+    """A stored event has a name, shape or fields that this version of refold cannot read."""
+
+
+class NewerShape(CodecError):
+    """A stored event has a name or shape of a newer version of refold."""
+
+
+def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
+    """The stored name, shape and payload of an event or a snapshot."""
+    name = SNAPSHOT if isinstance(event, Conversation) else _NAME_OF[type(event)]
+    try:
+        payload = event.model_dump_json(exclude_defaults=True).encode()
+    except PydanticSerializationError:
+        # Lone surrogates have no UTF-8; JSON can escape them.
+        payload = json.dumps(event.model_dump(mode="python", exclude_defaults=True), default=str).encode()
+    return name, SHAPES[name], payload
+
+
+def decode(
+    name: str,
+    shape: int,
+    payload: bytes,
+    *,
+    shapes: Mapping[str, int] = SHAPES,
+    upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+) -> events.Event:
+    """The event that a payload holds, brought up to the newest shape.
+
+    Raises:
+        NewerShape: the name or shape is not known yet.
+        CodecError: the fields do not make an event.
+    """
+    if name not in NAMES or shape > shapes[name]:
+        raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
+    fields = _fields(payload)
+    while shape < shapes[name]:
+        fields = upcasters[name, shape](fields)
+        shape += 1
+    if name == "message_appended":
+        return _message_appended(fields)
+    try:
+        return NAMES[name].model_validate(fields)
+    except ValidationError as error:
+        raise CodecError(f"event {name!r} cannot be read: {error}") from error
+
+
+def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
+    """The state that a snapshot holds; None if it is of another shape: then it is not used."""
+    if shape != SHAPES[SNAPSHOT]:
+        return None
+    try:
+        return Conversation.model_validate_json(payload)
+    except ValidationError:
+        return None
+
+
+def _fields(payload: bytes) -> Json:
+    try:
+        fields: object = from_json(payload)
+    except ValueError:
+        fields = _lenient(payload)
+    if not isinstance(fields, dict):
+        raise CodecError("the payload is not a JSON object")
+    return fields
+
+
+def _lenient(payload: bytes) -> object:
+    try:
+        return json.loads(payload)
+    except ValueError as error:
+        raise CodecError(f"the payload is not JSON: {error}") from error
+
+
+def _message_appended(fields: Json) -> events.MessageAppended:
+    # Most events are messages, and the digest has shown these bytes to be the ones that a validated
+    # event was stored as; validating the content again would double the cost of every load.
+    try:
+        message = fields["message"]
+        content = message["content"]
+        content = content if isinstance(content, str) else tuple(content)
+        fields["message"] = Message.trusted({"role": message["role"], "content": content})
+        if "written_at" in fields:
+            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
+        return events.MessageAppended.trusted({**_MESSAGE_DEFAULTS, **fields})
+    except (KeyError, TypeError, ValueError) as error:
+        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error

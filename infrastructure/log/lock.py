@@ -1,0 +1,70 @@
+"""The lock that orders writers: threads of this process, and processes on this machine."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import portalocker
+
+from refold.application.errors import LogBusy
+
+POLL = 0.001
+"""Seconds between tries of a lock that another process holds."""
+
+
+class WriteLock:
+    """Held around reload, decide and insert, so that writers do not starve each other in SQLite.
+
+    The system releases it when its holder dies.
+    """
+
+    def __init__(self, path: Path | None, timeout: float) -> None:
+        """``path`` is the lock file; None where no other process can write (memory)."""
+        self._threads = threading.RLock()
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._timeout = timeout
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock.
+
+        Raises:
+            LogBusy: another process held it for longer than the time-out.
+        """
+        with self._threads:
+            if self._path is None:
+                yield
+                return
+            if self._file is None:
+                self._file = self._path.open("ab")
+            self._acquire(self._file)
+            try:
+                yield
+            finally:
+                portalocker.unlock(self._file)
+
+    def close(self) -> None:
+        """Close the lock file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _acquire(self, file: IO[bytes]) -> None:
+        flags = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+        deadline: float | None = None
+        while True:
+            try:
+                portalocker.lock(file, flags)
+            except portalocker.LockException as error:
+                deadline = deadline or time.monotonic() + self._timeout
+                if time.monotonic() > deadline:
+                    raise LogBusy(
+                        f"another process held {self._path} for over {self._timeout:.0f} s; try again"
+                    ) from error
+                time.sleep(POLL)
+            else:
+                return

@@ -1,0 +1,94 @@
+"""The mapper between recorded events and stored bytes: the seam of the eventsourcing library."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from eventsourcing.persistence import Mapper, StoredEvent
+
+from refold.domain.events import Event
+
+from . import codec
+from .envelope import EnvelopeError, seal, unseal
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """A domain event with its place in a stream, its time, and its link of the chain."""
+
+    originator_id: str
+    originator_version: int
+    at: str
+    """When it was logged: ISO 8601, UTC, microseconds."""
+    event: Event
+    previous: str
+    link: str
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnsealedEvent:
+    """An event about to be stored, before it has a link."""
+
+    originator_id: str
+    originator_version: int
+    at: str
+    event: Event
+    previous: str
+    salt: str
+
+
+class EventMapper(Mapper[Any]):
+    """Maps with our own envelope and codec: names are fixed, bytes are checked."""
+
+    def __init__(self) -> None:
+        """Needs no transcoder: see ``codec``."""
+
+    def store(self, new: UnsealedEvent) -> tuple[StoredEvent, str]:
+        """The row to insert, and the link that the next event names."""
+        name, shape, payload = codec.encode(new.event)
+        envelope, blob = seal(shape, new.at, new.salt, new.previous, payload)
+        link = envelope.link(new.originator_id, new.originator_version, name)
+        return StoredEvent(new.originator_id, new.originator_version, name, blob), link
+
+    def to_stored_event(self, domain_event: Any) -> StoredEvent:
+        """The row of an event that was recorded before: the same bytes again."""
+        return self.store(
+            UnsealedEvent(
+                domain_event.originator_id,
+                domain_event.originator_version,
+                domain_event.at,
+                domain_event.event,
+                domain_event.previous,
+                domain_event.salt,
+            )
+        )[0]
+
+    def to_domain_event(self, stored_event: StoredEvent) -> RecordedEvent:
+        """Check and open a row.
+
+        Raises:
+            EnvelopeError: the bytes were changed.
+            CodecError: the event cannot be read by this version.
+        """
+        stream, version, name = (
+            str(stored_event.originator_id),
+            stored_event.originator_version,
+            stored_event.topic,
+        )
+        envelope = unseal(stored_event.state)
+        event = codec.decode(name, envelope.shape, envelope.payload)
+        link = envelope.link(stream, version, name)
+        return RecordedEvent(
+            stream, version, envelope.at, event, envelope.previous, link, envelope.salt
+        )
+
+
+def link_of(stored_event: StoredEvent) -> str:
+    """The link of a row, from its frame alone."""
+    try:
+        envelope = unseal(stored_event.state, check=False)
+    except EnvelopeError:
+        return ""
+    return envelope.link(
+        str(stored_event.originator_id), stored_event.originator_version, stored_event.topic
+    )

@@ -1,0 +1,190 @@
+"""The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
+
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.sqlite import SQLiteAggregateRecorder
+
+from refold.application.errors import LogError
+from refold.application.event_log import Damage, Decision, LoggedEvent
+from refold.application.loaded import LoadedConversation
+from refold.domain.errors import RefoldError
+from refold.domain.events import CompactionPerformed, Event, MessageAppended
+
+from .checking import check_rows
+from .loading import Stream, StreamLoader, opened
+from .lock import WriteLock
+from .mapper import EventMapper, RecordedEvent, UnsealedEvent
+from .snapshots import SnapshotStore
+from .sqlite import LOCK_TIMEOUT, DurableDatastore, Head, LogRecorder, prepare, translated
+
+CACHED = 64
+"""How many conversations are kept in memory, the least recently used are dropped first."""
+CONFLICTS = 20
+"""How often a decision is made again when a writer without the lock was quicker."""
+BATCH = 1_000
+
+
+class SQLiteLog:
+    """A ``ConversationLog`` in one SQLite file."""
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
+
+        Raises:
+            LogError: see ``prepare``.
+        """
+        in_memory = str(path) == ":memory:"
+        self.path = Path(path)
+        self._pid = os.getpid()
+        if in_memory:
+            name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
+        else:
+            prepare(self.path, create=create)
+            name = str(self.path.absolute())
+        lock_file = None if in_memory else Path(f"{name}.lock")
+        self._lock = WriteLock(lock_file, LOCK_TIMEOUT)
+        self._datastore = DurableDatastore(name)
+        self._recorder = LogRecorder(self._datastore)
+        snapshots = SQLiteAggregateRecorder(self._datastore, "stored_snapshots")
+        if in_memory:
+            self._recorder.create_table()
+            snapshots.create_table()
+        self._mapper = EventMapper()
+        self._snapshots = SnapshotStore(snapshots)
+        self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots)
+        self._cache: OrderedDict[str, Stream] = OrderedDict()
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            if at is not None:
+                return self._loader.load(thread_id, at=at).loaded
+            return self._refreshed(thread_id).loaded
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``."""
+        stamp = at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        with self._guarded(), self._lock.held():
+            for _ in range(CONFLICTS):
+                stream, events = self._decide(thread_id, decide)
+                if not events:
+                    return stream.loaded, ()
+                try:
+                    stream = self._insert(stream, events, stamp)
+                except IntegrityError:
+                    # Somebody appended since the cached state: load it and decide again.
+                    self._refreshed(thread_id)
+                    continue
+                self._remember(thread_id, stream)
+                self._snapshot_if_compacted(thread_id, stream, events)
+                return stream.loaded, events
+        raise LogError(
+            f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
+        )
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._recorder.versions_of_keys(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            rows = self._recorder.select_events(thread_id, gt=first - 1, lte=last)
+            return [_logged(0, self._opened(row)) for row in rows]
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog``."""
+        while True:
+            with self._guarded():
+                rows = self._recorder.select_notifications(after, BATCH, inclusive_of_start=False)
+            for row in rows:
+                yield _logged(row.id, self._opened(row))
+            if len(rows) < BATCH:
+                return
+            after = rows[-1].id
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            yield from check_rows(self._recorder, self._mapper)
+
+    def close(self) -> None:
+        """See ``ConversationLog``."""
+        self._cache.clear()
+        self._datastore.close()
+        self._lock.close()
+
+    def _guarded(self) -> AbstractContextManager[None]:
+        if os.getpid() != self._pid:
+            raise LogError(
+                f"{self.path} was opened before this process was forked; open it again here"
+            )
+        return translated(self.path)
+
+    def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
+        # A cached state is good enough to decide on when the decision leads to an insert: that fails
+        # if the state is stale. A refusal or "nothing to do" must be decided on the newest state.
+        cached = self._cache.get(thread_id)
+        if cached is not None:
+            with suppress(RefoldError):
+                events = tuple(decide(cached.loaded))
+                if events:
+                    return cached, events
+        stream = self._refreshed(thread_id)
+        return stream, tuple(decide(stream.loaded))
+
+    def _refreshed(self, thread_id: str) -> Stream:
+        known = self._cache.get(thread_id)
+        stream = self._loader.load(thread_id) if known is None else self._loader.catch_up(known)
+        self._remember(thread_id, stream)
+        return stream
+
+    def _remember(self, thread_id: str, stream: Stream) -> None:
+        self._cache[thread_id] = stream
+        self._cache.move_to_end(thread_id)
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+
+    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
+        thread_id, head = stream.loaded.thread_id, stream.head
+        rows: list[StoredEvent] = []
+        keys: list[tuple[str, str, int]] = []
+        for event in events:
+            version = head.version + 1
+            new = UnsealedEvent(thread_id, version, stamp, event, head.link, secrets.token_hex(16))
+            row, link = self._mapper.store(new)
+            head = Head(version, link)
+            rows.append(row)
+            if isinstance(event, MessageAppended) and event.key is not None:
+                keys.append((thread_id, event.key, version))
+        self._recorder.insert_events(rows, keys=keys, follows=stream.head)
+        return Stream(stream.loaded.after(events), head)
+
+    def _snapshot_if_compacted(
+        self, thread_id: str, stream: Stream, events: Sequence[Event]
+    ) -> None:
+        if any(isinstance(event, CompactionPerformed) for event in events):
+            self._snapshots.take(self._loader, thread_id, stream.loaded.state.live_from - 1)
+
+    def _opened(self, row: StoredEvent) -> RecordedEvent:
+        return opened(self._mapper, row)
+
+
+def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:
+    return LoggedEvent(
+        number,
+        recorded.originator_id,
+        recorded.originator_version,
+        recorded.at,
+        recorded.event,
+    )

@@ -1,0 +1,1 @@
+"""Adapters of the Summariser port: one by a model, one by code alone."""

@@ -1,0 +1,149 @@
+"""The words that betray a decision, a prohibition, a preference, a fact or a plan (English, Chinese)."""
+
+import re
+from collections.abc import Iterator
+
+# "I don't see it" reports; "don't touch it" forbids. Only the second counts.
+_ORDER = (
+    r"(?:^|[.!?,;:(“\"*>–—-]\s{0,3}|\b(?:please|and|but|so|also|just|then|must|should|shall|to|do) )"
+    r"(?:don['’]?t|do not|never|avoid|skip)\b(?! (?:see|know|think|have|get|understand|receive|mind)\b)"
+)
+PROHIBITION = re.compile(
+    _ORDER
+    + r"|\b(?:i|we|you) (?:don['’]?t|do not|never) (?:want|like|need|use|allow|touch|push|commit)\b"
+    r"|\bleave .{1,40}(?:alone|as is|unchanged|untouched)\b"
+    r"|\b(?:must(?: not|n['’]t)|should(?: not|n['’]t)|may not|not allowed|forbid\w*|no more|"
+    r"stop (?:using|doing|adding|making)|under no circumstances|hands off|off[- ]limits|"
+    r"without (?:ask|touch|chang|break)\w+|(?:no|not) (?:new )?(?:dependenc\w+|need)|not? later than)\b"
+    r"|不要|不许|禁止|不得|千万|切勿|不准|不可以|避免|(?<![特分区性级个告类辨差派])别(?![人的墅处名致样称离扭])|不能(?!够)|只能|不允许",
+    re.IGNORECASE | re.MULTILINE,
+)
+PREFERENCE = re.compile(
+    r"\b(?:prefer\w*|always|must|make sure|ensure|remember|from now on|important|required?|"
+    r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|should be|needs? to be|only|"
+    r"favou?rite|please use|at (?:most|least)|instead(?: of)?|rather than)\b"
+    r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
+    re.IGNORECASE,
+)
+DECISION = re.compile(
+    r"\b(?:decided?|decision|we(?:['’]ll| will) (?:use|go|keep|not)|let['’]?s (?:use|go|keep|not|do|move)|"
+    r"go(?:ing)? with|chose|chosen|agreed|settled on|switch(?:ed|ing)? to|the plan is|root cause|"
+    r"conclusion|approved|i(?:['’]ll| will) (?:not|keep|use|avoid)|yes,? (?:do|let|please|go)|"
+    r"the (?:fix|solution|approach) (?:is|was))\b"
+    r"|决定|确定[用采选]|采用|选定|就用|定为|同意|方案是|结论|根本原因|原因是|约定",
+    re.IGNORECASE,
+)
+ASSISTANT_DECISION = re.compile(
+    r"\b(?:(?:i|we)(?:['’]ve| have)? decided|decision|we(?:['’]ll| will) (?:use|go with|keep)|going with|"
+    r"settled on|agreed|root cause|conclusion|must not|must never|the (?:fix|solution) (?:is|was)|"
+    r"i(?:['’]ll| will) (?:not|avoid|use)|switch(?:ed|ing) to|cannot be|not possible|per (?:policy|your)|"
+    r"key (?:insight|finding|decision)|turns out|real (?:issue|problem))\b"
+    r"|决定|采用|选定|定为|方案是|结论|根本原因|原因是|约定|改用|改为",
+    re.IGNORECASE,
+)
+FACT = re.compile(
+    r"\bmy (?:[\w-]+ ){0,2}(?:name|wife|husband|partner|son|daughter|kids?|child\w*|dogs?|cats?|mom|mother|dad|"
+    r"father|parents|friends?|sister|brother|boss|job|birthday|email|phone|address|account|user\w*|id|github|"
+    r"team|company|house|home|hobb\w+|favou?rite|goal|dream|plan)\b"
+    r"|\bi(?:['’]m| am| was) (?:an?|from|in|at|\d|going|planning|working|allergic|learning|studying|married|"
+    r"vegan|vegetarian|thinking|taking|trying)\b"
+    r"|\bi(?:['’]ve)? (?:just |also |recently |really |finally |used to )?(?:live|work|moved|bought|went|visited|"
+    r"started|joined|study|studied|own|love|enjoy|hate|play|plan|hope|grew|signed|took|made|got|met|lost|won|"
+    r"have|had|like|painted|read|ran|been|adopted|found|want)\b"
+    r"|\b(?:call me|yesterday|tomorrow|next (?:week|month|year|weekend|summer)|"
+    r"last (?:week|month|year|night|weekend|summer)|birthday|anniversary|years? ago|since i)\b"
+    r"|我叫|我是|我(?:的)?(?:名字|生日|女儿|儿子|妻子|丈夫|老婆|老公|朋友|男友|女友|男朋友|女朋友|妈妈|爸爸|"
+    r"父母|同事|工作|公司|专业|家|爱好|女孩|梦想|目标)|我(?:们)?(?:在|住|喜欢|爱|讨厌|想|打算|计划|准备|最近|今天|昨天|"
+    r"刚|有|买|学|去|正在|一直|经常|平时)|明天|周末|下周|下个月|生日|过敏",
+    re.IGNORECASE,
+)
+IDENTITY = re.compile(
+    r"\bmy (?:[\w'-]+ ){1,4}(?:is|are|was)\b|\bcall me\b|\bi(?:['’]m| am) (?:allergic|called|based|from)\b"
+    r"|我叫|我的[^，。,]{1,10}是|我是|我住|过敏",
+    re.IGNORECASE,
+)
+CHAT_BINDING = re.compile(
+    r"\b(?:i(?:['’]d)? prefer|my preference|please (?:don['’]?t|never|always|stop|remember)|from now on|call me|"
+    r"(?:do not|don['’]?t) (?:call|tell|mention|share|ask|send|use|forget that)|remember (?:that|this|my)|"
+    r"(?:i|we)(?:['’]ve| have)? (?:decided|chosen|chose|agreed)|must not|not allowed|allergic)\b"
+    r"|决定|记住|以后(?:都|请|别|不)|(?:请|千万)(?:不要|别|用|叫)|不要(?:再|告诉|提|用|叫)|过敏|约定|改成|改用",
+    re.IGNORECASE,
+)
+"""What binds in a chat, where "must", "always" and "important" are mostly talk."""
+ASKING = re.compile(
+    r"[?？]|\b(?:can|could|would) you\b|\bplease\b|\b(?:help|tell|show|give|write|make|recommend|explain) (?:me|us)\b"
+    r"|请|帮我|告诉我|推荐|能不能|可以.{0,12}吗|怎么|如何",
+    re.IGNORECASE,
+)
+ADVICE = re.compile(
+    r"\b(?:i(?:['’]d)? (?:recommend|suggest)|recommend\w*|you (?:could|might|should) try|how about)\b"
+    r"|推荐|建议|可以试试|不妨|《[^》]{1,40}》",
+    re.IGNORECASE,
+)
+NEXT = re.compile(
+    r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|still (?:need|have|"
+    r"to)|todos?|not yet|left to do|once (?:that|this|you)|waiting for|follow[- ]?up)\b"
+    r"|接下来|下一步|待办|还需要|尚未|未完成|剩下|稍后|之后(?:我|会)",
+    re.IGNORECASE,
+)
+ACKNOWLEDGEMENT = re.compile(
+    r"(?:yes|yep|yeah|ok|okay|sure|thanks?|thank you|great|cool|nice|good|wow|continue|go on|go ahead|"
+    r"proceed|please|do it|hi|hello|hey|yo|bye|perfect|right|"
+    r"好的?|可以|继续|谢谢|嗯+|是的?|行|对|没问题|你好)[\s.!,。！，~]*",
+    re.IGNORECASE,
+)
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
+_BULLET = re.compile(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
+_CODE = re.compile(
+    r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
+)
+_WORDLIKE = re.compile(r"[\w\s]")
+
+
+def prose(text: str) -> str:
+    """The text without fenced code."""
+    return _FENCE.sub("\n", text) if "```" in text else text
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a prose text, bullets stripped; what looks like code or output is left out."""
+    for raw in _SENTENCE.split(text):
+        sentence = _BULLET.sub("", raw.strip()).strip(" *_")
+        if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
+            continue
+        if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
+            yield sentence
+
+
+def weight(text: str) -> float:
+    """How much a decision line matters: prohibitions, then preferences, then the rest (0 to 3)."""
+    score = 0.0
+    if PROHIBITION.search(text):
+        score += 1.5
+    if PREFERENCE.search(text):
+        score += 1.0
+    if DECISION.search(text):
+        score += 0.75
+    return min(score, 3.0) * (0.4 if text.rstrip().endswith(("?", "？")) else 1.0)
+
+
+def binding(text: str) -> bool:
+    """Whether a text forbids, prefers or decides anything."""
+    return bool(PROHIBITION.search(text) or PREFERENCE.search(text) or DECISION.search(text))
+
+
+def lasting(text: str) -> bool:
+    """Whether a text forbids or prefers: what holds beyond the moment."""
+    return bool(PROHIBITION.search(text) or PREFERENCE.search(text))
+
+
+def told_in_chat(text: str) -> bool:
+    """Whether a user's text in a chat tells of a person."""
+    return bool(FACT.search(text) or PREFERENCE.search(text))
+
+
+def advised_in_chat(text: str) -> bool:
+    """Whether an assistant's text in a chat tells of itself or recommends something."""
+    return bool(FACT.search(text) or ADVICE.search(text))

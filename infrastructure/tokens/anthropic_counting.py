@@ -1,0 +1,142 @@
+"""Counts whole requests with the Messages API's own endpoint, and corrects local estimates by it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from refold.application.ports import TokenCount, TokenCounter
+from refold.domain.errors import RefoldError
+from refold.domain.messages import Message
+
+from .estimator import EstimatingTokenCounter
+
+if TYPE_CHECKING:
+    import anthropic
+
+HIGHEST_FACTOR = 2.0
+"""An answer further off than this speaks of a request that the estimate did not see whole."""
+
+LEAST_ESTIMATE = 500
+"""Requests estimated below this teach nothing: frames and preambles outweigh the texts."""
+
+
+class TokenCountError(RefoldError):
+    """The endpoint gave no count. ``status`` is the HTTP status, None when there was no answer."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(f"{message}. The local estimates of this counter can still be used.")
+        self.status = status
+
+
+class AnthropicTokenCounter:
+    """A ``TokenCounter`` whose estimates are scaled by what the endpoint last said.
+
+    The factor is exact / estimate of the last whole request, within 1.0 and 2.0. It never goes below
+    1.0: that the estimator leans high is what makes a request fit. For a fixed factor the counts are
+    as monotone as the estimator's; a new answer may change them, so record counts, don't recompute.
+    """
+
+    def __init__(
+        self,
+        client: "anthropic.AsyncAnthropic | None" = None,
+        *,
+        estimator: TokenCounter | None = None,
+    ) -> None:
+        """``client`` defaults to one made at the first request from the environment's settings."""
+        self._client = client
+        self._estimator = estimator if estimator is not None else EstimatingTokenCounter()
+        self._factor = 1.0
+
+    @property
+    def factor(self) -> float:
+        """What estimates are multiplied with."""
+        return self._factor
+
+    def count_text(self, text: str) -> int:
+        """The corrected estimate for a text."""
+        return math.ceil(self._estimator.count_text(text) * self._factor)
+
+    def count_message(self, message: Message) -> TokenCount:
+        """The corrected estimate for a message."""
+        count = self._estimator.count_message(message)
+        return TokenCount(
+            total=math.ceil(count.total * self._factor),
+            thinking=math.floor(count.thinking * self._factor),
+        )
+
+    def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
+        """The corrected estimate for tool definitions."""
+        return math.ceil(self._estimator.count_tools(tools) * self._factor)
+
+    async def count_request(
+        self,
+        *,
+        model: str,
+        system: str | Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> int:
+        """The input tokens of a request, as the endpoint counts them; free, but a round trip.
+
+        Raises ``TokenCountError``. The endpoint refuses what it cannot see: server tools, and images or
+        documents given by URL or file id.
+        """
+        request: dict[str, Any] = {"model": model, "messages": list(messages)}
+        if system:
+            request["system"] = system if isinstance(system, str) else list(system)
+        if tools:
+            request["tools"] = list(tools)
+        exact = await self._ask(request)
+        self._learn(exact, self._estimate(system, messages, tools))
+        return exact
+
+    async def _ask(self, request: dict[str, Any]) -> int:
+        import anthropic
+
+        try:
+            if self._client is None:
+                self._client = anthropic.AsyncAnthropic()
+            answer = await self._client.messages.count_tokens(**request)
+        except anthropic.APIStatusError as error:
+            raise TokenCountError(
+                f"counting tokens for {request['model']!r} was refused ({error.status_code}): "
+                f"{error.message}",
+                status=error.status_code,
+            ) from error
+        except anthropic.APIConnectionError as error:
+            raise TokenCountError(
+                f"no answer from the token counting endpoint: {error.message} "
+                "Check the network and the client's base_url"
+            ) from error
+        except (anthropic.AnthropicError, TypeError, ValueError) as error:
+            # The client raises TypeError without credentials, ValueError for an answer out of shape.
+            raise TokenCountError(
+                f"the token counting request failed: {error} Check ANTHROPIC_API_KEY and the messages"
+            ) from error
+        return answer.input_tokens
+
+    def _estimate(
+        self,
+        system: str | Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> int:
+        """The uncorrected estimate of a request; 0 when it holds messages that are none of ours."""
+        local = self._estimator
+        try:
+            parts = [
+                Message.model_validate({"role": m.get("role"), "content": m.get("content")})
+                for m in messages
+            ]
+        except ValidationError:
+            return 0
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        heading = sum(local.count_text(str(block.get("text", ""))) for block in blocks)
+        body = sum(local.count_message(part).total for part in parts)
+        return heading + body + local.count_tools(tuple(dict(tool) for tool in tools))
+
+    def _learn(self, exact: int, estimate: int) -> None:
+        if estimate >= LEAST_ESTIMATE:
+            self._factor = min(max(exact / estimate, 1.0), HIGHEST_FACTOR)

@@ -1,0 +1,82 @@
+"""Messages in the shape of the Anthropic Messages API: kept as they came, block for block."""
+
+from typing import Any
+
+from refold.application.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.domain.messages import Message, Role
+
+from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
+from .content import Reading, as_content, not_a_message, text_or_none
+from .naming import Names, moment, usable_id
+from .parsing import as_object, objects_in
+from .source import Source
+
+
+def detect(source: Source) -> bool:
+    """Anthropic blocks, or plain texts of user and assistant, which mean the same anywhere."""
+    chats = find_chats(source).chats
+    if not chats or speaks_openai(chats):
+        return False
+    return speaks_anthropic(chats) or not has_system_message(chats)
+
+
+def fits(source: Source) -> bool:
+    """Any chat that does not speak OpenAI alone."""
+    chats = find_chats(source).chats
+    return bool(chats) and (speaks_anthropic(chats) or not speaks_openai(chats))
+
+
+def read(source: Source) -> Reading:
+    """The chats of a file, each with its system text as the leading message."""
+    found = find_chats(source)
+    skipped = list(found.skipped)
+    conversations = tuple(_conversation(chat, skipped) for chat in found.chats)
+    return Reading(conversations=conversations, skipped=tuple(skipped))
+
+
+def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
+    names = Names()
+    messages: list[RecordedMessage] = []
+    if (system := as_content(chat.envelope.get("system"))) is not None:
+        message = Message(role="system", content=system)
+        messages.append(RecordedMessage(message=message, key=names.take("system")))
+    said = list(enumerate(chat.messages))
+    if "role" in (as_object(chat.envelope.get("response")) or {}):
+        said.append((len(said), chat.envelope["response"]))
+    for index, item in said:
+        _take(chat.place(index), index, item, names, messages, skipped)
+    tools = tuple(objects_in(tools_of(chat)))
+    return RecordedConversation(thread_id=chat.thread_id, messages=tuple(messages), tools=tools)
+
+
+def _take(
+    place: int | None,
+    index: int,
+    given: Any,
+    names: Names,
+    messages: list[RecordedMessage],
+    skipped: list[Skipped],
+) -> None:
+    item = as_object(given) or {}
+    role = _role(item.get("role"))
+    content = as_content(item.get("content")) if role is not None else None
+    if role is None or content is None:
+        skipped.append(not_a_message(place, "no role" if role is None else "no content"))
+        return
+    message_id = usable_id(item.get("id"))
+    messages.append(
+        RecordedMessage(
+            message=Message(role=role, content=content),
+            key=names.take(message_id or f"message:{index}"),
+            message_id=message_id,
+            at=moment(item.get("timestamp")),
+            line=place,
+            model=text_or_none(item.get("model")),
+            stop_reason=text_or_none(item.get("stop_reason")),
+        )
+    )
+
+
+def _role(value: Any) -> Role | None:
+    known: tuple[Role, ...] = ("user", "assistant", "system")
+    return next((role for role in known if role == value), None)

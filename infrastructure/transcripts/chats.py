@@ -1,0 +1,177 @@
+"""Finding lists of role/content messages in a file, whatever stands around them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from refold.application.transcripts import Skipped
+from refold.domain.value import Value
+
+from .naming import thread_id, usable_id
+from .parsing import as_list, as_object, objects_in
+from .source import Source
+
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+_LISTS = ("messages", "traj", "history", "input")  # where recorders keep the messages of a chat
+_NAMES = ("session_id", "conversation_id", "thread_id", "instance_id", "id")
+_ANTHROPIC_BLOCKS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "document"}
+)
+_OPENAI_PARTS = frozenset({"image_url", "input_text", "output_text", "input_image", "refusal"})
+
+
+class Chat(Value, frozen=True):
+    """One conversation as recorded: its messages, and the object they came in."""
+
+    thread_id: str
+    messages: tuple[Any, ...]
+    places: tuple[int, ...]
+    """The line or list index of each message; of the whole chat where a file holds several."""
+    envelope: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """The object around the messages, where there is one: system, tools, response."""
+
+    def place(self, index: int) -> int | None:
+        """Where message ``index`` stands; None behind the last."""
+        return self.places[index] if index < len(self.places) else None
+
+
+class Chats(Value, frozen=True):
+    """The chats of a file, and what stood between them."""
+
+    chats: tuple[Chat, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def find_chats(source: Source) -> Chats:
+    """The chats of a file; none where it is no list of messages."""
+    if not source.is_document:
+        places = [record.line for record in source.records]
+        return _among(source.stem, [record.value for record in source.records], places)
+    items = as_list(source.document)
+    if items is not None:
+        return _among(source.stem, items, list(range(len(items))))
+    if is_message(source.document):
+        return _among(source.stem, [source.document], [1])
+    chat = _chat(source.document, (source.stem,), None)
+    return Chats(chats=(chat,) if chat is not None else ())
+
+
+def is_message(value: Any) -> bool:
+    """A dict with a known role and something said or called."""
+    message = as_object(value) or {}
+    role = message.get("role")
+    said = ("content", "tool_calls", "function_call")
+    return isinstance(role, str) and role in ROLES and any(key in message for key in said)
+
+
+def speaks_openai(chats: Sequence[Chat]) -> bool:
+    """True where something is written as only the OpenAI chat API writes it."""
+    return any(
+        any(map(_openai_message, chat.messages))
+        or _has_choices(chat.envelope.get("response"))
+        or any("function" in tool for tool in objects_in(tools_of(chat)))
+        for chat in chats
+    )
+
+
+def speaks_anthropic(chats: Sequence[Chat]) -> bool:
+    """True where something is written as only the Anthropic Messages API writes it."""
+    return any(
+        any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
+        or "system" in chat.envelope
+        or any("input_schema" in tool for tool in objects_in(tools_of(chat)))
+        for chat in chats
+    )
+
+
+def has_system_message(chats: Sequence[Chat]) -> bool:
+    """True where a message of the list has the role system: mostly the OpenAI way."""
+    return any(
+        message.get("role") == "system"
+        for chat in chats
+        for message in objects_in(list(chat.messages))
+    )
+
+
+def tools_of(chat: Chat) -> list[Any]:
+    """The tool definitions of a chat, as recorded."""
+    for key in ("tools", "functions"):
+        if tools := as_list(chat.envelope.get(key)):
+            return tools
+    return []
+
+
+def _among(stem: str, items: list[Any], places: list[int]) -> Chats:
+    if _mostly_messages(items):
+        return Chats(
+            chats=(Chat(thread_id=thread_id(stem), messages=tuple(items), places=tuple(places)),)
+        )
+    found: list[Chat] = []
+    skipped: list[Skipped] = []
+    for index, (item, place) in enumerate(zip(items, places, strict=True)):
+        chat = _chat(item, (stem, str(index)), place)
+        if chat is not None:
+            found.append(chat)
+        else:
+            skipped.append(Skipped(line=place, reason="record that holds no chat", damage=True))
+    return Chats(chats=tuple(found), skipped=tuple(skipped)) if found else Chats()
+
+
+def _chat(value: Any, name: tuple[str, ...], place: int | None) -> Chat | None:
+    """A chat in ``value``: a list of messages, or an object that has one."""
+    envelope = as_object(value) or {}
+    lists = [as_list(value), *(as_list(envelope.get(key)) for key in _LISTS)]
+    messages = next((one for one in lists if one and _mostly_messages(one)), list[Any]())
+    if not messages and envelope.get("messages") != []:
+        return None
+    count = len(messages)
+    places = tuple(range(count)) if place is None else (place,) * count
+    return Chat(
+        thread_id=_name(envelope, name),
+        messages=tuple(messages),
+        places=places,
+        envelope=envelope,
+    )
+
+
+def _name(envelope: dict[str, Any], name: tuple[str, ...]) -> str:
+    """By the ids that the recorder gave, else by the file's name and the place in it."""
+    task, trial = usable_id(envelope.get("task_id")), usable_id(envelope.get("trial"))
+    if task is not None:
+        return thread_id(
+            name[0], f"task-{task}", *([f"trial-{trial}"] if trial is not None else [])
+        )
+    given = next((i for key in _NAMES if (i := usable_id(envelope.get(key))) is not None), None)
+    return thread_id(name[0], given) if given is not None else thread_id(*name)
+
+
+def _mostly_messages(items: list[Any]) -> bool:
+    return bool(items) and sum(map(is_message, items)) * 2 >= len(items)
+
+
+def _openai_message(value: Any) -> bool:
+    message = as_object(value) or {}
+    if message.get("role") in ("tool", "function", "developer"):
+        return True
+    if any(message.get(key) for key in ("tool_calls", "function_call", "tool_call_id")):
+        return True
+    if "content" in message and message["content"] is None:
+        return True
+    return bool(_parts(message) & _OPENAI_PARTS) or _has_inline_image(message)
+
+
+def _has_inline_image(message: dict[str, Any]) -> bool:
+    parts = objects_in(message.get("content"))
+    return any(part.get("type") == "image" and "image" in part for part in parts)
+
+
+def _parts(message: Any) -> set[str]:
+    content = (as_object(message) or {}).get("content")
+    kinds = (part.get("type") for part in objects_in(content))
+    return {kind for kind in kinds if isinstance(kind, str)}
+
+
+def _has_choices(response: Any) -> bool:
+    return as_list((as_object(response) or {}).get("choices")) is not None

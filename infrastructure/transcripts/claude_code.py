@@ -1,0 +1,197 @@
+"""Session files of Claude Code: JSON lines, one record each, an answer spread over several."""
+
+from typing import Any
+
+from refold.application.transcripts import Skipped
+from refold.domain.messages import Role
+
+from .claude_threads import Draft, Thread
+from .content import Reading, as_content, not_a_message, text_or_none
+from .naming import moment, thread_id, usable_id
+from .parsing import as_object
+from .source import Record, Source
+
+_OTHER_RECORDS = {
+    "progress": "progress record",
+    "file-history-snapshot": "file history snapshot",
+    "summary": "title of a session",
+    "custom-title": "title of a session",
+    "ai-title": "title of a session",
+    "queue-operation": "queue operation",
+    "pr-link": "pull request link",
+    "attachment": "attachment record",
+    "last-prompt": "last prompt record",
+}
+_SYSTEM_RECORDS = {
+    "compact_boundary": "compaction boundary",
+    "microcompact_boundary": "micro compaction boundary",
+    "api_error": "API error record",
+}
+
+
+def fits(source: Source) -> bool:
+    """True where at least one record is one of Claude Code."""
+    return any(_is_ours(record.value) for record in source.records)
+
+
+def read(source: Source) -> Reading:
+    """The main conversation of each session in the file, and one for each sub-agent."""
+    session = _Session(source.stem)
+    for record in source.records:
+        session.take(record)
+    return session.finished()
+
+
+def _is_ours(given: Any) -> bool:
+    value = as_object(given) or {}
+    match value:
+        case {"type": "user" | "assistant", "message": dict()}:
+            return any(key in value for key in ("uuid", "sessionId", "parentUuid"))
+        case {"type": "system"}:
+            return "sessionId" in value
+        case {"type": "summary"}:
+            return "leafUuid" in value
+        case {"type": "file-history-snapshot"}:
+            return "snapshot" in value
+        case {"type": "progress" | "queue-operation" | "pr-link" | "custom-title" | "attachment"}:
+            return "sessionId" in value
+        case _:
+            return False
+
+
+class _Session:
+    """Folds records into conversations, in file order; branches that were left are kept."""
+
+    def __init__(self, stem: str) -> None:
+        self._session = stem
+        self._threads: dict[str, Thread] = {}
+        self._roots: dict[str, str] = {}
+        self._seen: dict[str, Any] = {}
+        self._titles: list[tuple[str | None, str]] = []
+        self._skipped: list[Skipped] = []
+
+    def take(self, record: Record) -> None:
+        """Fold in one record."""
+        value, line = as_object(record.value), record.line
+        if value is None:
+            self._skip(line, "record that is no object", damage=True)
+            return
+        self._session = usable_id(value.get("sessionId")) or self._session
+        agent = self._agent(value)
+        match value.get("type"):
+            case "user" | "assistant" as kind:
+                self._take_message(kind, value, line, agent)
+            case "system":
+                subtype = value.get("subtype")
+                reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
+                self._skip(line, reason, str(subtype or ""))
+            case kind:
+                self._take_title(value)
+                reason = _lookup(_OTHER_RECORDS, kind, "record of another type")
+                self._skip(line, reason, str(kind))
+
+    def finished(self) -> Reading:
+        """The conversations that hold messages, and all that was left out."""
+        for leaf, title in self._titles:
+            for thread in self._threads.values():
+                if leaf in thread.uuids or (leaf is None and thread is self._main()):
+                    thread.label = title
+        conversations = tuple(t.finished() for t in self._threads.values() if t.drafts)
+        return Reading(conversations=conversations, skipped=tuple(self._skipped))
+
+    def _main(self) -> Thread | None:
+        return next(iter(self._threads.values()), None)
+
+    def _agent(self, value: dict[str, Any]) -> str | None:
+        """Whose side chain a record is part of: the agent's id, or the first record of its chain.
+
+        Only records before it are looked at, so that a longer file gives the same answer.
+        """
+        if value.get("isSidechain") is not True:
+            return None
+        uuid, parent = usable_id(value.get("uuid")), usable_id(value.get("parentUuid"))
+        agent = usable_id(value.get("agentId")) or self._roots.get(parent or "")
+        root = agent or uuid or parent or "sidechain"
+        if uuid is not None:
+            self._roots.setdefault(uuid, root)
+        return root
+
+    def _take_message(
+        self, kind: Role, value: dict[str, Any], line: int, agent: str | None
+    ) -> None:
+        parts = (self._session,) if agent is None else (self._session, agent)
+        thread = self._threads.setdefault(":".join(parts), Thread(thread_id(*parts)))
+        message = as_object(value.get("message"))
+        if message is None:
+            self._skipped.append(not_a_message(line, "no message in the record"))
+            return
+        reason = self._why_not(value, message, thread)
+        if reason is not None:
+            self._skip(line, reason)
+            return
+        draft = _draft(kind, value, message, line)
+        if draft is None:
+            self._skipped.append(not_a_message(line, "role or content of an unknown kind"))
+            return
+        if (uuid := usable_id(value.get("uuid"))) is not None:
+            thread.uuids.add(uuid)
+            self._seen.setdefault(uuid, message)
+        self._skipped.extend(thread.add(draft))
+
+    def _why_not(
+        self, value: dict[str, Any], message: dict[str, Any], thread: Thread
+    ) -> str | None:
+        if value.get("isApiErrorMessage") is True:
+            return "API error shown as a message"
+        if message.get("model") == "<synthetic>":
+            return "message made up by the recording tool"
+        if value.get("isCompactSummary") is True and thread.drafts:
+            return "summary by the recording tool; the original is before it"
+        uuid = usable_id(value.get("uuid"))
+        if uuid in self._seen and self._seen[uuid] == message:
+            return "record that came before, with the same uuid"
+        return None
+
+    def _take_title(self, value: dict[str, Any]) -> None:
+        match value:
+            case {"type": "summary", "summary": str(title), "leafUuid": str(leaf)}:
+                found: tuple[str | None, str] = (leaf, title)
+            case {"type": "custom-title", "customTitle": str(title)}:
+                found = (None, title)
+            case _:
+                return
+        if title.strip():
+            self._titles.append(found)
+
+    def _skip(self, line: int, reason: str, detail: str = "", *, damage: bool = False) -> None:
+        detail = ascii(detail)[1:-1][:80]
+        self._skipped.append(Skipped(line=line, reason=reason, detail=detail, damage=damage))
+
+
+def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int) -> Draft | None:
+    content = as_content(message.get("content"))
+    role: Role
+    match message.get("role", kind):
+        case "user" | "assistant" | "system" as role:
+            pass
+        case _:
+            return None
+    if content is None:
+        return None
+    uuid = usable_id(value.get("uuid"))
+    message_id = usable_id(message.get("id")) if role == "assistant" else uuid
+    return Draft(
+        role=role,
+        content=content,
+        key=message_id or uuid or f"line:{line}",
+        line=line,
+        message_id=message_id,
+        request_id=usable_id(value.get("requestId")),
+        at=moment(value.get("timestamp")),
+        model=text_or_none(message.get("model")),
+        stop_reason=text_or_none(message.get("stop_reason")),
+    )
+
+
+def _lookup(reasons: dict[str, str], kind: Any, otherwise: str) -> str:
+    return reasons.get(kind, otherwise) if isinstance(kind, str) else otherwise

@@ -1,0 +1,177 @@
+"""Chats in the shape of the OpenAI chat API, turned into Anthropic shape."""
+
+from typing import Any
+
+from refold.application.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.domain.messages import Block, Message
+
+from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
+from .content import (
+    Content,
+    Reading,
+    arguments_of,
+    as_blocks,
+    not_a_message,
+    text_block,
+    text_or_none,
+    tool_use,
+)
+from .naming import Names, moment, usable_id
+from .openai_parts import converted_content, converted_tool
+from .parsing import as_list, as_object, objects_in
+from .source import Source
+
+
+def detect(source: Source) -> bool:
+    """Something that only this API writes, or a system message in a list of plain texts."""
+    chats = find_chats(source).chats
+    return bool(chats) and (speaks_openai(chats) or _plain_with_system(chats))
+
+
+def fits(source: Source) -> bool:
+    """Any chat that does not speak Anthropic alone."""
+    chats = find_chats(source).chats
+    return bool(chats) and (speaks_openai(chats) or not speaks_anthropic(chats))
+
+
+def read(source: Source) -> Reading:
+    """The chats of a file, one conversation each."""
+    found = find_chats(source)
+    skipped = list(found.skipped)
+    conversations = tuple(_conversation(chat, skipped) for chat in found.chats)
+    return Reading(conversations=conversations, skipped=tuple(skipped))
+
+
+def _plain_with_system(chats: tuple[Chat, ...]) -> bool:
+    return has_system_message(chats) and not speaks_anthropic(chats)
+
+
+def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
+    converter = _Converter(skipped)
+    for index, item in enumerate(chat.messages):
+        converter.take(chat.place(index), index, item)
+    if (answer := _response(chat)) is not None:
+        converter.take(None, len(chat.messages), answer)
+    tools = tuple(t for tool in tools_of(chat) if (t := converted_tool(tool)) is not None)
+    if len(tools) < len(tools_of(chat)):
+        skipped.append(Skipped(line=chat.place(0), reason="tool without a name", damage=True))
+    return RecordedConversation(
+        thread_id=chat.thread_id, messages=tuple(converter.messages), tools=tools
+    )
+
+
+def _response(chat: Chat) -> dict[str, Any] | None:
+    """The answer to the recorded request: it follows the messages of the request."""
+    response = as_object(chat.envelope.get("response")) or {}
+    for choice in objects_in(response.get("choices")):
+        if (answer := as_object(choice.get("message"))) is not None:
+            return {
+                "role": "assistant",
+                "id": response.get("id"),
+                "model": response.get("model"),
+                "timestamp": response.get("created"),
+                "stop_reason": choice.get("finish_reason"),
+                **answer,
+            }
+    return None
+
+
+class _Converter:
+    """Turns the messages of one chat, in order; it pairs results that name no call."""
+
+    def __init__(self, skipped: list[Skipped]) -> None:
+        self.messages: list[RecordedMessage] = []
+        self._skipped = skipped
+        self._names = Names()
+        self._open: list[str] = []
+
+    def take(self, place: int | None, index: int, given: Any) -> None:
+        """Convert one message."""
+        item = as_object(given) or {}
+        message = self._message(place, index, item)
+        if message is None:
+            self._skipped.append(not_a_message(place, "role or content of an unknown kind"))
+            return
+        message_id = usable_id(item.get("id"))
+        self.messages.append(
+            RecordedMessage(
+                message=message,
+                key=self._names.take(message_id or f"message:{index}"),
+                message_id=message_id,
+                at=moment(item.get("timestamp")),
+                line=place,
+                model=text_or_none(item.get("model")),
+                stop_reason=text_or_none(item.get("stop_reason")),
+            )
+        )
+
+    def _message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
+        content = converted_content(item.get("content"))
+        match item.get("role"):
+            case "system" | "developer" if content is not None:
+                return Message(role="system", content=content)
+            case "user" if content is not None:
+                return Message(role="user", content=content)
+            case "assistant":
+                return self._answer(place, index, item, content)
+            case "tool" | "function":
+                return Message(role="user", content=self._results(index, item, content))
+            case _:
+                return None
+
+    def _answer(
+        self, place: int | None, index: int, item: dict[str, Any], content: Content | None
+    ) -> Message | None:
+        if content is None and item.get("content") is not None:
+            return None
+        calls = self._calls(index, item)
+        thinking = self._thinking(place, item)
+        if content is None:
+            refusal = text_or_none(item.get("refusal"))
+            content = (text_block(refusal),) if refusal is not None else ()
+        if calls or thinking:
+            content = (*thinking, *as_blocks(content), *calls)
+        return Message(role="assistant", content=content)
+
+    def _thinking(self, place: int | None, item: dict[str, Any]) -> list[Block]:
+        """Signed thinking blocks, as some gateways pass them on; unsigned reasoning is left out."""
+        if any(item.get(key) for key in ("reasoning_content", "reasoning")):
+            reason = "reasoning without a signature"
+            self._skipped.append(Skipped(line=place, reason=reason))
+        return objects_in(item.get("thinking_blocks"))
+
+    def _calls(self, index: int, item: dict[str, Any]) -> list[Block]:
+        calls = objects_in(item.get("tool_calls"))
+        if not calls and as_object(item.get("function_call")) is not None:
+            calls = [{"function": item["function_call"]}]
+        blocks = [_call(f"call_{index}_{number}", call) for number, call in enumerate(calls)]
+        if blocks:
+            self._open = [block["id"] for block in blocks]
+        return blocks
+
+    def _results(
+        self, index: int, item: dict[str, Any], content: Content | None
+    ) -> tuple[Block, ...]:
+        """Result blocks; one that names no call answers the oldest that is open."""
+        ids = [i for i in as_list(item.get("tool_call_ids")) or [] if isinstance(i, str) and i]
+        if isinstance(one := item.get("tool_call_id"), str) and one:
+            ids = [one]
+        if not ids:
+            ids = [self._open[0] if self._open else f"call_{index}"]
+        self._open = [call_id for call_id in self._open if call_id not in ids]
+        if isinstance(content, tuple):
+            said: Any = list(content)
+        else:
+            said = content or ""
+        return tuple({"type": "tool_result", "tool_use_id": i, "content": said} for i in ids)
+
+
+def _call(generated: str, call: dict[str, Any]) -> Block:
+    call_id = call.get("id")
+    function = as_object(call.get("function")) or as_object(call.get("custom")) or {}
+    name = function.get("name")
+    return tool_use(
+        call_id if isinstance(call_id, str) and call_id else generated,
+        name if isinstance(name, str) and name else "unknown",
+        arguments_of(function.get("arguments", function.get("input"))),
+    )

@@ -1,0 +1,93 @@
+"""The entry: which format a transcript file has, and its conversations."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from refold.application.errors import TranscriptError
+from refold.application.transcripts import RecordedConversation, Transcript
+from refold.domain.value import Value
+
+from . import anthropic, claude_code, openai, pi
+from .content import Reading
+from .describing import describe
+from .naming import Names
+from .source import Source, open_source
+
+
+class _Format(Value, frozen=True):
+    """How a format is recognised and read."""
+
+    detect: Callable[[Source], bool]
+    """True where the file says that it has this format."""
+    fits: Callable[[Source], bool]
+    """True where the file can be read as this format when a person says so."""
+    read: Callable[[Source], Reading]
+
+
+# The order counts: session files first, they are certain; a plain chat list is the weakest sign.
+_FORMATS = {
+    "claude-code": _Format(detect=claude_code.fits, fits=claude_code.fits, read=claude_code.read),
+    "pi": _Format(detect=pi.fits, fits=pi.fits, read=pi.read),
+    "openai": _Format(detect=openai.detect, fits=openai.fits, read=openai.read),
+    "anthropic": _Format(detect=anthropic.detect, fits=anthropic.fits, read=anthropic.read),
+}
+
+FORMATS: tuple[str, ...] = tuple(_FORMATS)
+"""The names that ``read_transcript`` takes, besides ``auto``."""
+
+
+def read_transcript(path: Path, *, format: str = "auto") -> Transcript:
+    """Read the conversations of a transcript file, plain or gzip.
+
+    Args:
+        path: the file; at most 1 GiB unpacked.
+        format: one of ``FORMATS``, or ``auto`` to tell it from the content.
+
+    Raises:
+        TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip or not text;
+            the format is unknown, or the named one does not fit. A file that is damaged in places
+            is read as far as it goes, and ``skipped`` names each place.
+    """
+    if format != "auto" and format not in _FORMATS:
+        raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
+    source = open_source(Path(path))
+    name = _detected(path, source) if format == "auto" else _checked(path, source, format)
+    reading = _FORMATS[name].read(source)
+    skipped = sorted((*source.skipped, *reading.skipped), key=lambda item: item.line or 0)
+    return Transcript(
+        source=str(path),
+        format=name,
+        conversations=_with_unique_ids(reading.conversations),
+        skipped=tuple(skipped),
+    )
+
+
+def _detected(path: Path, source: Source) -> str:
+    for name, known in _FORMATS.items():
+        if known.detect(source):
+            return name
+    raise TranscriptError(
+        f"{path} has no known format. It looks like {describe(source)}. "
+        f"Formats that can be read: {', '.join(FORMATS)}. "
+        "Convert it to a list of messages with role and content, then import that."
+    )
+
+
+def _checked(path: Path, source: Source, name: str) -> str:
+    if _FORMATS[name].fits(source):
+        return name
+    others = [other for other, known in _FORMATS.items() if known.detect(source)]
+    hint = f"Read it as {others[0]}" if others else "No known format fits it"
+    raise TranscriptError(
+        f"{path} cannot be read as {name}. It looks like {describe(source)}. {hint}."
+    )
+
+
+def _with_unique_ids(
+    conversations: tuple[RecordedConversation, ...],
+) -> tuple[RecordedConversation, ...]:
+    names = Names()
+    return tuple(
+        conversation.model_copy(update={"thread_id": names.take(conversation.thread_id)})
+        for conversation in conversations
+    )

@@ -1,0 +1,99 @@
+"""The Python code of README.md runs as it stands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tests.architecture.rules import ROOT
+
+NO_TEST = "<!-- no-test -->"
+A_SHORT_README = 30  # lines: below, there need not be an example yet
+
+
+def python_blocks(text: str) -> list[Token]:
+    """The blocks marked ``python``, but for those with a no-test comment right before them."""
+    tokens = MarkdownIt().parse(text)
+    before = [None, *tokens]
+    return [
+        token
+        for token, previous in zip(tokens, before, strict=False)
+        if token.type == "fence"
+        and token.info.split()[:1] == ["python"]
+        and (previous is None or previous.content.strip() != NO_TEST)
+    ]
+
+
+def as_script(text: str) -> str:
+    """All blocks as one script; a line of it has the number that it has in the page."""
+    lines = [""] * len(text.splitlines())
+    for block in python_blocks(text):
+        assert block.map is not None
+        begin = block.map[0] + 1
+        code = block.content.splitlines()
+        lines[begin : begin + len(code)] = code
+    return "\n".join(lines) + "\n"
+
+
+def run(text: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    script = folder / "README.py"
+    script.write_text(as_script(text), "utf-8")
+    # No key: an example that would call a paid service has to say no-test.
+    keys = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return subprocess.run(
+        [sys.executable, script.name],
+        cwd=folder,
+        env=keys,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_readme_shows_code_that_is_run() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    if len(text.splitlines()) <= A_SHORT_README:
+        pytest.skip("README.md is still a stub")
+    assert python_blocks(text), "README.md has no ```python block that is run"
+
+
+def test_the_code_of_the_readme_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    done = run((ROOT / "README.md").read_text("utf-8"), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+PAGE = """# A page
+
+```python
+x = 1
+```
+
+<!-- no-test -->
+```python
+x = 2
+```
+
+```sh
+x = 3
+```
+
+```python
+assert x == 4, "no"
+```
+"""
+
+
+def test_blocks_are_run_in_order_and_a_failing_one_is_told_by_its_line(tmp_path: Path) -> None:
+    done = run(PAGE, tmp_path)
+    assert done.returncode == 1
+    assert 'README.py", line 17' in done.stderr
+
+
+def test_a_block_marked_no_test_is_left_out(tmp_path: Path) -> None:
+    done = run(PAGE.replace("x == 4", "x == 1"), tmp_path)
+    assert done.returncode == 0, done.stderr

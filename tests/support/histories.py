@@ -1,0 +1,228 @@
+"""Hypothesis strategies for conversation histories, in the shape of the Messages API.
+
+``live_histories`` holds what a running agent appends: ids are unique, and a result answers a call
+of the last assistant message. ``recorded_histories`` adds what transcripts of real agents hold
+besides. Every text carries the marker of its message's index (``marker``), so that a test finds
+the message again in a rendered request. Blank texts, images and redacted thinking carry none.
+"""
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from .history_layout import Layout, Message, Step, marked, marker
+from .history_moves import (
+    Blank,
+    Foreign,
+    Interjection,
+    Move,
+    Part,
+    Pictured,
+    Result,
+    Said,
+    Searched,
+    Speaks,
+    StrayResult,
+    Thought,
+    ToolRound,
+)
+
+__all__ = [
+    "Message",
+    "Step",
+    "live_histories",
+    "marked",
+    "marker",
+    "recorded_histories",
+    "turns",
+    "words",
+]
+
+_ENGLISH = ("please", "the", "test", "fails", "fix", "in", "src/app.py", "line 42", "and", "done.")
+_CHINESE = ("请", "修复", "这个", "测试", "文件", "失败了", "，", "用户", "偏好", "简体中文。")
+_EMOJI = ("👍", "👩‍💻", "🇨🇳", "é", "🤷🏽‍♀️", "✅")
+_MARKER_ROOM = 24
+_LIVE_ID_STYLES = ("toolu_{n:04d}", "call_{n:04d}", "functions-bash-{n}")
+_ODD_ID_STYLES = ("functions.bash:{n}", "call|{n}", "工具-{n}", "id with space {n}", "fc_{n}\n", "")
+
+
+def words(max_text: int = 300, *, surrogates: bool = False) -> SearchStrategy[str]:
+    """What people, models and tools write, up to ``max_text`` characters."""
+    room = max(max_text - _MARKER_ROOM, 1)
+
+    def joined(vocabulary: tuple[str, ...], glue: str) -> SearchStrategy[str]:
+        many = st.lists(st.sampled_from(vocabulary), min_size=1, max_size=8)
+        return many.map(lambda chosen: glue.join(chosen)[:room])
+
+    anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=min(room, 30))
+    very_long = joined(_ENGLISH + _CHINESE, " ").map(lambda t: (t * (room // len(t) + 1))[:room])
+    kinds = [joined(_ENGLISH, " "), joined(_CHINESE, ""), joined(_EMOJI, ""), anything, very_long]
+    if surrogates:
+        kinds.append(st.sampled_from(("broken \ud83d", "\udc4d", "half 字\ud800 here")))
+    return st.one_of(kinds)
+
+
+_BLANKS = st.builds(Blank, st.sampled_from((" ", "\n\n", "", "\t \n", "\u3000")))
+_FOREIGN = st.builds(Foreign, st.sampled_from(("future_block", "container_upload_v9")))
+_PICTURES = st.builds(Pictured, st.sampled_from(("base64", "url")))
+
+
+def _weighted(often: SearchStrategy[Part], *seldom: SearchStrategy[Part]) -> SearchStrategy[Part]:
+    return st.one_of(often, often, often, *seldom)
+
+
+def _chained(first: tuple[Part, ...], rest: tuple[Part, ...]) -> tuple[Part, ...]:
+    return (*first, *rest)
+
+
+def _user_parts(texts: SearchStrategy[str], least: int = 1) -> SearchStrategy[tuple[Part, ...]]:
+    part = _weighted(st.builds(Said, texts), _BLANKS, _PICTURES, _FOREIGN)
+    return st.lists(part, min_size=least, max_size=3).map(tuple)
+
+
+def _thoughts(texts: SearchStrategy[str]) -> SearchStrategy[tuple[Part, ...]]:
+    seals = st.sampled_from(("signed", "signed", "redacted"))
+    return st.lists(st.builds(Thought, texts, seals), max_size=2).map(tuple)
+
+
+def _answer_parts(texts: SearchStrategy[str]) -> SearchStrategy[tuple[Part, ...]]:
+    part = _weighted(st.builds(Said, texts), _BLANKS, st.builds(Searched), _FOREIGN)
+    said = st.lists(part, min_size=1, max_size=2).map(tuple)
+    return st.builds(_chained, _thoughts(texts), said)
+
+
+def _user_speaks(texts: SearchStrategy[str]) -> SearchStrategy[Speaks]:
+    return st.builds(Speaks, st.just("user"), _user_parts(texts), st.booleans())
+
+
+def _assistant_speaks(texts: SearchStrategy[str]) -> SearchStrategy[Speaks]:
+    parts = st.one_of(*[_answer_parts(texts)] * 5, st.just(()))
+    return st.builds(Speaks, st.just("assistant"), parts, st.booleans())
+
+
+def _results(texts: SearchStrategy[str]) -> SearchStrategy[Result]:
+    outcomes = ("text", "text", "texts", "picture", "mixed", "nothing", "no content", "no blocks")
+    outcome = st.sampled_from((*outcomes, "blank", "huge"))
+    return st.builds(Result, outcome, texts, st.booleans())
+
+
+@st.composite
+def _tool_rounds(
+    draw: st.DrawFn,
+    texts: SearchStrategy[str],
+    id_styles: tuple[str, ...] = _LIVE_ID_STYLES,
+    *,
+    recorded: bool = False,
+) -> ToolRound:
+    results = draw(st.lists(_results(texts), min_size=1, max_size=5))
+    calls = len(results)
+    complete = draw(st.sampled_from((True, True, True, False)))
+    answered = calls if complete else draw(st.integers(0, calls - 1))
+    interjections = st.builds(
+        Interjection, _user_parts(texts), st.integers(0, answered), st.booleans()
+    )
+    return ToolRound(
+        thoughts=draw(st.one_of(_thoughts(texts), _answer_parts(texts))),
+        results=tuple(results),
+        order=tuple(draw(st.permutations(range(calls)))),
+        answered=answered,
+        apart=tuple(draw(st.lists(st.booleans(), min_size=calls, max_size=calls))),
+        interjection=draw(st.one_of(st.none(), st.none(), interjections)),
+        id_style=draw(st.sampled_from(id_styles)),
+        together=draw(st.booleans()),
+        reuse_id=recorded and draw(st.booleans()),
+        streamed=recorded and draw(st.booleans()),
+    )
+
+
+def _live_moves(texts: SearchStrategy[str]) -> SearchStrategy[Move]:
+    return st.one_of(_user_speaks(texts), _assistant_speaks(texts), _tool_rounds(texts))
+
+
+def _odd_moves(texts: SearchStrategy[str]) -> SearchStrategy[Move]:
+    unsealed = st.builds(Thought, texts, st.sampled_from(("signed", "empty", "missing")))
+    alone = st.tuples(unsealed)
+    before = st.one_of(st.just(()), _answer_parts(texts))
+    thinks_last = st.builds(Speaks, st.just("assistant"), st.builds(_chained, before, alone))
+    thinks_unsealed = st.builds(
+        Speaks, st.just("assistant"), st.builds(_chained, alone, _answer_parts(texts))
+    )
+    hung_search = st.builds(Speaks, st.just("assistant"), st.just((Searched(answered=False),)))
+    system = st.builds(
+        Speaks,
+        st.just("system"),
+        st.lists(st.builds(Said, texts), min_size=1, max_size=2).map(tuple),
+        st.booleans(),
+    )
+    stray = st.builds(StrayResult, st.sampled_from(("unknown", "again", "late")), _results(texts))
+    silent_user = st.builds(Speaks, st.just("user"), st.just(()))
+    odd_round = _tool_rounds(texts, _LIVE_ID_STYLES + _ODD_ID_STYLES, recorded=True)
+    return st.one_of(
+        stray, odd_round, system, thinks_last, thinks_unsealed, hung_search, silent_user
+    )
+
+
+def turns(
+    *, recorded: bool = False, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+) -> SearchStrategy[list[Step]]:
+    """A history as steps: each is a list of messages that are appended together.
+
+    Between two steps a state machine may do other things, such as compact.
+
+    Args:
+        recorded: with the oddities of transcripts (``recorded_histories``).
+        max_messages: the most messages in all steps together.
+        max_text: the longest text in characters, marker included; huge results excepted.
+        huge: the length of a huge tool result in characters.
+    """
+    texts = words(max_text, surrogates=recorded)
+    live = _live_moves(texts)
+    if recorded:
+        moves = st.lists(st.one_of(live, _odd_moves(texts)), min_size=1, max_size=max_messages)
+    else:
+        later = st.lists(live, max_size=max_messages - 1)
+        moves = st.builds(_opened, _user_speaks(texts), later)
+    return moves.map(lambda chosen: _steps(chosen, max_messages, huge))
+
+
+def _opened(first: Move, rest: list[Move]) -> list[Move]:
+    return [first, *rest]
+
+
+def _steps(moves: list[Move], max_messages: int, huge: int) -> list[Step]:
+    layout = Layout(huge=huge)
+    room = max_messages
+    steps: list[Step] = []
+    for move in moves:
+        for step in layout.steps(move):
+            if room > 0:
+                steps.append(step[:room])
+                room -= len(steps[-1])
+    return steps
+
+
+def _joined(steps: list[Step]) -> list[Message]:
+    return [message for step in steps for message in step]
+
+
+def live_histories(
+    *, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+) -> SearchStrategy[list[Message]]:
+    """Histories that a strict append accepts: results only for open calls, every id unique.
+
+    The first message is the user's. Calls may stay unanswered, in the middle and at the end.
+    """
+    sized = turns(max_messages=max_messages, max_text=max_text, huge=huge)
+    return sized.map(_joined)
+
+
+def recorded_histories(
+    *, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+) -> SearchStrategy[list[Message]]:
+    """Histories as transcripts hold them: all of the live ones, and what breaks their promises.
+
+    Results of unknown calls, given twice or too late; ids repeated or of odd characters; system
+    messages anywhere; lone surrogates; the assistant first; thinking last or without a signature;
+    server calls without a result; an answer spread over several messages; empty user messages.
+    """
+    sized = turns(recorded=True, max_messages=max_messages, max_text=max_text, huge=huge)
+    return sized.map(_joined)

@@ -1,0 +1,134 @@
+"""Rules about tool calls and their results."""
+
+import re
+from collections.abc import Iterator
+
+from .request import (
+    CALLS,
+    SERVER_CALLS,
+    Json,
+    Placed,
+    Turn,
+    call_ids,
+    is_result,
+    is_server_result,
+    mappings,
+    message_blocks,
+    result_id,
+    turns_of,
+)
+
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_SERVER_CALL_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+
+
+def unanswered_calls(request: Json, *, allow_pending_at_end: bool = False) -> Iterator[str]:
+    """A ``tool_use`` without its result among those that lead the next user turn."""
+    turns = turns_of(request)
+    for index, turn in enumerate(turns):
+        following = turns[index + 1] if index + 1 < len(turns) else None
+        if allow_pending_at_end and _may_wait(turns[index + 1 :]):
+            continue
+        answered = {result_id(p) for p in _leading_results(following)}
+        for call in call_ids(turn.blocks):
+            if call not in answered:
+                where = _place(turn, call)
+                yield f"unanswered-call: {where}: no result for {call!r} leads the next user turn"
+
+
+def _may_wait(later: list[Turn]) -> bool:
+    # Pending at the very end: nothing follows, or only results of the same round so far.
+    return not later or (len(later) == 1 and all(is_result(p) for p in later[0].blocks))
+
+
+def _leading_results(turn: Turn | None) -> list[Placed]:
+    leading: list[Placed] = []
+    for placed in turn.blocks if turn else []:
+        if not is_result(placed):
+            break
+        leading.append(placed)
+    return leading
+
+
+def _place(turn: Turn, call: str) -> str:
+    return next(p.where for p in turn.blocks if str(p.block.get("id")) == call)
+
+
+def late_results(request: Json) -> Iterator[str]:
+    """A result behind other content of its user turn."""
+    for turn in turns_of(request):
+        for placed in turn.blocks[len(_leading_results(turn)) :]:
+            if is_result(placed):
+                yield f"late-result: {placed.where}: results must lead the turn, uninterrupted"
+
+
+def orphan_results(request: Json) -> Iterator[str]:
+    """A result whose call is not in the assistant turn just before."""
+    calls: set[str] = set()
+    for turn in turns_of(request):
+        for placed in turn.blocks:
+            if is_result(placed) and result_id(placed) not in calls:
+                yield f"orphan-result: {placed.where}: no call {result_id(placed)!r} just before"
+        calls = set(call_ids(turn.blocks))
+
+
+def duplicate_results(request: Json) -> Iterator[str]:
+    """Two results for one call."""
+    for turn in turns_of(request):
+        seen: set[str] = set()
+        for placed in filter(is_result, turn.blocks):
+            if result_id(placed) in seen:
+                yield f"duplicate-result: {placed.where}: second result for {result_id(placed)!r}"
+            seen.add(result_id(placed))
+
+
+def repeated_call_ids(request: Json) -> Iterator[str]:
+    """The id of a call used twice in one conversation."""
+    seen: set[str] = set()
+    for placed in message_blocks(request):
+        if placed.block.get("type") in CALLS:
+            call = str(placed.block.get("id"))
+            if call in seen:
+                yield f"repeated-call-id: {placed.where}: {call!r} was used before"
+            seen.add(call)
+
+
+def call_id_patterns(request: Json) -> Iterator[str]:
+    """The id of a call with characters that the API refuses."""
+    patterns = {"tool_use": _CALL_ID, "server_tool_use": _SERVER_CALL_ID}
+    for placed in message_blocks(request):
+        pattern = patterns.get(str(placed.block.get("type")))
+        call: object = placed.block.get("id")
+        if pattern and not (isinstance(call, str) and pattern.fullmatch(call)):
+            yield f"call-id: {placed.where}: {call!r} does not match {pattern.pattern}"
+
+
+def server_results(request: Json) -> Iterator[str]:
+    """What a server tool returned, without its call before it."""
+    calls: set[str] = set()
+    for placed in message_blocks(request):
+        if placed.block.get("type") in SERVER_CALLS:
+            calls.add(str(placed.block.get("id")))
+        elif is_server_result(placed) and result_id(placed) not in calls:
+            yield f"server-result: {placed.where}: no server call {result_id(placed)!r} before it"
+
+
+def server_calls(request: Json) -> Iterator[str]:
+    """A server tool's call that never gets its result, though the conversation went on.
+
+    A paused turn may stand last without it, and a program that waits for tools of ours too.
+    """
+    turns = turns_of(request)
+    blocks = message_blocks(request)
+    settled = {result_id(p) for p in blocks if is_server_result(p)}
+    settled |= {
+        str(caller["tool_id"])
+        for p in blocks
+        for caller in mappings([p.block.get("caller")])
+        if "tool_id" in caller
+    }
+    for turn in turns[:-1]:
+        for placed in turn.blocks:
+            call = str(placed.block.get("id"))
+            if placed.block.get("type") in SERVER_CALLS and call not in settled:
+                yield f"server-call: {placed.where}: {call!r} has no result"

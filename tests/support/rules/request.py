@@ -1,0 +1,130 @@
+"""How the rules walk a request: its messages, blocks, nested blocks and turns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+Json = Mapping[str, Any]
+
+NEVER_SENT = frozenset({"summary_id", "decision", "revision", "answer"})
+"""Keys of a request that tests add for the judge; they are no part of what is sent."""
+
+ASSISTANT_ONLY = frozenset(
+    {"tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"}
+)
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+THINKING = frozenset({"thinking", "redacted_thinking"})
+
+
+class Placed(NamedTuple):
+    """A block and where it stands, so that a finding can be found."""
+
+    where: str
+    role: str
+    block: Json
+
+
+class Turn(NamedTuple):
+    """A run of messages with one role, which the API reads as one message."""
+
+    role: str
+    blocks: list[Placed]
+
+
+def mappings(value: object) -> list[Json]:
+    """The mappings in a list; anything else is left to the rule about shapes."""
+    if not isinstance(value, list | tuple):
+        return []
+    return [cast(Json, v) for v in cast("Sequence[object]", value) if isinstance(v, Mapping)]
+
+
+def sent(request: Json) -> dict[str, Any]:
+    """The request without the marks that only tests read."""
+    return {key: value for key, value in request.items() if key not in NEVER_SENT}
+
+
+def messages_of(request: Json) -> list[Json]:
+    """The messages of a request, in order."""
+    return mappings(request.get("messages"))
+
+
+def role_of(message: Json) -> str:
+    """The role as text, whatever was put there."""
+    return str(message.get("role"))
+
+
+def blocks_of(content: object) -> list[Json]:
+    """Content as blocks: a string is one text block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return mappings(content)
+
+
+def system_blocks(request: Json) -> list[Placed]:
+    """The blocks of the system prompt."""
+    blocks = blocks_of(request.get("system"))
+    return [Placed(f"system[{i}]", "system", block) for i, block in enumerate(blocks)]
+
+
+def message_blocks(request: Json) -> list[Placed]:
+    """The blocks of all messages, in order, without what is nested in them."""
+    return [
+        Placed(f"messages[{m}].content[{b}]", role_of(message), block)
+        for m, message in enumerate(messages_of(request))
+        for b, block in enumerate(blocks_of(message.get("content")))
+    ]
+
+
+def all_blocks(request: Json) -> Iterator[Placed]:
+    """Every block of system and messages, those inside results and documents included."""
+    for placed in (*system_blocks(request), *message_blocks(request)):
+        yield placed
+        for i, block in enumerate(_nested(placed.block)):
+            yield Placed(f"{placed.where}.content[{i}]", placed.role, block)
+
+
+def _nested(block: Json) -> list[Json]:
+    # What a server tool returned is not ours to judge, and the input of a call is data.
+    match block.get("type"):
+        case "tool_result" | "search_result":
+            return mappings(block.get("content"))
+        case "document":
+            source: object = block.get("source")
+            inner = cast(Json, source).get("content") if isinstance(source, Mapping) else None
+            return mappings(inner)
+        case _:
+            return []
+
+
+def turns_of(request: Json) -> list[Turn]:
+    """The turns: runs of one role. System messages stand between turns and belong to none."""
+    turns: list[Turn] = []
+    for m, message in enumerate(messages_of(request)):
+        role = role_of(message)
+        if role == "system":
+            continue
+        if not turns or turns[-1].role != role:
+            turns.append(Turn(role, []))
+        for b, block in enumerate(blocks_of(message.get("content"))):
+            turns[-1].blocks.append(Placed(f"messages[{m}].content[{b}]", role, block))
+    return turns
+
+
+def is_result(placed: Placed) -> bool:
+    """Whether a block answers a call of ours (not of the server)."""
+    return placed.block.get("type") == "tool_result"
+
+
+def is_server_result(placed: Placed) -> bool:
+    """Whether a block is what a server tool returned: ``web_search_tool_result`` and the like."""
+    return str(placed.block.get("type")).endswith("_tool_result")
+
+
+def call_ids(blocks: Sequence[Placed]) -> list[str]:
+    """The ids of the tool calls among blocks, in order."""
+    return [str(p.block.get("id")) for p in blocks if p.block.get("type") == "tool_use"]
+
+
+def result_id(placed: Placed) -> str:
+    """The id of the call that a result answers."""
+    return str(placed.block.get("tool_use_id"))

@@ -1,0 +1,143 @@
+"""Rules about several requests of one conversation: stable prefixes, thinking that stays valid."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+from .models import signs_the_prefix
+from .request import THINKING, Json, blocks_of, mappings, message_blocks, messages_of
+
+_DECISION = ("summary_id", "decision", "revision")
+
+
+def _text(value: object) -> str:
+    # The order of keys is kept: it is part of the bytes that are sent.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+
+
+def without_cache_marks(value: object) -> object:
+    """A copy of JSON data without any ``cache_control``."""
+    match value:
+        case Mapping():
+            items = cast(Json, value).items()
+            return {k: without_cache_marks(v) for k, v in items if k != "cache_control"}
+        case list() | tuple():
+            return [without_cache_marks(v) for v in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def prefix_violations(
+    requests: Sequence[dict[str, Any]], *, cache_marks_may_move: bool = False
+) -> list[str]:
+    """Where a request does not begin with the bytes of the one before, without a decision between.
+
+    Requests are compared when ``summary_id``, ``decision`` and ``revision`` are the same. Each
+    message of the earlier one must stand at the same index, byte for byte; its last message may
+    have further blocks at its end. ``system`` and ``tools`` must be the same bytes.
+    """
+    found: list[str] = []
+    for n, (earlier, later) in enumerate(pairwise(requests), start=1):
+        if any(earlier.get(key) != later.get(key) for key in _DECISION):
+            continue
+        faults = _changes(*(_unmarked(r) if cache_marks_may_move else r for r in (earlier, later)))
+        found += [f"prefix: requests[{n}]: {fault}" for fault in faults]
+    return found
+
+
+def _unmarked(request: Json) -> Json:
+    return cast(Json, without_cache_marks(request))
+
+
+def _changes(earlier: Json, later: Json) -> Iterator[str]:
+    for key in ("system", "tools"):
+        if _text(earlier.get(key)) != _text(later.get(key)):
+            yield f"{key} changed"
+    before, after = messages_of(earlier), messages_of(later)
+    if len(after) < len(before):
+        yield f"{len(before) - len(after)} messages are gone"
+    last = len(before) - 1
+    for m, (old, new) in enumerate(zip(before, after, strict=False)):
+        if _text(old) != _text(new) and not (m == last and _extends(old, new)):
+            yield f"messages[{m}] changed"
+
+
+def _extends(old: Json, new: Json) -> bool:
+    start, whole = old.get("content"), new.get("content")
+    if isinstance(start, str) or isinstance(whole, str):
+        return False
+    shortened = mappings(whole)[: len(mappings(start))]
+    return _text({**new, "content": shortened}) == _text(old)
+
+
+class _Signed(NamedTuple):
+    """A signed block, with the digest of all before it and the signed blocks before it."""
+
+    key: str
+    where: str
+    prefix: str
+    before: tuple[str, ...]
+
+
+def preserved_thinking_violations(
+    requests: Sequence[dict[str, Any]], *, model: str = "claude-opus-5-5"
+) -> list[str]:
+    """Where the newest models would refuse a signed block, over the requests of one conversation.
+
+    A block is valid only behind what it stood behind when it was first seen: ``system``, ``tools``
+    and all earlier content, cache marks aside. Earlier thinking may have been dropped since, the
+    oldest first; it may not be missing from the middle nor come back. A signature may not stand
+    on another text. A block is first seen in the request that sends it back, or, better, in the
+    ``answer`` (content blocks) that a test gives with the request that was answered: then a
+    compaction between answer and next request is noticed too.
+    """
+    known: dict[str, _Signed] = {}
+    texts: dict[str, str] = {}
+    found: list[str] = []
+    for n, request in enumerate(requests):
+        strict = signs_the_prefix(str(request.get("model") or model))
+        found += [f"changed-thinking: requests[{n}].{w}" for w in _changed_texts(request, texts)]
+        for signed in _signed_blocks(request):
+            first = known.get(signed.key)
+            fault = _broken(first, signed) if first and strict else ""
+            if fault:
+                found.append(f"preserved-thinking: requests[{n}].{signed.where}: {fault}")
+            else:
+                known[signed.key] = signed
+    return found
+
+
+def _broken(first: _Signed, now: _Signed) -> str:
+    if first.prefix != now.prefix:
+        return "the content before this block changed since it was signed"
+    if now.before != first.before[len(first.before) - len(now.before) :]:
+        return "thinking before this block was dropped from the middle or put back"
+    return ""
+
+
+def _changed_texts(request: Json, texts: dict[str, str]) -> Iterator[str]:
+    for placed in message_blocks(request):
+        signature, thinking = placed.block.get("signature"), placed.block.get("thinking")
+        if placed.block.get("type") != "thinking" or not isinstance(signature, str):
+            continue
+        if signature and texts.setdefault(signature, str(thinking)) != str(thinking):
+            yield f"{placed.where}: other text under the same signature"
+
+
+def _signed_blocks(request: Json) -> Iterator[_Signed]:
+    prefix = hashlib.sha256()
+    for part in (blocks_of(request.get("system")), request.get("tools") or []):
+        prefix.update(_text(without_cache_marks(part)).encode("utf-8", "surrogatepass"))
+    before: tuple[str, ...] = ()
+    answer: list[Json] = [{"role": "assistant", "content": request.get("answer") or []}]
+    for m, message in enumerate([*messages_of(request), *answer]):
+        for b, block in enumerate(blocks_of(message.get("content"))):
+            if block.get("type") in THINKING:
+                key = _text(without_cache_marks(block))
+                yield _Signed(key, f"messages[{m}].content[{b}]", prefix.hexdigest(), before)
+                before = (*before, key)
+            else:
+                entry = _text([message.get("role"), without_cache_marks(block)])
+                prefix.update(entry.encode("utf-8", "surrogatepass"))

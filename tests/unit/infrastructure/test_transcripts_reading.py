@@ -1,0 +1,221 @@
+"""Any file at all: a transcript, or one typed error that says what to do."""
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.errors import TranscriptError
+from refold.application.transcripts import Transcript
+from refold.infrastructure.transcripts import FORMATS, read_transcript, source
+from tests.support.transcript_files import (
+    call,
+    claude_answer,
+    claude_user,
+    jsonl,
+    only,
+    read_json,
+    read_text,
+    result,
+    text,
+)
+
+SEEDS = [
+    jsonl(
+        {"type": "summary", "summary": "t", "leafUuid": "u1"},
+        claude_user("u1", "go"),
+        claude_answer("a1", "m1", text("I look"), requestId="r1"),
+        claude_answer("a2", "m1", call("t1", a=1.5), requestId="r1"),
+        claude_user("x1", [result("t1")], isSidechain=True, parentUuid="u1"),
+        {"type": "system", "subtype": "compact_boundary", "sessionId": "s1"},
+    ),
+    json.dumps({"system": "s", "messages": [{"role": "user", "content": [text("hi")]}]}),
+    json.dumps(
+        [
+            {"role": "system", "content": "s"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ]
+    ),
+    jsonl(
+        {"type": "session", "id": "p", "cwd": "/"},
+        {
+            "type": "message",
+            "timestamp": "2025-12-08T22:41:05Z",
+            "message": {
+                "role": "assistant",
+                "content": [{"type": "toolCall", "id": "1", "name": "n", "arguments": {}}],
+            },
+        },
+        {"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": ""}},
+    ),
+]
+PIECES = [b"null", b"[]", b"{}", b'"', b"1e999", b"-1", b"NaN", b"\xff", b"\x00", b"\n", b"[" * 300]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+
+
+def outcome(data: bytes, format: str = "auto") -> Transcript | None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "talk.jsonl"
+        path.write_bytes(data)
+        try:
+            first = read_transcript(path, format=format)
+        except TranscriptError:
+            return None
+        assert read_transcript(path, format=format) == first
+    threads = [c.thread_id for c in first.conversations]
+    assert len(set(threads)) == len(threads)
+    for conversation in first.conversations:
+        names = [m.key for m in conversation.messages]
+        assert len(set(names)) == len(names)
+        assert 0 < len(conversation.thread_id) <= 200
+        assert conversation.thread_id.isprintable()
+    return first
+
+
+@given(st.binary(max_size=200), st.sampled_from(["auto", *FORMATS]))
+def test_any_bytes_give_a_transcript_or_a_typed_error(data: bytes, format: str) -> None:
+    outcome(data, format)
+
+
+@given(st.data(), st.sampled_from(SEEDS), st.sampled_from(["auto", *FORMATS]))
+def test_a_file_with_damaged_bytes_gives_a_transcript_or_a_typed_error(
+    data: st.DataObject, seed: str, format: str
+) -> None:
+    raw = seed.encode()
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(raw)))
+        end = min(len(raw), start + data.draw(st.integers(0, 12)))
+        raw = raw[:start] + data.draw(st.sampled_from(PIECES) | st.binary(max_size=3)) + raw[end:]
+    outcome(raw, format)
+    outcome(gzip.compress(raw)[: data.draw(st.integers(0, 400))], format)
+
+
+@given(st.data(), st.sampled_from(SEEDS), st.sampled_from(["auto", *FORMATS]))
+def test_a_file_with_odd_values_gives_a_transcript_or_a_typed_error(
+    data: st.DataObject, seed: str, format: str
+) -> None:
+    def odd(value: Any) -> Any:
+        if data.draw(st.integers(0, 9)) == 0:
+            return data.draw(VALUES)
+        if isinstance(value, dict):
+            return {key: odd(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(value, list):
+            return [odd(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+        return value
+
+    outcome(jsonl(*(odd(json.loads(line)) for line in seed.splitlines())).encode(), format)
+
+
+def test_the_undamaged_seeds_are_read_as_what_they_are() -> None:
+    found = [outcome(seed.encode()) for seed in SEEDS]
+    assert [t and t.format for t in found] == ["claude-code", "anthropic", "openai", "pi"]
+
+
+def test_gzip_is_told_by_its_first_bytes_not_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(gzip.compress(SEEDS[0].encode()))
+    packed = read_transcript(path)
+    plain = tmp_path / "talk.jsonl.gz"
+    plain.write_text(SEEDS[0])
+    assert read_transcript(plain).conversations == packed.conversations
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b" \n\x00", "is empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "no line of it is JSON text"),
+        (b"Dear diary,\n", "no line of it is JSON text"),
+        (b"\xff\xfe\x00", "no line of it is JSON text"),
+        (gzip.compress(b"[]" * 999)[:-9], "gzip file that is broken or cut off"),
+        (b"\x1f\x8b\x00nonsense", "gzip file that is broken or cut off"),
+        (b"[]", "an empty list.*claude-code, pi, openai, anthropic"),
+        (b'{"values": {"messages": []}}', "an object with the keys values"),
+        (b'[{"id": 1, "type": "user_message"}]', "a list of 1; its first is an object with"),
+        (b'{"a": 1}\n{"b": 2}\n', "2 JSON lines; the first is an object with the keys a"),
+        (b'"text"', "one JSON value: a string"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_what_it_looks_like(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "talk"
+    path.write_bytes(content)
+    with pytest.raises(TranscriptError, match=message):
+        read_transcript(path)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="does not exist"):
+        read_transcript(tmp_path / "none.jsonl")
+    with pytest.raises(TranscriptError, match="is a folder"):
+        read_transcript(tmp_path)
+    with pytest.raises(TranscriptError, match="cannot be read"):
+        read_transcript(Path("a\x00b"))
+
+
+def test_an_unpacked_size_without_bounds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "MAX_BYTES", 1000)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"[" + b" " * 5000))
+    with pytest.raises(TranscriptError, match="over 1,000 bytes"):
+        read_transcript(path)
+
+
+def test_a_format_that_nobody_knows_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match="use auto, claude-code, pi, openai, anthropic"):
+        read_text(tmp_path, SEEDS[0], format="word")
+
+
+def test_a_named_format_that_does_not_fit_is_refused_with_the_one_that_does(tmp_path: Path) -> None:
+    with pytest.raises(TranscriptError, match=r"cannot be read as pi.*Read it as claude-code"):
+        read_text(tmp_path, SEEDS[0], format="pi")
+
+
+def test_line_separators_inside_texts_and_windows_line_ends_do_not_break_lines(
+    tmp_path: Path,
+) -> None:
+    line = json.dumps(claude_user("u1", "a\u2028b\x85c"), ensure_ascii=False)
+    talk = read_text(tmp_path, f"\ufeff{line}\r\n\r\n")
+    assert only(talk).messages[0].message.content == "a\u2028b\x85c"
+    assert talk.skipped == ()
+
+
+def test_a_line_of_other_bytes_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    lines = [jsonl(claude_user(u, u)).encode() for u in ("u1", "u2")]
+    path.write_bytes(lines[0] + b'{"type": "user\xff"}\n' + b"\x00" * 9 + b"\n\x00" + lines[1])
+    talk = read_transcript(path)
+    assert len(only(talk).messages) == 2
+    assert [(s.line, s.reason, s.damage) for s in talk.skipped] == [
+        (2, "line that is not UTF-8", True),
+        (3, "line of zero bytes", True),
+    ]
+
+
+def test_thread_ids_are_short_printable_and_unique(tmp_path: Path) -> None:
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    names = ["a", "a", "a\nb", "x" * 199, " "]
+    talk = read_json(tmp_path, [chat | {"id": name} for name in names])
+    threads = [c.thread_id for c in talk.conversations]
+    assert threads[:3] == ["talk:a", "talk:a#2", "talk:2"]
+    assert len(set(threads)) == len(names)
+    assert all(len(t) <= 200 and t.isprintable() for t in threads)
