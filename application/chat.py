@@ -13,10 +13,10 @@ from .context import Context
 from .contexts import context_at, context_now, needs_settling, settled_context
 from .core import Core, Extras
 from .read_models import CompactionRow, SummaryRow
+from .reading import stored_messages
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
 from .transcripts import RecordedMessage
-from .reading import stored_messages
 
 Tools = Sequence[Mapping[str, Any]]
 
@@ -121,5 +121,3 @@ def manual_attempt(
         summariser=core.summariser,
         focus=focus.strip() or None if focus else None,
     )
-
-

@@ -49,9 +49,7 @@ def context_at(core: Core, thread_id: str, extras: Extras, version: int) -> Cont
     return _rendered(core, loaded, core.budget(extras), extras)
 
 
-def _rendered(
-    core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras
-) -> Context:
+def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     rendered = render(loaded.thread_id, loaded.window, extras.system, core.counter.count_text)
     return Context(
         thread_id=loaded.thread_id,
@@ -59,7 +57,7 @@ def _rendered(
         model=extras.model or core.settings.model,
         system=rendered.system,
         messages=rendered.messages,
-        tools=[copied(tool) for tool in extras.tools],
+        tools=[copied(dict(tool)) for tool in extras.tools],
         tokens=rendered.tokens + core.extras_tokens(extras),
         budget=budget,
         summary=loaded.window.summary,

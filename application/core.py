@@ -49,7 +49,7 @@ class Core:
     clock: Clock
     new_id: NewId
     settings: Settings
-    _sizes: dict[str, int] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""

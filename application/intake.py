@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeGuard, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
+from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block, Message, Role
 
 ROLES: tuple[str, ...] = get_args(Role)
@@ -50,7 +51,7 @@ def read_messages(given: object) -> list[Intake]:
     Raises:
         InvalidMessage: names the message and the field that is wrong.
     """
-    if isinstance(given, list | tuple):
+    if is_list(given):
         return [read_message(item, f"messages[{index}]") for index, item in enumerate(given)]
     return [read_message(given, "message")]
 
@@ -60,7 +61,7 @@ def read_message(given: object, place: str = "message") -> Intake:
     if isinstance(given, Message):
         given = {"role": given.role, "content": given.content}
     fields = _plain(given, place, 0)
-    if not isinstance(fields, dict):
+    if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     role = fields.get("role")
     if role not in ROLES:
@@ -82,7 +83,7 @@ def _content(content: object, role: str, place: str) -> str | tuple[Block, ...]:
         if not content and role != "assistant":
             raise InvalidMessage(place, "is empty")
         return content
-    if not isinstance(content, list):
+    if not is_list(content):
         raise InvalidMessage(place, f"must be a string or a list of blocks, not {_kind(content)}")
     if not content and role != "assistant":
         raise InvalidMessage(place, "is an empty list")
@@ -92,7 +93,7 @@ def _content(content: object, role: str, place: str) -> str | tuple[Block, ...]:
 
 
 def _check_block(block: object, role: str, place: str) -> None:
-    if not isinstance(block, dict):
+    if not is_object(block):
         raise InvalidMessage(place, f"must be a content block, not {_kind(block)}")
     kind = block.get("type")
     if not isinstance(kind, str) or not kind:
@@ -102,7 +103,9 @@ def _check_block(block: object, role: str, place: str) -> None:
             raise InvalidMessage(f"{place}.{field}", f"must be {wanted}")
     allowed = _ROLE_OF.get(kind)
     if allowed is not None and role != allowed:
-        raise InvalidMessage(f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}")
+        raise InvalidMessage(
+            f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}"
+        )
 
 
 def _is_text(value: object) -> bool:
@@ -111,10 +114,6 @@ def _is_text(value: object) -> bool:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, str) and bool(value)
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_result(value: object) -> bool:
@@ -128,7 +127,7 @@ _REQUIRED: Mapping[str, tuple[_Check, ...]] = {
     "tool_use": (
         ("id", _is_id, "the id of the call"),
         ("name", _is_id, "the name of the tool"),
-        ("input", _is_object, "an object"),
+        ("input", is_object, "an object"),
     ),
     "tool_result": (
         ("tool_use_id", _is_id, "the id of the call it answers"),
@@ -153,15 +152,20 @@ def _plain(value: object, place: str, depth: int) -> Any:
         if not math.isfinite(value):
             raise InvalidMessage(place, f"{value} is not a number of JSON")
         return value
-    if isinstance(value, Mapping):
+    if _is_mapping(value):
         return {_name(k, place): _plain(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
-    if isinstance(value, list | tuple):
+    if is_list(value):
         return _plain_list(value, place, depth)
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         # What the server did not send is not sent back: unset fields stay out.
         return _plain(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
     raise InvalidMessage(place, f"is {_kind(value)}, which JSON cannot hold")
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Whether a value is a mapping, with keys of any kind."""
+    return isinstance(value, Mapping)
 
 
 def _plain_list(values: Iterable[object], place: str, depth: int) -> list[Any]:

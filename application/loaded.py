@@ -1,7 +1,7 @@
 """A conversation as a use case works on it: the state to decide on and the window to render."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from refold.domain.conversation import Conversation, fold
 from refold.domain.events import Event
@@ -14,8 +14,8 @@ class LoadedConversation:
     """State and window of one conversation at one version."""
 
     thread_id: str
-    state: Conversation = Conversation()
-    window: Window = Window()
+    state: Conversation = field(default_factory=Conversation)
+    window: Window = field(default_factory=Window)
 
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
         """The conversation after these events."""

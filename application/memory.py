@@ -9,7 +9,7 @@ from .appending import Keys
 from .blocking import Runner
 from .chat import Chat, Tools, manual_attempt
 from .context import Context
-from .contexts import settled_context, needs_settling
+from .contexts import needs_settling, settled_context
 from .core import Core, Extras
 from .intake import read_thread_id
 from .read_models import CompactionRow, ConversationRow, SummaryRow
@@ -99,9 +99,7 @@ class AsyncChat:
         self, *, focus: str | None = None, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
         """See ``Chat.compact``."""
-        return await manual_attempt(
-            self._core, self.thread_id, focus, Extras(system, tools)
-        ).run()
+        return await manual_attempt(self._core, self.thread_id, focus, Extras(system, tools)).run()
 
     async def label(self, label: str) -> None:
         """See ``Chat.label``."""

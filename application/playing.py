@@ -53,6 +53,24 @@ class PlayFigures(Value, frozen=True):
     context_p99_ms: float
 
 
+def combined(figures: Sequence[PlayFigures]) -> PlayFigures:
+    """The figures of several conversations together: sums, the largest, weighted means of times."""
+    if len(figures) == 1:
+        return figures[0]
+    requests = max(1, sum(f.requests for f in figures))
+    values: dict[str, Any] = {"thread_id": ""}
+    for name in PlayFigures.model_fields.keys() - {"thread_id"}:
+        column = [getattr(f, name) for f in figures]
+        if name in ("largest_request", "budget"):
+            values[name] = max(column)
+        elif isinstance(column[0], int):
+            values[name] = sum(column)
+        else:
+            weighted = sum(v * f.requests for v, f in zip(column, figures, strict=True))
+            values[name] = round(weighted / requests, 4)
+    return PlayFigures(**values)
+
+
 @dataclass
 class _Tally:
     requests: int = 0
@@ -68,8 +86,8 @@ class _Tally:
     history: int = 0
     bytes_sent: int = 0
     bytes_repeated: int = 0
-    append_times: list[float] = field(default_factory=list)
-    context_times: list[float] = field(default_factory=list)
+    append_times: list[float] = field(default_factory=list[float])
+    context_times: list[float] = field(default_factory=list[float])
 
 
 class Player:
@@ -92,8 +110,8 @@ class Player:
         self._thread_id = thread_id or recorded.thread_id
         self._model = model
         self._restart_every = restart_every
-        self._on_request = on_request or (lambda index, context: None)
-        self._on_event = on_event or (lambda event: None)
+        self._on_request = on_request
+        self._on_event = on_event
         self._tally = _Tally()
         self._prefix = _Prefix()
 
@@ -105,7 +123,7 @@ class Player:
             for turn in _turns(self._recorded.messages):
                 chat = memory.conversation(self._thread_id)
                 self._play_turn(chat, turn)
-                since_restart += len(turn.messages)
+                since_restart += len(turn.messages) + (turn.answer is not None)
                 if self._restart_every and since_restart >= self._restart_every:
                     memory.close()
                     memory = self._open()
@@ -141,7 +159,7 @@ class Player:
         tally = self._tally
         start = time.perf_counter()
         try:
-            context = chat.context(tools=self._recorded.tools, model=self._model)
+            context = chat.context(tools=self._recorded.tools, model=self._model or turn.model)
         except ContextWindowExceeded as error:
             tally.refused += 1
             self._tell(turn, refused=str(error))
@@ -160,9 +178,12 @@ class Player:
             tally.performed += result.outcome == "performed"
             tally.failed += result.outcome == "failed"
             self._tell(turn, compaction=result)
-        self._on_request(turn.index, context)
+        if self._on_request is not None:
+            self._on_request(turn.index, context)
 
     def _tell(self, turn: "_Turn", **what: Any) -> None:
+        if self._on_event is None:
+            return
         total = len(self._recorded.messages)
         self._on_event(Played(index=turn.index, total=total, **what))
 
@@ -194,6 +215,10 @@ class _Turn:
     index: int
     messages: list[RecordedMessage]
     answer: RecordedMessage | None
+
+    @property
+    def model(self) -> str | None:
+        return self.answer.model if self.answer else None
 
 
 def _turns(messages: Sequence[RecordedMessage]) -> Iterator[_Turn]:

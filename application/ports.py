@@ -7,7 +7,6 @@ from typing import Protocol
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
-
 Clock = Callable[[], datetime]
 """The time now, time zone aware."""
 NewId = Callable[[], str]

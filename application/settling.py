@@ -1,19 +1,14 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
 import asyncio
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from refold.domain.budget import Budget
-from refold.domain.compacting import ABANDONED, fail_compaction, may_try_again
+from refold.domain.compacting import ABANDONED, fail_compaction, may_compact
 from refold.domain.events import Event
-from refold.domain.messages import Message
-from refold.domain.offloading import (
-    LargeResult,
-    offload_giants,
-    offload_results,
-    offload_until,
-)
+from refold.domain.messages import Block, Message
+from refold.domain.offloading import LargePart, enough, offload_parts, over
 
 from .compaction import CompactionAttempt
 from .core import Core
@@ -33,9 +28,7 @@ def is_due(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
     size = loaded.state.tokens + budget.fixed
     if size < budget.trigger:
         return False
-    return size > budget.limit or may_try_again(
-        loaded.state, budget.window, core.settings.policy
-    )
+    return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
 
 
 async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionResult]:
@@ -51,9 +44,7 @@ async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionR
         loaded = await asyncio.to_thread(core.log.load, thread_id)
         if not is_due(core, loaded, budget):
             break
-        attempt = CompactionAttempt(
-            core, thread_id, budget, trigger="size", summariser=summariser
-        )
+        attempt = CompactionAttempt(core, thread_id, budget, trigger="size", summariser=summariser)
         result = await attempt.run()
         results.append(result)
         if result.outcome != "performed":
@@ -98,56 +89,58 @@ def _abandon(core: Core, thread_id: str) -> None:
 
 
 def _offload_giants(core: Core, loaded: LoadedConversation, budget: Budget) -> int:
-    chosen = offload_giants(_large_results(core, loaded), budget.room, core.settings.policy)
-    return _offload(core, loaded.thread_id, chosen)
+    policy = core.settings.policy
+    preview = Preview(policy.preview_head, policy.preview_tail, 0)
+    giants = over(_large_parts(core, loaded, preview), budget.room * policy.giant_share)
+    return _offload(core, loaded.thread_id, giants, preview)
 
 
 def _offload_excess(core: Core, thread_id: str, budget: Budget) -> int:
-    loaded = core.log.load(thread_id)
-    if loaded.state.tokens + budget.fixed <= budget.limit:
-        return 0
-    excess = loaded.state.tokens + budget.fixed - budget.target
-    return _offload(core, thread_id, offload_until(_large_results(core, loaded), excess))
-
-
-def _offload(core: Core, thread_id: str, chosen: Sequence[LargeResult]) -> int:
-    if not chosen:
-        return 0
     policy = core.settings.policy
-    core.log.transact(
-        thread_id, lambda now: offload_results(now.state, chosen, policy), at=core.clock()
-    )
-    return len(chosen)
+    count = 0
+    for head, tail in ((policy.preview_head, policy.preview_tail), (policy.tiny_preview, 0)):
+        loaded = core.log.load(thread_id)
+        size = loaded.state.tokens + budget.fixed
+        if size <= budget.limit:
+            break
+        preview = Preview(head, tail, 0)
+        parts = enough(_large_parts(core, loaded, preview), size - budget.trigger)
+        count += _offload(core, thread_id, parts, preview)
+    return count
 
 
-def _large_results(core: Core, loaded: LoadedConversation) -> list[LargeResult]:
-    window, policy = loaded.window, core.settings.policy
-    preview = Preview(policy.preview_head, policy.preview_tail, 0)
-    found: list[LargeResult] = []
-    for entry in window.entries:
+def _offload(core: Core, thread_id: str, parts: Sequence[LargePart], preview: Preview) -> int:
+    if parts:
+        core.log.transact(
+            thread_id,
+            lambda now: offload_parts(now.state, parts, head=preview.head, tail=preview.tail),
+            at=core.clock(),
+        )
+    return len(parts)
+
+
+def _large_parts(core: Core, loaded: LoadedConversation, preview: Preview) -> list[LargePart]:
+    """The parts that such a preview would make much smaller than they are shown now."""
+    found: list[LargePart] = []
+    for entry in loaded.window.entries:
+        address = address_of(loaded.thread_id, entry.position)
         for block in entry.message.blocks():
-            call_id = str(block.get("tool_use_id"))
-            if block.get("type") != "tool_result" or (entry.position, call_id) in window.previews:
+            side = _SIDES.get(str(block.get("type")))
+            if side is None:
                 continue
-            if _characters(block) <= 2 * (preview.head + preview.tail):
+            call_id = str(block.get("id" if side == "call" else "tool_use_id"))
+            shown = loaded.window.previews.get((entry.position, call_id, side))
+            if shown is not None and shown.head <= preview.head:
                 continue
-            short = shortened(block, preview, address_of(loaded.thread_id, entry.position))
-            found.append(
-                LargeResult(
-                    position=entry.position,
-                    call_id=call_id,
-                    tokens=_size(core, block),
-                    preview_tokens=_size(core, short),
-                )
-            )
+            now = _size(core, block) - (shown.tokens_freed if shown else 0)
+            then = _size(core, shortened(block, preview, address))
+            if then * 2 < now:
+                found.append(LargePart(entry.position, call_id, side, now, then))
     return found
 
 
-def _characters(block: dict[str, object]) -> int:
-    return len(json.dumps(block.get("content")))
+_SIDES: Mapping[str, Literal["call", "result"]] = {"tool_use": "call", "tool_result": "result"}
 
 
-def _size(core: Core, block: dict[str, object]) -> int:
+def _size(core: Core, block: Block) -> int:
     return core.counter.count_message(Message(role="user", content=(block,))).total
-
-

@@ -1,7 +1,7 @@
 """Fits the weights of the token estimator to o200k_base, and prints its error per class of text.
 
 Run ``python benchmarks/calibrate_tokens.py`` with numpy, scipy and bpe-openai installed. It reads the
-recorded conversations under ``../shared/data`` (or REFOLD_DATA), fits on two thirds of the files and
+recorded conversations under ``../shared/data`` (or REFOLD_DATA), fits on two thirds of their parts and
 measures on the others too. Paste the printed weights into ``infrastructure/tokens/estimator.py``.
 """
 
@@ -56,7 +56,16 @@ SCRIPTS = {
     "emoji": "🎉 🚀 ✅ ⚠️ 🐛 🔥 💡 👍🏽 🧑‍💻 📦 ❌ 🙏 😂 🤔 🇩🇪 ",
 }
 # So that no class of characters is nearly free because the sample has few of it.
-FLOORS = {"lower": 0.1, "other": 0.1, "lone_space": 0.4, "latin": 0.6, "alphabet": 0.33, "symbol": 0.5, "astral": 1.5}
+# The floor of lone_space is a choice: plain prose of short words came out too low without it.
+FLOORS = {
+    "lower": 0.1,
+    "other": 0.1,
+    "lone_space": 0.4,
+    "latin": 0.6,
+    "alphabet": 0.33,
+    "symbol": 0.5,
+    "astral": 1.5,
+}
 
 # Full-width commas are one token; the variation selectors beside them would draw the weight up.
 CEILINGS = {"fullwidth": 1.0}
@@ -145,7 +154,9 @@ def sample() -> list[tuple[str, str, str]]:
 def counts(text: str) -> list[int]:
     """How many characters of each class a text has, in the order of ``Weights``."""
     data = text.encode("utf-8", "surrogatepass")
-    found = {name: len(data) - len(data.translate(None, bytes_)) for name, bytes_ in CLASSES.items()}
+    found = {
+        name: len(data) - len(data.translate(None, bytes_)) for name, bytes_ in CLASSES.items()
+    }
     found["lone_space"] = found["space"] - data.count(b"  ")
     found["digit_then_upper"] = len(re.findall(r"[0-9][a-z]*(?=[A-Z])", text))
     return [found[name] for name in Weights._fields]
@@ -165,7 +176,10 @@ def main() -> int:
     rows = np.array([counts(text) for text in texts], float)
 
     # Relative errors, each class of text with the same voice; what is made here with a quarter.
-    voices = {k: (1.0 if (kinds == k).sum() > 20 else 0.25) / ((kinds == k) & ~held).sum() for k in set(kinds)}
+    voices = {
+        k: (1.0 if (kinds == k).sum() > 20 else 0.25) / ((kinds == k) & ~held).sum()
+        for k in set(kinds)
+    }
     voice = np.sqrt(np.array([voices[k] for k in kinds]))
     fit = ~held
     least = [FLOORS.get(name, 0.0) for name in Weights._fields]

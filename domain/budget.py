@@ -3,6 +3,9 @@
 from .policy import CompactionPolicy
 from .value import Value
 
+SHORTEST_SUMMARY = 150
+"""Tokens below which no summary is asked for: less cannot say what was asked and what was done."""
+
 
 class Budget(Value, frozen=True):
     """All figures are tokens. ``fixed`` is what every request carries: system text and tools."""
@@ -44,4 +47,6 @@ def budget_for(window: int, fixed: int, policy: CompactionPolicy) -> Budget:
 
 def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
     """The length, in tokens, that a summary should aim at within this budget."""
-    return max(150, min(policy.summary_tokens, int(budget.room * policy.summary_share)))
+    return max(
+        SHORTEST_SUMMARY, min(policy.summary_tokens, int(budget.room * policy.summary_share))
+    )

@@ -154,9 +154,14 @@ def fail_compaction(
     )
 
 
-def may_try_again(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
-    """Whether a summariser may be asked again after failures: only once the context has grown."""
-    if state.setbacks.count == 0:
-        return True
-    growth = policy.retry_growth * (5 if state.setbacks.count >= 3 else 1)
-    return state.tokens >= state.setbacks.live_tokens + growth * window
+def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
+    """Whether the conversation has grown enough since the last compaction, or the last failure.
+
+    The guard against compacting again and again without gain (invariant 7): a fold of events, so it
+    is the same for every route and after a restart.
+    """
+    step = policy.retry_growth * window
+    if state.setbacks.count:
+        growth = step * (5 if state.setbacks.count >= 3 else 1)
+        return state.tokens >= state.setbacks.live_tokens + growth
+    return state.summary is None or state.tokens >= state.summary.at_tokens + 5 * step

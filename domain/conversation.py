@@ -14,7 +14,7 @@ from .events import (
     Event,
     MessageAppended,
     SummarySuperseded,
-    ToolResultsOffloaded,
+    ToolContentOffloaded,
 )
 from .messages import Role, said, tool_calls, tool_results
 from .value import Value
@@ -51,6 +51,8 @@ class ActiveSummary(Value, frozen=True):
     tokens: int
     at_length: int
     """How many messages the conversation had when it was made."""
+    at_tokens: int
+    """The size of the conversation right after."""
 
 
 class Attempt(Value, frozen=True):
@@ -123,7 +125,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _compacted(state, event, version)
         case CompactionFailed():
             return _failed(state, event, version)
-        case ToolResultsOffloaded():
+        case ToolContentOffloaded():
             return _offloaded(state, event, version)
         case SummarySuperseded():
             return state.replaced(version=version)
@@ -175,6 +177,7 @@ def _appended(state: Conversation, event: MessageAppended, version: int) -> Conv
 
 def _compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     live = tuple(_without_thinking(m) for m in state.live if not event.coverage.covers(m.position))
+    live_tokens = sum(m.tokens for m in live)
     after = [m.version for m in live if m.position >= event.coverage.stop]
     return state.replaced(
         version=version,
@@ -182,13 +185,14 @@ def _compacted(state: Conversation, event: CompactionPerformed, version: int) ->
         older_live=0,
         older_tokens=0,
         live_from=after[0] if after else version,
-        live_tokens=sum(m.tokens for m in live),
+        live_tokens=live_tokens,
         summary=ActiveSummary(
             summary_id=event.summary_id,
             version=version,
             coverage=event.coverage,
             tokens=event.tokens,
             at_length=state.length,
+            at_tokens=live_tokens + event.tokens,
         ),
         attempt=None,
         setbacks=Setbacks(),
@@ -201,10 +205,10 @@ def _failed(state: Conversation, event: CompactionFailed, version: int) -> Conve
     return state.replaced(version=version, attempt=None, setbacks=setbacks)
 
 
-def _offloaded(state: Conversation, event: ToolResultsOffloaded, version: int) -> Conversation:
+def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -> Conversation:
     freed: dict[int, int] = {}
-    for result in event.results:
-        freed[result.position] = freed.get(result.position, 0) + result.tokens_freed
+    for part in event.parts:
+        freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
     live = tuple(
         m._replace(tokens=m.tokens - freed.get(m.position, 0))
         for m in map(_without_thinking, state.live)

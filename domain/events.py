@@ -84,21 +84,24 @@ class SummarySuperseded(Value, frozen=True):
     by: str
 
 
-class OffloadedResult(Value, frozen=True):
-    """One tool result that is shown as a preview from now on."""
+class OffloadedPart(Value, frozen=True):
+    """One side of a tool call that is shown as a preview from now on."""
 
     position: int
     call_id: str
+    side: Literal["call", "result"]
+    """The call's input, or its result."""
     tokens_freed: int
+    """What this decision saved; a later one may shorten the same part further."""
 
 
-class ToolResultsOffloaded(Value, frozen=True):
-    """Large tool results were replaced by previews; their content stays in the log."""
+class ToolContentOffloaded(Value, frozen=True):
+    """Large tool results or inputs were replaced by previews; their content stays in the log."""
 
-    results: tuple[OffloadedResult, ...]
+    parts: tuple[OffloadedPart, ...]
     head: int
     tail: int
-    """Characters shown from the beginning and from the end of each."""
+    """Characters shown from the beginning and from the end of each text."""
 
 
 class ConversationLabelled(Value, frozen=True):
@@ -113,6 +116,6 @@ Event = (
     | CompactionPerformed
     | CompactionFailed
     | SummarySuperseded
-    | ToolResultsOffloaded
+    | ToolContentOffloaded
     | ConversationLabelled
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from .json_data import is_list, is_object
 from .value import Value
 
 Role = Literal["user", "assistant", "system"]
@@ -53,8 +54,8 @@ def text_of(block: Mapping[str, Any]) -> str:
     content = block.get("content")
     if isinstance(content, str):
         return content
-    if isinstance(content, list | tuple):
-        parts = [text_of(b) for b in content if isinstance(b, Mapping)]
+    if is_list(content):
+        parts = [text_of(b) for b in content if is_object(b)]
         return "\n".join(p for p in parts if p)
     return ""
 

@@ -33,10 +33,12 @@ class CompactionPolicy(Value, frozen=True):
     """Characters of a result that its preview shows from the beginning."""
     preview_tail: int = Field(default=400, ge=0)
     """Characters of a result that its preview shows from the end."""
+    tiny_preview: int = Field(default=200, ge=50)
+    """Characters from the beginning, where nothing else makes the context fit."""
     request_share: float = Field(default=0.5, gt=0, le=1)
     """Open requests older than the newest are kept word for word up to this share of the target."""
     lease_seconds: int = Field(default=600, ge=1)
     """A compaction that was requested longer ago than this, without an end, counts as abandoned."""
-    retry_growth: float = Field(default=0.02, ge=0, le=1)
-    """After a failure the context must grow by this share before a summariser is asked again;
-    five times as much after three failures in a row (invariant 7)."""
+    retry_growth: float = Field(default=0.02, ge=0, le=0.2)
+    """After a failure the context must grow by this share of the window before a summariser is asked
+    again; by five times as much after three failures in a row, and after a compaction (invariant 7)."""

@@ -27,9 +27,7 @@ def open_memory(
     new_id: NewId | None = None,
 ) -> Memory:
     """Open the memory in the file at ``path``; see ``refold.open``."""
-    return Memory(
-        _core(path, window, model, policy, summariser, counter, create, clock, new_id)
-    )
+    return Memory(_core(path, window, model, policy, summariser, counter, create, clock, new_id))
 
 
 def open_async_memory(
@@ -64,7 +62,7 @@ def _core(
     from .log.store import SQLiteLog
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
-    from .views.store import SQLiteViews
+    from .views.views import SQLiteViews
 
     if window is not None and window < SMALLEST_WINDOW:
         raise InvalidSetting(f"window={window}: must be at least {SMALLEST_WINDOW} tokens")

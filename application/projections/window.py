@@ -12,7 +12,7 @@ from refold.domain.events import (
     Event,
     MessageAppended,
     SummarySuperseded,
-    ToolResultsOffloaded,
+    ToolContentOffloaded,
 )
 from refold.domain.messages import Message
 
@@ -29,12 +29,17 @@ class Entry(NamedTuple):
     stop_reason: str | None
 
 
+PreviewKey = tuple[int, str, str]
+"""Position, call id, and side of a tool call: ``call`` or ``result``."""
+
+
 class Preview(NamedTuple):
-    """How an offloaded tool result is shown."""
+    """How an offloaded part is shown."""
 
     head: int
     tail: int
     tokens_freed: int
+    """All that was saved on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Window:
 
     entries: tuple[Entry, ...] = ()
     summary: CompactionPerformed | None = None
-    previews: Mapping[tuple[int, str], Preview] = field(default_factory=dict)
+    previews: Mapping[PreviewKey, Preview] = field(default_factory=dict[PreviewKey, Preview])
     thinking_from: int = 0
     """Messages before this position are rendered without thinking: the prefix has changed since."""
 
@@ -66,12 +71,8 @@ def project(window: Window, events: Sequence[Event]) -> Window:
                 entries = [e for e in entries if not covers(e.position)]
                 previews = {at: p for at, p in previews.items() if not covers(at[0])}
                 summary, thinking_from = event, length
-            case ToolResultsOffloaded():
-                shown = {
-                    (r.position, r.call_id): Preview(event.head, event.tail, r.tokens_freed)
-                    for r in event.results
-                }
-                previews, thinking_from = {**previews, **shown}, length
+            case ToolContentOffloaded():
+                previews, thinking_from = _shortened(previews, event), length
             case (
                 CompactionRequested()
                 | CompactionFailed()
@@ -82,6 +83,17 @@ def project(window: Window, events: Sequence[Event]) -> Window:
             case _:
                 assert_never(event)
     return Window(tuple(entries), summary, previews, thinking_from)
+
+
+def _shortened(
+    previews: Mapping[PreviewKey, Preview], event: ToolContentOffloaded
+) -> Mapping[PreviewKey, Preview]:
+    shown = dict(previews)
+    for part in event.parts:
+        key = (part.position, part.call_id, part.side)
+        before = shown[key].tokens_freed if key in shown else 0
+        shown[key] = Preview(event.head, event.tail, before + part.tokens_freed)
+    return shown
 
 
 def entry_of(event: MessageAppended) -> Entry:

@@ -1,15 +1,20 @@
 """Single content blocks: from what the log holds to what the provider accepts, or nothing."""
 
 import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar, cast
 
+from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import THINKING, Block, text_of
 
 from . import texts
 
+T = TypeVar("T")
+
 _BAD_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 # Signed by the provider: rendered exactly as they came, or left out.
 _SIGNED = THINKING | {"compaction"}
 
@@ -19,14 +24,18 @@ def legal_id(call_id: str) -> str:
     return _BAD_ID.sub("_", call_id) or "_"
 
 
-def copied(value: Any) -> Any:
+def copied(value: T) -> T:
     """A deep copy of JSON data, without lone surrogates, so that callers may change what they get."""
+    return cast(T, _copied(value))
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, str):
-        return _SURROGATES.sub("\ufffd", value) if not value.isascii() else value
-    if isinstance(value, dict):
-        return {k: copied(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [copied(v) for v in value]
+        return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
+    if is_object(value):
+        return {_copied(k): _copied(v) for k, v in value.items()}
+    if is_list(value):
+        return [_copied(v) for v in value]
     return value
 
 
@@ -45,8 +54,15 @@ def user_block(block: Block) -> Block | None:
     return _unmarked(block)
 
 
-def assistant_block(block: Block, *, thinking: bool, server_calls: set[str]) -> Block | None:
-    """A block of an assistant message; ``server_calls`` collects the server tool calls seen so far."""
+def server_results(blocks: Iterable[Block]) -> Iterator[str]:
+    """The ids of the server tool calls that these blocks hold results of."""
+    for block in blocks:
+        if block.get("type") not in _SERVER_CALLS and _is_server_tool(block.get("type")):
+            yield str(block.get("tool_use_id"))
+
+
+def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Block | None:
+    """A block of an assistant message; None where nothing can be shown."""
     kind = block.get("type")
     if kind == "text":
         return _text(block)
@@ -58,8 +74,8 @@ def assistant_block(block: Block, *, thinking: bool, server_calls: set[str]) -> 
         return text_block(text_of(block) or texts.EMPTY_RESULT)
     if kind in ("image", "document"):
         return text_block(texts.MISPLACED.format(kind=kind))
-    if kind == "server_tool_use" or _is_server_tool(kind):
-        return _server_block(block, server_calls)
+    if _is_server_tool(kind):
+        return _server_block(block, calls)
     return _unmarked(block)
 
 
@@ -68,7 +84,7 @@ def tool_result(block: Block, call_id: str) -> Block:
     result = _unmarked(block)
     result["tool_use_id"] = call_id
     content = result.get("content")
-    if isinstance(content, list):
+    if is_list(content):
         parts = (_result_part(part) for part in content)
         result["content"] = [part for part in parts if part is not None]
     elif content is not None and not isinstance(content, str):
@@ -116,7 +132,7 @@ def _tool_use(block: Block) -> Block:
 
 
 def _result_part(part: Any) -> Block | None:
-    if not isinstance(part, dict):
+    if not is_object(part):
         text = str(part)
         return text_block(text) if text.strip() else None
     return _text(part) if part.get("type") == "text" else _unmarked(part)
@@ -133,17 +149,23 @@ def _is_signed(block: Block) -> bool:
 
 
 def _is_server_tool(kind: Any) -> bool:
-    return isinstance(kind, str) and (
-        kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("_tool_result")
-    )
+    return isinstance(kind, str) and (kind in _SERVER_CALLS or kind.endswith("_tool_result"))
 
 
-def _server_block(block: Block, calls: set[str]) -> Block | None:
-    kind = block.get("type")
-    if kind in ("server_tool_use", "mcp_tool_use"):
-        call_id = str(block.get("id"))
-        if kind == "server_tool_use" and not _SERVER_ID.fullmatch(call_id):
-            return None
-        calls.add(call_id)
-        return copied(block)
-    return copied(block) if str(block.get("tool_use_id")) in calls else None
+class ServerCalls(NamedTuple):
+    """The server tool calls of a request: those with a result somewhere, and those shown so far."""
+
+    answered: frozenset[str]
+    shown: set[str]
+
+
+def _server_block(block: Block, calls: ServerCalls) -> Block | None:
+    # A call and its result are shown both or neither.
+    if block.get("type") not in _SERVER_CALLS:
+        return copied(block) if str(block.get("tool_use_id")) in calls.shown else None
+    call_id = str(block.get("id"))
+    legal = block.get("type") != "server_tool_use" or _SERVER_ID.fullmatch(call_id)
+    if not legal or call_id not in calls.answered:
+        return None
+    calls.shown.add(call_id)
+    return copied(block)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from refold.application.projections.window import Window
 from refold.domain.messages import Block, said
 
-from ..projections.window import Window
 from . import texts
 from .blocks import copied
 from .turns import FRAME_TOKENS, TurnBuilder
@@ -29,9 +29,7 @@ def address_of(thread_id: str, position: int) -> str:
     return f"refold://{thread_id}/{position}"
 
 
-def render(
-    thread_id: str, window: Window, system: System, count: Callable[[str], int]
-) -> Rendered:
+def render(thread_id: str, window: Window, system: System, count: Callable[[str], int]) -> Rendered:
     """Render ``window``; ``count`` measures the texts that rendering adds."""
     preamble, entries = _split_preamble(window)
     own = [copied(said(e.message)) for e in preamble]

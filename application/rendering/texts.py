@@ -20,6 +20,7 @@ CONTINUE = "[Nothing was said here. Please continue.]"
 NO_CONTENT = "[This message had no content.]"
 SYSTEM_NOTE = "[System message] "
 ORPHAN = "[Result of tool call {call_id}, which is not shown here]\n"
+NOT_TEXT = "[This result is not text and is not shown here; it is kept at {address}]"
 MISPLACED = "[{kind} block that cannot be shown here]"
 
 

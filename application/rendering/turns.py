@@ -7,9 +7,9 @@ a result gets one that says so, a result without a call becomes text, and the la
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from refold.application.projections.window import Entry, PreviewKey, Window
 from refold.domain.messages import THINKING, Block
 
-from ..projections.window import Entry, Window
 from . import blocks, texts
 from .preview import shortened
 
@@ -30,7 +30,7 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
-        self._server_calls: set[str] = set()
+        self._server_calls = blocks.ServerCalls(_answered_by_server(window), set())
         self._calls: dict[str, str] = {}
         """Calls of the last assistant turn without a result: id as logged to id as rendered."""
         self._results: list[Block] = []
@@ -76,9 +76,7 @@ class TurnBuilder:
     def _result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
         call_id = self._calls.pop(logged_id, None)
-        preview = self._window.previews.get((entry.position, logged_id))
-        if preview is not None:
-            block = shortened(block, preview, self._address(entry.position))
+        block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
         if call_id is None:
             self._others.append(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
@@ -117,10 +115,12 @@ class TurnBuilder:
         thinking = entry.position >= self._window.thinking_from
         shown: list[Block] = []
         calls: dict[str, str] = {}
-        for block in entry.message.blocks():
-            made = blocks.assistant_block(
-                block, thinking=thinking, server_calls=self._server_calls
-            )
+        for logged in entry.message.blocks():
+            block = logged
+            if block.get("type") == "tool_use":
+                key = (entry.position, str(block.get("id")), "call")
+                block = self._as_shown(entry, block, key)
+            made = blocks.assistant_block(block, thinking=thinking, calls=self._server_calls)
             if made is None:
                 continue
             if made.get("type") == "tool_use":
@@ -130,6 +130,12 @@ class TurnBuilder:
         while shown and shown[-1].get("type") in THINKING:
             shown.pop()
         return shown, calls
+
+    def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
+        preview = self._window.previews.get(key)
+        if preview is None:
+            return block
+        return shortened(block, preview, self._address(entry.position))
 
     def _unused_id(self, call_id: str, position: int) -> str:
         candidate, number = call_id, position
@@ -162,3 +168,12 @@ class TurnBuilder:
 
 def _as_blocks(content: str | list[Block]) -> list[Block]:
     return [blocks.text_block(content)] if isinstance(content, str) else content
+
+
+def _answered_by_server(window: Window) -> frozenset[str]:
+    entries = window.entries
+    answered = {i for e in entries for i in blocks.server_results(e.message.blocks())}
+    if entries and entries[-1].stop_reason == "pause_turn":
+        # The server answers when the paused response is sent back.
+        answered.update(str(b.get("id")) for b in entries[-1].message.blocks())
+    return frozenset(answered)

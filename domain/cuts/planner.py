@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from refold.domain.budget import Budget, summary_target
+from refold.domain.budget import SHORTEST_SUMMARY, Budget, summary_target
 from refold.domain.conversation import Conversation, LiveMessage
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
@@ -87,7 +87,9 @@ def _choose(
             best = plan
             if plan.kept_tokens <= goal:
                 break
-    return best or NothingToCompact(
+    if best is not None:
+        return _fitted(best, budget, policy)
+    return NothingToCompact(
         rule="keep_last" if not cuts else "open_requests",
         because=f"the newest {policy.keep_last} messages are kept"
         if not cuts
@@ -121,6 +123,14 @@ def _plan(
         target_tokens=aim,
         limit_tokens=int(aim * policy.summary_slack),
     )
+
+
+def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
+    # Where what is kept leaves little room, a shorter summary is better than a request too large.
+    left = budget.limit - budget.fixed - plan.kept_tokens
+    limit = max(SHORTEST_SUMMARY, min(plan.limit_tokens, left))
+    target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
+    return plan.replaced(target_tokens=target, limit_tokens=limit)
 
 
 def _position(message: LiveMessage) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from random import Random
 
+from .staging import staging_log
+
 Generator = Callable[[Random, dict[str, str], list[str]], str]
 
 _ZONE = timezone(timedelta(hours=8))
@@ -123,7 +125,7 @@ def duplicates(_rng: Random, files: dict[str, str], numbers: list[str]) -> str:
 def load_log(rng: Random, _files: dict[str, str], numbers: list[str]) -> str:
     """Progress lines of a load run: seconds, rate around ``numbers[1]`` jobs a second."""
     seconds, rate = int(numbers[0]), float(numbers[1])
-    lines, done, late = [], 0, 1000 / rate
+    lines, done, late = list[str](), 0, 1000 / rate
     for second in range(1, seconds + 1):
         now = rate * rng.uniform(0.93, 1.06) * (0.72 if second % 17 == 0 else 1)
         done += int(now)
@@ -153,7 +155,7 @@ def ledger_rows(rng: Random, _files: dict[str, str], numbers: list[str]) -> str:
 
 def requests(rng: Random, _files: dict[str, str], numbers: list[str]) -> str:
     """The access log of a smoke run against the HTTP interface."""
-    lines = []
+    lines = list[str]()
     for n in range(int(numbers[0])):
         path, status = rng.choice(
             (("POST /jobs", 201), ("POST /jobs", 200), ("GET /healthz", 200), ("GET /metrics", 200))
@@ -164,12 +166,13 @@ def requests(rng: Random, _files: dict[str, str], numbers: list[str]) -> str:
             path, status = "POST /jobs", 422
         took = rng.expovariate(1 / 2.4) + 0.3
         second, milli = divmod(n * 37 + rng.randrange(30), 1000)
-        lines.append(f"16:0{second // 60}:{second % 60:02d}.{milli:03d} {status} {took:6.2f}ms {path}")
+        lines.append(f"+{second:>3}.{milli:03d}s {status} {took:6.2f}ms {path}")
     return "\n".join(lines)
 
 
 GENERATORS: dict[str, Generator] = {
     "worker_log": worker_log,
+    "staging_log": staging_log,
     "duplicates": duplicates,
     "load_log": load_log,
     "ledger_rows": ledger_rows,

@@ -1,6 +1,7 @@
 """Turns scenes into the records of the file: messages with ids, times, calls and their results."""
 
 import base64
+import re
 import string
 from datetime import datetime, timedelta
 from random import Random
@@ -13,9 +14,7 @@ from .workspace import Refused, Workspace
 Json = dict[str, Any]
 _ALPHABET = string.ascii_letters + string.digits
 # One transparent pixel: enough for the shape of an image block.
-_PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-)
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 _STATES = {"x": "completed", ">": "in_progress", " ": "pending"}
 
 
@@ -117,7 +116,7 @@ class Recorder:
         except Refused as error:
             block["content"] = str(error)
             block["is_error"] = failed = True
-        if failed != part.fails:
+        if failed != (part.fails or part.body.startswith("!fail")):
             wanted = "fail" if part.fails else "succeed"
             raise ValueError(f"{part.name} {part.argument} should {wanted}:\n{block['content']}")
         return block
@@ -126,7 +125,9 @@ class Recorder:
         _, given = _call(part)
         match part.name:
             case "read":
-                return self.workspace.read(given["path"], given.get("offset", 1), given.get("limit"))
+                return self.workspace.read(
+                    given["path"], given.get("offset", 1), given.get("limit")
+                )
             case "write":
                 return self.workspace.write(given["path"], given["content"])
             case "edit":
@@ -136,8 +137,10 @@ class Recorder:
             case "todo":
                 return "Todos updated. Continue with the item that is in progress."
             case _:
-                self._now += timedelta(seconds=self._rng.uniform(0.3, 9))
-                return self._terminal.run(given["command"], part.body, part.fails)
+                text = self._terminal.run(given["command"], part.body, part.fails)
+                seconds = self._rng.uniform(0.3, 9) + _duration(given["command"], text)
+                self._now += timedelta(seconds=seconds)
+                return text
 
     def _advance(self, when: str) -> None:
         if when.startswith("@"):
@@ -154,6 +157,15 @@ class Recorder:
 
     def _token(self, length: int) -> str:
         return "".join(self._rng.choice(_ALPHABET) for _ in range(length))
+
+
+def _duration(command: str, output: str) -> float:
+    """The seconds that a command ran, as far as its options or its output tell."""
+    asked = re.findall(r"--(minutes|seconds|stop) (\d+)", command)
+    told = re.findall(r"(?:claims|passed) in ([\d.]+) ?s", output)
+    return sum(int(n) * (60 if unit == "minutes" else 1) for unit, n in asked) + sum(
+        float(n) for n in told
+    )
 
 
 def _call(part: Part) -> tuple[str, Json]:

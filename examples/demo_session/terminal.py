@@ -29,7 +29,7 @@ class Terminal:
             return made.rstrip("\n")
         outputs = [self._one(shlex.split(one), script) for one in command.split(" && ")]
         text = "\n".join(o for o in outputs if o)
-        if fails:
+        if fails or script.startswith("!fail"):
             raise Refused(text)
         return text or "(no output)"
 
@@ -102,7 +102,9 @@ class Terminal:
                 raise ValueError(f"no answer for git {shlex.join(words)!r}")
 
     def _python(self) -> list[str]:
-        return [path for path in self._files.files if path.endswith(".py")]
+        return [
+            path for path in self._files.files if path.endswith(".py") and not path.startswith("/")
+        ]
 
     def _text(self, path: str) -> str:
         if path not in self._files.files:
@@ -116,7 +118,7 @@ class Terminal:
         return "\n".join(f"{n:>6} {path}" for n, path in counts)
 
     def _list(self, folder: str) -> str:
-        rows = []
+        rows = list[str]()
         for path in sorted(self._files.files):
             if path.rpartition("/")[0] == folder:
                 name, size = path.rpartition("/")[2], len(self._files.files[path].encode())

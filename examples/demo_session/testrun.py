@@ -46,7 +46,7 @@ def _head(verbose: bool, count: int) -> list[str]:
 
 
 def _verbose(found: list[tuple[str, str]], failures: dict[str, str]) -> list[str]:
-    lines = []
+    lines = list[str]()
     for n, (path, name) in enumerate(found, 1):
         verdict = "FAILED" if name in failures else "PASSED"
         lines.append(f"{path}::{name} {verdict}".ljust(81) + f"[{n * 100 // len(found):>3}%]")
@@ -55,7 +55,8 @@ def _verbose(found: list[tuple[str, str]], failures: dict[str, str]) -> list[str
 
 def _dots(found: list[tuple[str, str]], failures: dict[str, str]) -> list[str]:
     marks = "".join("F" if name in failures else "." for _, name in found)
-    lines, width = [], 72
+    lines = list[str]()
+    width = 72
     for start in range(0, len(marks), width):
         done = min(start + width, len(marks)) * 100 // len(marks)
         lines.append(marks[start : start + width].ljust(width) + f" [{done:>3}%]")

@@ -76,7 +76,7 @@ class Workspace:
     def changed(self) -> list[tuple[str, str]]:
         """Mark (A, M, D) and path of what differs from the last commit; ``var/`` is ignored."""
         paths = sorted({*self.files, *self.head})
-        marks = [(self._mark(path), path) for path in paths if not path.startswith("var/")]
+        marks = [(self._mark(path), path) for path in paths if not path.startswith(("var/", "/"))]
         return [(mark, path) for mark, path in marks if mark]
 
     def diff(self, below: str = "") -> str:

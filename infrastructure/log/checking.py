@@ -64,4 +64,6 @@ def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
         after = rows[-1].id
     for thread_id, expected in keys.items():
         if recorder.versions_of_keys(thread_id, list(expected)) != expected:
-            yield Damage(LOG, thread_id, 0, "keys", "the index of message keys differs from the log")
+            yield Damage(
+                LOG, thread_id, 0, "keys", "the index of message keys differs from the log"
+            )

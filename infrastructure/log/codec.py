@@ -11,6 +11,7 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from refold.domain import events
 from refold.domain.conversation import Conversation
+from refold.domain.json_data import is_object
 from refold.domain.messages import Message
 
 Json = dict[str, Any]
@@ -25,7 +26,7 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "compaction_performed": events.CompactionPerformed,
         "compaction_failed": events.CompactionFailed,
         "summary_superseded": events.SummarySuperseded,
-        "tool_results_offloaded": events.ToolResultsOffloaded,
+        "tool_content_offloaded": events.ToolContentOffloaded,
         "conversation_labelled": events.ConversationLabelled,
     }
 )
@@ -56,7 +57,9 @@ def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
         payload = event.model_dump_json(exclude_defaults=True).encode()
     except PydanticSerializationError:
         # Lone surrogates have no UTF-8; JSON can escape them.
-        payload = json.dumps(event.model_dump(mode="python", exclude_defaults=True), default=str).encode()
+        payload = json.dumps(
+            event.model_dump(mode="python", exclude_defaults=True), default=str
+        ).encode()
     return name, SHAPES[name], payload
 
 
@@ -103,7 +106,7 @@ def _fields(payload: bytes) -> Json:
         fields: object = from_json(payload)
     except ValueError:
         fields = _lenient(payload)
-    if not isinstance(fields, dict):
+    if not is_object(fields):
         raise CodecError("the payload is not a JSON object")
     return fields
 

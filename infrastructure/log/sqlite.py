@@ -1,7 +1,7 @@
 """The SQLite file of a log: opening, checking, durable connections, and the recorder."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path) -> Generator[None]:
     """Turn errors of SQLite and of the library below into errors of the log."""
     try:
         yield

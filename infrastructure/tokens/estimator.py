@@ -1,15 +1,22 @@
 """Estimates tokens from counts of character classes: microseconds a message, monotone, leaning high.
 
-MEASURED
+Measured against o200k_base, with the safety below, sums over a class of text. Own fixture: English
+prose +9 %, code +24 %, JSON +29 %, logs +34 %, emoji and mixed scripts +24 %, Chinese +32 %. Recorded
+conversations, parts held out of the fit: chat +20 %, prose +26 %, code +21 %, JSON +19 %, tool output
++19 %, mixed +20 %, Chinese +27 %; 90 of 100 single texts lie within -14 % and +43 %. Runs of one sign
+(rulers, dotted lines) are overestimated, up to twice. Scripts that were not recorded are only guarded:
+from +4 % (Thai) to +113 % (Russian, where Claude's older vocabulary needs 2.5 times o200k_base).
+Speed: a text of 1.4 kB takes 5 to 10 microseconds, a Chinese one of 1,400 characters about 15.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from zlib import adler32
 
 from refold.application.ports import TokenCount
-from refold.domain.messages import Message
+from refold.domain.messages import Block, Message
 
 
 class Weights(NamedTuple):
@@ -111,7 +118,7 @@ PDF_UNSEEN = 15_000
 """A document given by URL or file id: ten pages are assumed, its size is not known here."""
 
 SEALED_UNITS_PER_CHARACTER = 15
-"""Per character of an encrypted text: base64 of a ciphertext, so 0.75 bytes, near five a token. These
+"""Of an encrypted text: base64, so 0.75 bytes of thinking each, and near five bytes a token. Such
 fields are billed as the thinking that they hide, never as their characters."""
 
 
@@ -143,10 +150,10 @@ CLASSES: dict[str, bytes] = {
 
 
 def _units(weights: Weights) -> dict[str, int]:
-    """The weights in hundredths of a token, with their safety."""
+    """The weights in hundredths of a token, rounded up, with their safety."""
     safety = {"ideograph": IDEOGRAPH_SAFETY, "fullwidth": IDEOGRAPH_SAFETY}
     return {
-        name: round(weight * safety.get(name, SAFETY) * UNITS)
+        name: math.ceil(weight * safety.get(name, SAFETY) * UNITS)
         for name, weight in weights._asdict().items()
     }
 
@@ -167,7 +174,7 @@ def _byte_scores() -> bytes:
 _SCORES = _byte_scores()
 _REMOVED = _SMALL + _CONTINUATION
 _DIGIT_THEN_UPPER = bytes((_UNITS["digit"], _UNITS["upper"]))
-_LOWER, _PAIR, _LONE = _UNITS["lower"], _UNITS["digit_then_upper"], _UNITS["lone_space"]
+_LOWER, _PAIR, _LONE = (_UNITS[name] for name in ("lower", "digit_then_upper", "lone_space"))
 _to_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
@@ -199,15 +206,15 @@ def _score_value(value: Any) -> int:
     return _score(value if isinstance(value, str) else _to_json(value))
 
 
-def _sealed(value: Any) -> int:
+def _score_sealed(value: Any) -> int:
     return len(value) * SEALED_UNITS_PER_CHARACTER if isinstance(value, str) else 0
 
 
 def _score_thinking(block: Mapping[str, Any]) -> int:
     """Thinking, by its text, or where the API left that empty, by the length of its signature."""
     if block.get("type") == "redacted_thinking":
-        return _sealed(block.get("data"))
-    return max(_score_value(block.get("thinking")), _sealed(block.get("signature")))
+        return _score_sealed(block.get("data"))
+    return max(_score_value(block.get("thinking")), _score_sealed(block.get("signature")))
 
 
 def _up(score: int) -> int:
@@ -248,8 +255,8 @@ class EstimatingTokenCounter:
         """The tokens of tool definitions, with the API's own instructions; 0 without tools."""
         if not tools:
             return 0
-        texts = sum(_score(_to_json(tool)) for tool in tools)
-        return TOOLS_PREAMBLE + TOOL_FRAME * len(tools) + _up(texts)
+        definitions = _up(sum(_score(_to_json(tool)) for tool in tools))
+        return TOOLS_PREAMBLE + TOOL_FRAME * len(tools) + definitions
 
     def _score_block(self, block: Mapping[str, Any]) -> int:
         match block.get("type"):
@@ -260,8 +267,6 @@ class EstimatingTokenCounter:
                 return TOOL_USE_FRAME * UNITS + call
             case "tool_result" | "mcp_tool_result":
                 return TOOL_RESULT_FRAME * UNITS + self._score_content(block.get("content"))
-            case "thinking" | "redacted_thinking":
-                return _score_thinking(block)
             case "image":
                 return self._image
             case "document":
@@ -275,9 +280,9 @@ class EstimatingTokenCounter:
         """A text, or blocks: what a tool result or a document holds."""
         if not isinstance(content, list | tuple):
             return _score_value(content)
-        items: list[Any] | tuple[Any, ...] = content
+        items = cast("Sequence[Any]", content)
         return sum(
-            self._score_block(item) if isinstance(item, Mapping) else _score_value(item)
+            self._score_block(cast("Block", item)) if isinstance(item, dict) else _score_value(item)
             for item in items
         )
 

@@ -6,6 +6,8 @@ besides. Every text carries the marker of its message's index (``marker``), so t
 the message again in a rendered request. Blank texts, images and redacted thinking carry none.
 """
 
+from functools import cache
+
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -37,9 +39,14 @@ __all__ = [
     "words",
 ]
 
-_ENGLISH = ("please", "the", "test", "fails", "fix", "in", "src/app.py", "line 42", "and", "done.")
-_CHINESE = ("请", "修复", "这个", "测试", "文件", "失败了", "，", "用户", "偏好", "简体中文。")
-_EMOJI = ("👍", "👩‍💻", "🇨🇳", "é", "🤷🏽‍♀️", "✅")
+_SENTENCES = (
+    "Please fix the failing test in src/app.py, line 42.",
+    "ok",
+    "请修复这个测试,用户偏好是简体中文。",
+    "👍 👩‍💻 🇨🇳 🤷🏽‍♀️ é ✅",
+    "Done: 3 files changed, 请看 diff ✅",
+)
+_SURROGATES = ("broken \ud83d", "\udc4d", "half 字\ud800 here")
 _MARKER_ROOM = 24
 _LIVE_ID_STYLES = ("toolu_{n:04d}", "call_{n:04d}", "functions-bash-{n}")
 _ODD_ID_STYLES = ("functions.bash:{n}", "call|{n}", "工具-{n}", "id with space {n}", "fc_{n}\n", "")
@@ -49,16 +56,13 @@ def words(max_text: int = 300, *, surrogates: bool = False) -> SearchStrategy[st
     """What people, models and tools write, up to ``max_text`` characters."""
     room = max(max_text - _MARKER_ROOM, 1)
 
-    def joined(vocabulary: tuple[str, ...], glue: str) -> SearchStrategy[str]:
-        many = st.lists(st.sampled_from(vocabulary), min_size=1, max_size=8)
-        return many.map(lambda chosen: glue.join(chosen)[:room])
-
-    anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=min(room, 30))
-    very_long = joined(_ENGLISH + _CHINESE, " ").map(lambda t: (t * (room // len(t) + 1))[:room])
-    kinds = [joined(_ENGLISH, " "), joined(_CHINESE, ""), joined(_EMOJI, ""), anything, very_long]
+    sentences = st.sampled_from(_SENTENCES)
+    anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    very_long = sentences.map(lambda words: words * (room // len(words) + 1))
+    kinds = [sentences, sentences, sentences, anything, very_long]
     if surrogates:
-        kinds.append(st.sampled_from(("broken \ud83d", "\udc4d", "half 字\ud800 here")))
-    return st.one_of(kinds)
+        kinds.append(st.sampled_from(_SURROGATES))
+    return st.one_of(kinds).map(lambda text: text[:room])
 
 
 _BLANKS = st.builds(Blank, st.sampled_from((" ", "\n\n", "", "\t \n", "\u3000")))
@@ -105,32 +109,25 @@ def _results(texts: SearchStrategy[str]) -> SearchStrategy[Result]:
     return st.builds(Result, outcome, texts, st.booleans())
 
 
-@st.composite
 def _tool_rounds(
-    draw: st.DrawFn,
     texts: SearchStrategy[str],
     id_styles: tuple[str, ...] = _LIVE_ID_STYLES,
     *,
     recorded: bool = False,
-) -> ToolRound:
-    results = draw(st.lists(_results(texts), min_size=1, max_size=5))
-    calls = len(results)
-    complete = draw(st.sampled_from((True, True, True, False)))
-    answered = calls if complete else draw(st.integers(0, calls - 1))
-    interjections = st.builds(
-        Interjection, _user_parts(texts), st.integers(0, answered), st.booleans()
-    )
-    return ToolRound(
-        thoughts=draw(st.one_of(_thoughts(texts), _answer_parts(texts))),
-        results=tuple(results),
-        order=tuple(draw(st.permutations(range(calls)))),
-        answered=answered,
-        apart=tuple(draw(st.lists(st.booleans(), min_size=calls, max_size=calls))),
-        interjection=draw(st.one_of(st.none(), st.none(), interjections)),
-        id_style=draw(st.sampled_from(id_styles)),
-        together=draw(st.booleans()),
-        reuse_id=recorded and draw(st.booleans()),
-        streamed=recorded and draw(st.booleans()),
+) -> SearchStrategy[ToolRound]:
+    interjections = st.builds(Interjection, _user_parts(texts), st.integers(0, 5), st.booleans())
+    return st.builds(
+        ToolRound,
+        thoughts=st.one_of(_thoughts(texts), _answer_parts(texts)),
+        results=st.lists(_results(texts), min_size=1, max_size=5).map(tuple),
+        order=st.one_of(st.just(range(5)), st.permutations(range(5))).map(tuple),
+        withheld=st.one_of(st.just(0), st.just(0), st.integers(1, 5)),
+        apart=st.frozensets(st.integers(1, 4), max_size=2),
+        interjection=st.one_of(st.none(), st.none(), interjections),
+        id_style=st.sampled_from(id_styles),
+        together=st.booleans(),
+        reuse_id=st.booleans() if recorded else st.just(False),
+        streamed=st.booleans() if recorded else st.just(False),
     )
 
 
@@ -161,8 +158,14 @@ def _odd_moves(texts: SearchStrategy[str]) -> SearchStrategy[Move]:
     )
 
 
+@cache
 def turns(
-    *, recorded: bool = False, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+    *,
+    recorded: bool = False,
+    min_messages: int = 1,
+    max_messages: int = 40,
+    max_text: int = 300,
+    huge: int = 2_000,
 ) -> SearchStrategy[list[Step]]:
     """A history as steps: each is a list of messages that are appended together.
 
@@ -170,6 +173,7 @@ def turns(
 
     Args:
         recorded: with the oddities of transcripts (``recorded_histories``).
+        min_messages: the fewest messages in all steps together, at least 1.
         max_messages: the most messages in all steps together.
         max_text: the longest text in characters, marker included; huge results excepted.
         huge: the length of a huge tool result in characters.
@@ -177,9 +181,10 @@ def turns(
     texts = words(max_text, surrogates=recorded)
     live = _live_moves(texts)
     if recorded:
-        moves = st.lists(st.one_of(live, _odd_moves(texts)), min_size=1, max_size=max_messages)
+        any_move = st.one_of(live, _odd_moves(texts))
+        moves = st.lists(any_move, min_size=min_messages, max_size=max_messages)
     else:
-        later = st.lists(live, max_size=max_messages - 1)
+        later = st.lists(live, min_size=min_messages - 1, max_size=max_messages - 1)
         moves = st.builds(_opened, _user_speaks(texts), later)
     return moves.map(lambda chosen: _steps(chosen, max_messages, huge))
 
@@ -205,24 +210,32 @@ def _joined(steps: list[Step]) -> list[Message]:
 
 
 def live_histories(
-    *, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+    *, min_messages: int = 1, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
 ) -> SearchStrategy[list[Message]]:
     """Histories that a strict append accepts: results only for open calls, every id unique.
 
     The first message is the user's. Calls may stay unanswered, in the middle and at the end.
+    Sizes as for ``turns``.
     """
-    sized = turns(max_messages=max_messages, max_text=max_text, huge=huge)
-    return sized.map(_joined)
+    return turns(
+        min_messages=min_messages, max_messages=max_messages, max_text=max_text, huge=huge
+    ).map(_joined)
 
 
 def recorded_histories(
-    *, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
+    *, min_messages: int = 1, max_messages: int = 40, max_text: int = 300, huge: int = 2_000
 ) -> SearchStrategy[list[Message]]:
     """Histories as transcripts hold them: all of the live ones, and what breaks their promises.
 
     Results of unknown calls, given twice or too late; ids repeated or of odd characters; system
     messages anywhere; lone surrogates; the assistant first; thinking last or without a signature;
     server calls without a result; an answer spread over several messages; empty user messages.
+    Sizes as for ``turns``.
     """
-    sized = turns(recorded=True, max_messages=max_messages, max_text=max_text, huge=huge)
-    return sized.map(_joined)
+    return turns(
+        recorded=True,
+        min_messages=min_messages,
+        max_messages=max_messages,
+        max_text=max_text,
+        huge=huge,
+    ).map(_joined)

@@ -134,14 +134,20 @@ class Layout:
         ids = [self._new_id(move, n) for n in range(len(move.results))]
         messages = self._call_messages(move, ids)
         current: list[Block] = []
-        for slot, choice in enumerate(move.order[: move.answered]):
-            current = self._interject(move.interjection, slot, current, messages)
-            if move.apart[slot]:
+        arriving = [n for n in move.order if n < len(ids)]
+        arriving = arriving[: max(len(ids) - move.withheld, 0)]
+        said = move.interjection
+        pause = min(said.after, len(arriving)) if said else None
+        for slot in range(len(arriving) + 1):
+            if said and slot == pause:
+                current = self._interject(said, current, messages)
+            if slot == len(arriving):
+                break
+            if slot in move.apart:
                 current = self._flush(current, messages)
-            place = str(len(current)) if current else ""
-            current.append(self._result(ids[choice], move.results[choice], place))
-            self._answered.append(ids[choice])
-        current = self._interject(move.interjection, move.answered, current, messages)
+            call, place = arriving[slot], str(len(current)) if current else ""
+            current.append(self._result(ids[call], move.results[call], place))
+            self._answered.append(ids[call])
         self._flush(current, messages)
         return messages
 
@@ -168,10 +174,8 @@ class Layout:
         return {"type": "tool_use", "id": call, "name": name, "input": arguments}
 
     def _interject(
-        self, said: Interjection | None, slot: int, current: list[Block], messages: list[Message]
+        self, said: Interjection, current: list[Block], messages: list[Message]
     ) -> list[Block]:
-        if said is None or said.after != slot:
-            return current
         if said.inside:
             return current + self._blocks(said.parts, len(current))
         self._flush(current, messages)

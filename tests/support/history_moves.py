@@ -80,7 +80,7 @@ class Interjection:
 
     parts: tuple[Part, ...]
     after: int
-    """After how many results."""
+    """After how many results; after the last one, if fewer arrive."""
     inside: bool
     """In the same message as results, else in one of its own."""
 
@@ -93,11 +93,11 @@ class ToolRound:
     results: tuple[Result, ...]
     """One per call, in the order of the calls."""
     order: tuple[int, ...]
-    """In which order the results arrive."""
-    answered: int
-    """How many arrive at all; fewer than all: the round was aborted or still runs."""
-    apart: tuple[bool, ...]
-    """For each arriving result: whether it begins a message of its own."""
+    """In which order the results arrive; numbers beyond the calls are passed over."""
+    withheld: int
+    """How many of the last results never arrive: the round was aborted or still runs."""
+    apart: frozenset[int]
+    """Which arriving results begin a message of their own."""
     interjection: Interjection | None
     id_style: str
     """A format with ``{n}``, the number of the call in the history."""

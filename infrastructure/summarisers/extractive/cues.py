@@ -20,7 +20,8 @@ PROHIBITION = re.compile(
 )
 PREFERENCE = re.compile(
     r"\b(?:prefer\w*|always|must|make sure|ensure|remember|from now on|important|required?|"
-    r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|should be|needs? to be|only|"
+    r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|should be|needs? to be|"
+    r"only (?:ever|if|use|in|do|run|touch|change)|"
     r"favou?rite|please use|at (?:most|least)|instead(?: of)?|rather than)\b"
     r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
     re.IGNORECASE,
@@ -81,7 +82,8 @@ ADVICE = re.compile(
     re.IGNORECASE,
 )
 NEXT = re.compile(
-    r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|still (?:need|have|"
+    r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|"
+    r"still (?:need|have|"
     r"to)|todos?|not yet|left to do|once (?:that|this|you)|waiting for|follow[- ]?up)\b"
     r"|接下来|下一步|待办|还需要|尚未|未完成|剩下|稍后|之后(?:我|会)",
     re.IGNORECASE,

@@ -57,17 +57,19 @@ _MOST = {
 _MOST_ELSE = 400
 # A line's length in tokens: share of the target, and ceiling. The floor keeps a line readable.
 _LINE = {
-    Section.REQUESTS: (0.05, 250),
-    Section.DECISIONS: (0.04, 120),
+    Section.REQUESTS: (0.08, 250),
+    Section.DECISIONS: (0.08, 120),
     Section.STATE: (0.10, 500),
     Section.EARLIER: (0.06, 300),
 }
-_LINE_ELSE = (0.04, 100)
+_LINE_ELSE = (0.08, 100)
+_PROHIBITION = (0.15, 160)
 _LATEST_REQUEST = (0.20, 1_600)
 _FIRST_REQUEST = (0.15, 1_200)
 _QUOTED = {Section.REQUESTS, Section.DECISIONS, Section.FACTS, Section.STATE}
 _EXACT = {Section.MODIFIED, Section.READ}  # A path cut in the middle is of no use.
 _FLOOR = 30
+_FEW = 80
 _WORTH_FILLING = 3  # Later tiers only get their section's share.
 _WORTH_CUTTING = 26  # Tokens of room below which an essential line is not squeezed in.
 
@@ -97,6 +99,7 @@ class _Fitting:
         self._target = min(room.target, room.limit)
         self._tokens = self._target
         self._characters = room.characters
+        self._ample = False
         self._preamble: list[str] = []
         self._taken: list[tuple[int, Line]] = []
         self._spent: dict[Section, int] = {}
@@ -112,6 +115,10 @@ class _Fitting:
 
     def choose(self, lines: Sequence[Line]) -> None:
         """First every section within its share, then whatever is next while there is room."""
+        # With room for all, no line needs to be cut below its ceiling.
+        self._ample = len(lines) < _FEW and (
+            sum(self._cost(written(line)) for line in lines) < 0.9 * self._target
+        )
         tiers = [
             (self._ranking.tier(line), -self._ranking.score(line), i)
             for i, line in enumerate(lines)
@@ -176,6 +183,10 @@ class _Fitting:
             share, ceiling = _LATEST_REQUEST
         elif line is self._ranking.first:
             share, ceiling = _FIRST_REQUEST
+        elif line.section is Section.DECISIONS and self._ranking.tier(line) == 0:
+            share, ceiling = _PROHIBITION
+        if self._ample:
+            return ceiling
         return max(_FLOOR, min(ceiling, int(self._target * share)))
 
     def _shortened(self, line: Line, tokens: int) -> Line:

@@ -86,8 +86,10 @@ class Ranking:
                 if not line.text.startswith("user: "):
                     return 2
                 return 0 if cues.PROHIBITION.search(line.text) else 1
-            case Section.MODIFIED | Section.TASKS | Section.STATE | Section.EARLIER:
+            case Section.MODIFIED | Section.TASKS | Section.EARLIER:
                 return 1
+            case Section.STATE:
+                return 2 if line.text.startswith("last result") else 1
             case Section.FACTS:
                 return 2
             case Section.FAILURES:
@@ -95,7 +97,7 @@ class Ranking:
             case Section.COMMANDS:
                 return 4 if _TRIVIAL.search(line.text) else 3
             case Section.ACTIONS:
-                return 4 if looks_only(line.text) else 2
+                return 4 if looks_only(line.text) else 1
             case Section.VALUES:
                 return 3
             case Section.READ:

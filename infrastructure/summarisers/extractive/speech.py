@@ -126,6 +126,8 @@ def next_lines(position: int, words: str) -> list[Line]:
 
 def last_question(words: str) -> str:
     """The question that an assistant text ends with, or an empty text."""
+    if "?" not in words[-1_500:] and "？" not in words[-1_500:]:
+        return ""
     ending = [s for s in cues.sentences(words[-1_500:]) if s.endswith(("?", "？"))]
     return excerpt(ending[-1], 300) if ending else ""
 

@@ -16,7 +16,9 @@ from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounte
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 PATH = "/v1/messages/count_tokens"
-MESSAGES: list[dict[str, Any]] = [{"role": "user", "content": "one more line of the report\n" * 200}]
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": "one more line of the report\n" * 200}
+]
 ESTIMATE = EstimatingTokenCounter().count_message(Message.model_validate(MESSAGES[0])).total
 TEXT = "any text at all, long enough to round" * 10
 

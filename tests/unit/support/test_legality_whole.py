@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.legality import violations
+from tests.support.rules import limits
 from tests.support.rules.limits import too_large, too_many_messages
 from tests.support.rules.models import accepts_prefill, accepts_system_messages, signs_the_prefix
 
@@ -126,3 +127,16 @@ def test_a_model_is_judged_by_its_generation_and_an_unknown_one_strictly(
     assert accepts_prefill(model) is prefill
     assert accepts_system_messages(model) is system
     assert signs_the_prefix(model) is signs
+
+
+@pytest.mark.parametrize(
+    ("limit", "rule"), [("MAX_MESSAGES", "message-count"), ("MAX_BYTES", "size")]
+)
+def test_the_judge_asks_for_both_limits(
+    limit: str, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert violations({"messages": [ASK]}) == []
+
+    monkeypatch.setattr(limits, limit, 0)
+
+    assert [f.split(":")[0] for f in violations({"messages": [ASK]})] == [rule]

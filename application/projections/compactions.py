@@ -1,0 +1,68 @@
+"""Which compactions were tried, and how did each end?"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.event_log import LoggedEvent
+from refold.application.read_models import CompactionRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    MessageAppended,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+from .row_changes import Added, Cell, Change, Changed, utc
+
+VERSION = 1
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """A request makes the row of its attempt; its end is written into it."""
+    event = logged.event
+    match event:
+        case MessageAppended():
+            return ()
+        case CompactionRequested():
+            return (Added(_requested(logged, event)),)
+        case CompactionPerformed():
+            return _ended(
+                logged,
+                event.attempt_id,
+                outcome="performed",
+                summary_id=event.summary_id,
+                tokens_after=event.tokens_after,
+            )
+        case CompactionFailed():
+            return _ended(logged, event.attempt_id, outcome="failed", reason=event.reason)
+        case SummarySuperseded() | ToolContentOffloaded() | ConversationLabelled():
+            return ()
+        case _:
+            assert_never(event)
+
+
+def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:
+    attempt = {"thread_id": logged.thread_id, "attempt_id": attempt_id}
+    return (Changed(attempt, {"ended_at": logged.at, **to}),)
+
+
+def _requested(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
+    return CompactionRow(
+        attempt_id=event.attempt_id,
+        thread_id=logged.thread_id,
+        trigger=event.trigger,
+        outcome="requested",
+        reason=None,
+        summariser=event.summariser,
+        summary_id=None,
+        requested_at=utc(event.requested_at),
+        ended_at=None,
+        tokens_before=event.tokens_before,
+        tokens_after=None,
+        covered_count=event.coverage.count,
+        focus=event.focus,
+    )

@@ -1,0 +1,62 @@
+"""Which conversations are there, how large are they, and when was each last used?"""
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from refold.application.event_log import LoggedEvent
+from refold.application.read_models import ConversationRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    MessageAppended,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+from .row_changes import Added, Cell, Change, Changed
+
+VERSION = 1
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """The first event of a conversation makes its row, every one counts into it."""
+    to, more = _effects(logged)
+    row = Changed({"thread_id": logged.thread_id}, to, more)
+    return (Added(_begun(logged)), row) if logged.version == 1 else (row,)
+
+
+def _effects(logged: LoggedEvent) -> tuple[Mapping[str, Cell], Mapping[str, int]]:
+    event, version = logged.event, logged.version
+    match event:
+        case MessageAppended():
+            counted = {"messages": 1, "tokens": event.tokens}
+            return {"version": version, "last_activity": logged.at}, counted
+        case CompactionPerformed():
+            return {"version": version}, {"compactions": 1}
+        case ConversationLabelled():
+            return {"version": version, "label": event.label}, {}
+        case (
+            CompactionRequested()
+            | CompactionFailed()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+        ):
+            return {"version": version}, {}
+        case _:
+            assert_never(event)
+
+
+def _begun(logged: LoggedEvent) -> ConversationRow:
+    return ConversationRow(
+        thread_id=logged.thread_id,
+        label=None,
+        messages=0,
+        tokens=0,
+        compactions=0,
+        created_at=logged.at,
+        last_activity=logged.at,
+        version=logged.version,
+    )

@@ -1,0 +1,69 @@
+"""Which summaries were ever made, what does each stand for, and which one is active?"""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.event_log import LoggedEvent
+from refold.application.read_models import SummaryRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    MessageAppended,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+from .row_changes import Added, Cell, Change, Changed
+
+VERSION = 1
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """A new summary is active from its event on, and none before it is (requirement A3)."""
+    event = logged.event
+    match event:
+        case MessageAppended():
+            return ()
+        case CompactionPerformed():
+            active: dict[str, Cell] = {"thread_id": logged.thread_id, "is_active": 1}
+            return (Changed(active, {"is_active": 0}), Added(_made(logged, event)))
+        case SummarySuperseded():
+            old = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+            return (Changed(old, {"superseded_by": event.by}),)
+        case (
+            CompactionRequested()
+            | CompactionFailed()
+            | ToolContentOffloaded()
+            | ConversationLabelled()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
+    coverage = event.coverage
+    return SummaryRow(
+        summary_id=event.summary_id,
+        thread_id=logged.thread_id,
+        summary_text=event.text,
+        compact_up_to_index=coverage.stop - 1,
+        compacted_at=logged.at,
+        is_split_turn=event.is_split_turn,
+        split_turn_prefix=event.split_turn_prefix,
+        is_active=True,
+        created_at=logged.at,
+        covered_from=coverage.start,
+        covered_count=coverage.count,
+        exclusions=json.dumps(coverage.exclusions),
+        first_message_id=coverage.first_message_id,
+        last_message_id=coverage.last_message_id,
+        version=logged.version,
+        tokens=event.tokens,
+        model=event.model,
+        superseded_by=None,
+    )

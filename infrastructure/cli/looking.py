@@ -1,0 +1,180 @@
+"""``refold list``, ``show``, ``context`` and ``summaries``: looking at what is stored."""
+
+from typing import Annotated
+
+import typer
+
+from refold.application.context import Context
+from refold.application.memory import Memory
+from refold.application.results import StoredMessage
+from refold.domain.errors import InvalidThreadId
+from refold.domain.messages import text_of
+
+from .options import DEFAULT_DB, Db, Json, ModelName, Thread, Window
+from .output import clean, console, one_line, print_json, say, show_table
+
+
+def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """List the conversations, the latest activity first."""
+    with _opened(db) as memory:
+        rows = memory.conversations()
+    if json:
+        print_json({"conversations": [row.model_dump() for row in rows]})
+        return
+    show_table(
+        "",
+        ["thread", "label", "messages#", "tokens#", "compactions#", "last activity"],
+        [
+            (
+                clean(r.thread_id),
+                one_line(r.label or "", 40),
+                r.messages,
+                r.tokens,
+                r.compactions,
+                r.last_activity[:19].replace("T", " "),
+            )
+            for r in rows
+        ],
+    )
+
+
+def show(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    start: Annotated[int, typer.Option("--start", help="First position.")] = 0,
+    stop: Annotated[int | None, typer.Option("--stop", help="Position to stop before.")] = None,
+    json: Json = False,
+) -> None:
+    """Show the original messages of a conversation, compacted or not."""
+    with _opened(db) as memory:
+        require(memory, thread)
+        chat = memory.conversation(thread)
+        messages = chat.messages(start, stop)
+        summary = next((s for s in chat.summaries() if s.is_active), None)
+    if json:
+        print_json({"thread_id": thread, "messages": [_as_json(m) for m in messages]})
+        return
+    reaches = -1 if summary is None else summary.compact_up_to_index
+    show_table(
+        "",
+        ["position#", "", "role", "tokens#", "text"],
+        [
+            (m.position, "·" if m.position <= reaches else "", m.message.role, m.tokens, _gist(m))
+            for m in messages
+        ],
+    )
+    if summary is not None:
+        say(f"· up to {reaches}: in the context by summary {summary.summary_id[:12]}…")
+
+
+def context(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    window: Window = None,
+    model: ModelName = None,
+    at: Annotated[int | None, typer.Option("--at", help="As it was at this version.")] = None,
+    json: Json = False,
+) -> None:
+    """Show the request that an agent would send next, without changing anything."""
+    with _opened(db, window=window, model=model) as memory:
+        require(memory, thread)
+        chat = memory.conversation(thread)
+        made = chat.context(at=chat.version if at is None else at)
+    if json:
+        print_json({**as_request(made), "version": made.version, "budget": made.budget.limit})
+        return
+    if made.system:
+        say("[bold]system[/bold]")
+        texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
+        say(clean("\n".join(texts)))
+    for message in made.messages:
+        say(f"[bold]{message['role']}[/bold]")
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            kind = block.get("type")
+            label = "" if kind == "text" else f"[dim]<{clean(kind)}>[/dim] "
+            console.print(label + clean(text_of(block) or block.get("input", "")))
+    say(f"[dim]{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}[/dim]")
+
+
+def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """List all summaries that were ever made of a conversation."""
+    with _opened(db) as memory:
+        require(memory, thread)
+        rows = memory.conversation(thread).summaries()
+    if json:
+        print_json({"thread_id": thread, "summaries": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        say("No summary yet: nothing was compacted.")
+    for row in rows:
+        state = "[green]active[/green]" if row.is_active else "superseded"
+        say(
+            f"[bold]{row.summary_id}[/bold] {state}, {row.compacted_at[:19]}, covers "
+            f"{row.covered_count} messages up to position {row.compact_up_to_index}, "
+            f"{row.tokens:,} tokens, by {clean(row.model)}"
+        )
+        if row.is_active:
+            say(clean(row.summary_text))
+
+
+def as_request(made: Context) -> dict[str, object]:
+    """A context as a JSON line: what goes to the Messages API, with its size."""
+    line: dict[str, object] = {
+        "model": made.model or "unknown",
+        "system": made.system,
+        "messages": made.messages,
+    }
+    if made.tools:
+        line["tools"] = made.tools
+    line["tokens"] = made.tokens
+    line["summary_id"] = made.summary.summary_id if made.summary else None
+    return line
+
+
+def require(memory: Memory, thread: str) -> None:
+    """Refuse a thread that the log does not know.
+
+    Raises:
+        InvalidThreadId: says which ones there are.
+    """
+    chat = memory.conversation(thread)
+    if chat.version == 0:
+        known = [row.thread_id for row in memory.conversations()[:5]]
+        raise InvalidThreadId(
+            f"there is no conversation {thread!r} in this log; "
+            f"there are: {', '.join(known) or 'none'}"
+        )
+
+
+def _opened(db: object, *, window: int | None = None, model: str | None = None) -> Memory:
+    from refold.infrastructure.opening import open_memory
+
+    return open_memory(str(db), create=False, window=window, model=model)
+
+
+def _gist(stored: StoredMessage) -> str:
+    parts: list[str] = []
+    for block in stored.message.blocks():
+        match block.get("type"):
+            case "text":
+                parts.append(text_of(block))
+            case "tool_use":
+                parts.append(f"→ {block.get('name')} {block.get('input')}")
+            case "tool_result":
+                parts.append(f"← {text_of(block)}")
+            case kind:
+                parts.append(f"<{kind}>")
+    return one_line(" ".join(parts), 100)
+
+
+def _as_json(stored: StoredMessage) -> dict[str, object]:
+    return {
+        "position": stored.position,
+        "message_id": stored.message_id,
+        "role": stored.message.role,
+        "content": stored.message.content,
+        "at": stored.at,
+        "tokens": stored.tokens,
+    }

@@ -1,0 +1,1 @@
+"""The read models on SQLite: tables that are caught up when read, and rebuilt when damaged."""

@@ -1,0 +1,97 @@
+"""The questions, answered from the tables; every row that is read is checked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlite_utils import Database
+
+from refold.application.projections.row_changes import Cell
+from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+
+from .cells import opened, storable
+from .damage import ViewsDamaged
+from .folding import tally
+from .progress import Total, read_progress
+from .tables import TABLES, Table
+
+CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS = TABLES
+
+
+def all_conversations(db: Database) -> Sequence[ConversationRow]:
+    """All conversations, the latest activity first."""
+    rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
+    _compare(CONVERSATIONS.name, rows, read_progress(db).totals[CONVERSATIONS.name])
+    return [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+
+
+def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
+    """One conversation."""
+    for fields in _of_thread(db, CONVERSATIONS, thread_id):
+        return ConversationRow.trusted(fields)
+    return None
+
+
+def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+    """The messages of a range of positions."""
+    first = max(start, 0)
+    # Positions have no gaps: so many there must be.
+    expected = max(0, min(stop, _expected(db, MESSAGES, thread_id).rows) - first)
+    condition = "thread_id = ? AND position >= ? AND position < ? ORDER BY position"
+    rows = _rows(db, MESSAGES, condition, storable(thread_id), first, stop)
+    if len(rows) != expected:
+        raise ViewsDamaged(
+            f"conversation {thread_id!r} has {len(rows)} messages from {first} to {stop}, "
+            f"and not {expected}"
+        )
+    return [MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)]
+
+
+def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
+    """All summaries of a conversation, oldest first."""
+    found = [SummaryRow.trusted(fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
+    return sorted(found, key=lambda row: row.version)
+
+
+def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
+    """All compaction attempts of a conversation, in the order of the log."""
+    return [CompactionRow.trusted(fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
+
+
+def count_events(db: Database) -> int:
+    """How many events the tables were folded from: versions have no gaps."""
+    query = "SELECT coalesce(sum(version), 0) FROM conversations"
+    return int(db.conn.execute(query).fetchone()[0])
+
+
+def _of_thread(db: Database, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
+    # Rows are inserted in the order of the log.
+    rows = _rows(db, table, "thread_id = ? ORDER BY rowid", storable(thread_id))
+    _compare(f"{table.name} of {thread_id!r}", rows, _expected(db, table, thread_id))
+    return _fields(table, rows)
+
+
+def _expected(db: Database, table: Table, thread_id: str) -> Total:
+    recorded = tally(db, table.name, str(storable(thread_id)))
+    if recorded is not None:
+        return recorded
+    # Nothing is recorded where nothing happened, and where the record was deleted with its rows.
+    count = db.conn.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
+    if count != read_progress(db).totals[table.name].rows:
+        raise ViewsDamaged(f"{table.name} has {count} rows, which is not the number recorded")
+    return Total()
+
+
+def _rows(db: Database, table: Table, condition: str, *values: Cell) -> list[tuple[Any, ...]]:
+    return db.conn.execute(f"SELECT * FROM {table.name} WHERE {condition}", values).fetchall()
+
+
+def _compare(what: str, rows: Sequence[tuple[Any, ...]], expected: Total) -> None:
+    found = Total(len(rows), sum(row[-1] for row in rows))
+    if found != expected:
+        raise ViewsDamaged(
+            f"{what}: there are {found.rows} rows, and not the {expected.rows} stored"
+        )
+
+
+def _fields(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [table.read(opened(table.name, row)) for row in rows]

@@ -1,0 +1,31 @@
+"""What can be wrong with the file of the read models, and what helps: a rebuild or another place."""
+
+import sqlite3
+
+
+class ViewsDamaged(Exception):
+    """The stored read models are not what replay would give. Never leaves this package."""
+
+
+# Nothing is wrong with the content: this process cannot use the file, now or at all.
+_UNUSABLE = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_AUTH,
+    }
+)
+
+
+def is_unusable(error: Exception) -> bool:
+    """Whether a rebuild in the same place cannot help: no permission, no space, in use by others."""
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", None)
+        return code is not None and code & 0xFF in _UNUSABLE
+    return not isinstance(error, ViewsDamaged)

@@ -1,0 +1,160 @@
+"""The file of the read models: opened by many processes, dropped and made again when damaged."""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from refold.application.errors import LogBusy, LogError
+from refold.infrastructure.log.lock import WriteLock
+
+from .damage import ViewsDamaged
+from .progress import nowhere, write_progress
+from .tables import LATE_INDEX, create_tables, expected_schema, schema_of, wrapped
+
+BUSY_TIMEOUT = 30
+"""Seconds that a connection waits for another process (requirement A9)."""
+CACHE_KIB = 16_384
+"""Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
+
+logger = logging.getLogger(__name__)
+
+
+class ViewsFile:
+    """One connection to the file, renewed when another file has taken its place.
+
+    Opening and dropping are ordered between processes by a lock beside the file: a write-ahead log
+    must never be paired with a database that it was not made for.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """``path`` None is a database in memory."""
+        self.path = path
+        self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT)
+        self._pid = os.getpid()
+        self._db: Database | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def database(self) -> Database:
+        """The open database, with exactly the tables that it should have.
+
+        Raises:
+            ViewsDamaged: it has other tables.
+            sqlite3.Error, OSError: it cannot be opened.
+        """
+        if os.getpid() != self._pid:
+            raise LogError(
+                f"{self.path} was opened before this process was forked; open it again here"
+            )
+        if self._db is not None and self._identity != self._found():
+            logger.info("%s was replaced; opening the new file", self.path)
+            self._disconnect()
+        if self._db is None:
+            with self._held():
+                self._db = self._opened()
+        missing = dict(expected_schema().items() ^ schema_of(self._db).items()).keys()
+        if missing - {LATE_INDEX}:
+            raise ViewsDamaged(f"the tables differ: {', '.join(sorted(missing))}")
+        return self._db
+
+    def drop(self) -> None:
+        """Delete the file, unless another process has replaced it already."""
+        with self._held():
+            replaced = self._identity not in (None, self._found())
+            self._disconnect()
+            if self.path is not None and not replaced:
+                self._delete(self.path)
+            self._identity = None
+
+    @contextmanager
+    def unchanged(self) -> Generator[Database | None]:
+        """The database as it is, for reading only; None if there is no file yet."""
+        if self.path is None:
+            yield self._db
+        elif self._found() is None:
+            yield None
+        else:
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode=ro",
+                uri=True,
+                timeout=BUSY_TIMEOUT,
+                isolation_level=None,
+            )
+            # Bytes that are no text are a difference, not a reason to stop.
+            connection.text_factory = lambda raw: raw.decode(errors="replace")
+            with closing(connection):
+                yield wrapped(connection)
+
+    def close(self) -> None:
+        """Release the connection."""
+        if os.getpid() == self._pid:
+            self._disconnect()
+            self._lock.close()
+
+    @contextmanager
+    def _held(self) -> Generator[None]:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._lock.held())
+            except LogBusy as error:
+                # Not the log is busy, but what stands beside it: that is not the caller's trouble.
+                raise TimeoutError(str(error)) from error
+            yield
+
+    def _opened(self) -> Database:
+        self._identity = self._found()
+        if self.path is not None and self._identity is None:
+            # What is left of a file that somebody deleted would be taken for a part of the new one.
+            self._delete(self.path)
+        connection = sqlite3.connect(
+            self.path or ":memory:",
+            timeout=BUSY_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            db = wrapped(connection)
+            db.conn.execute("PRAGMA journal_mode=WAL")
+            # A crash of the process loses nothing. A power loss may damage the file: every read notices,
+            # and the rows are folded again. Syncs would only make rebuilding and following slower.
+            db.conn.execute("PRAGMA synchronous=OFF")
+            db.conn.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+            if not schema_of(db):
+                self._create(db)
+        except BaseException:
+            connection.close()
+            raise
+        self._identity = self._found()
+        return db
+
+    def _create(self, db: Database) -> None:
+        if self._identity is not None:
+            logger.warning("%s is empty; making it again from the log", self.path)
+        db.conn.execute("BEGIN IMMEDIATE")
+        create_tables(db)
+        write_progress(db, nowhere())
+        db.conn.execute("COMMIT")
+
+    def _found(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+        self._db = None
+
+    @staticmethod
+    def _delete(path: Path) -> None:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)

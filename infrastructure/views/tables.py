@@ -1,0 +1,166 @@
+"""The tables of the read models: what each holds, which fold fills it, and how they are made."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from operator import itemgetter
+from typing import Any
+
+from sqlite_utils import Database
+
+from refold.application.projections import compactions, conversations, messages, summaries
+from refold.application.projections.row_changes import Cell, Changes
+from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+from refold.domain.value import Value
+
+from .cells import CHECKSUM
+
+_TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a projection fills: the columns are the fields of ``row``, and a checksum."""
+
+    name: str
+    version: int
+    """Of the projection; rows of another version are dropped and replayed."""
+    row: type[Value]
+    key: tuple[str, ...]
+    changes: Changes
+    append_only: bool = False
+    """Whether a row never changes once it is there."""
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns without the checksum, in their order."""
+        return tuple(self.row.model_fields)
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The columns that hold truth values."""
+        fields = self.row.model_fields.items()
+        return frozenset(name for name, field in fields if field.annotation is bool)
+
+    @cached_property
+    def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
+        """Takes the values of a row in the order of the columns."""
+        getter: Callable[[Mapping[str, Cell]], tuple[Cell, ...]] = itemgetter(*self.columns)
+        return getter
+
+    @cached_property
+    def types(self) -> dict[str, type]:
+        """The columns with their types."""
+        fields = self.row.model_fields.items()
+        return {name: _TYPES[field.annotation] for name, field in fields} | {CHECKSUM: int}
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The columns that are never empty."""
+        fields = self.row.model_fields.items()
+        optional = {name for name, field in fields if field.annotation in (str | None, int | None)}
+        return frozenset(self.types) - optional
+
+    def read(self, values: tuple[Cell, ...]) -> dict[str, Any]:
+        """The fields of the row that these stored values are."""
+        fields: dict[str, Any] = dict(zip(self.columns, values, strict=True))
+        for flag in self.flags:
+            fields[flag] = bool(fields[flag])
+        return fields
+
+
+TABLES = (
+    Table(
+        "conversations",
+        conversations.VERSION,
+        ConversationRow,
+        ("thread_id",),
+        conversations.changes,
+    ),
+    Table(
+        "messages",
+        messages.VERSION,
+        MessageRow,
+        ("thread_id", "position"),
+        messages.changes,
+        append_only=True,
+    ),
+    Table(
+        "summaries", summaries.VERSION, SummaryRow, ("thread_id", "summary_id"), summaries.changes
+    ),
+    Table(
+        "compactions",
+        compactions.VERSION,
+        CompactionRow,
+        ("thread_id", "attempt_id"),
+        compactions.changes,
+    ),
+)
+
+POSITIONS = "positions"
+POSITION_COLUMNS: Mapping[str, type] = {
+    "projection": str,
+    "version": int,
+    "number": int,
+    "mark": str,
+    "row_count": int,
+    "checksums": int,
+    CHECKSUM: int,
+}
+"""Per projection: how far it is, at which event, and how many rows with which sum there must be."""
+
+TALLIES = "tallies"
+TALLY_COLUMNS: Mapping[str, type] = {
+    "thread_id": str,
+    "projection": str,
+    "row_count": int,
+    "checksums": int,
+    CHECKSUM: int,
+}
+"""Per conversation and projection: how many rows there must be, and the sum of their checksums."""
+
+LATE_INDEX = "messages_by_id"
+
+
+def create_tables(db: Database) -> None:
+    """Make every table, in the transaction that is open."""
+    for table in TABLES:
+        db.table(table.name).create(table.types, pk=table.key, not_null=table.required, strict=True)
+    # Requirement A3, kept by the database itself.
+    db.conn.execute(
+        "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
+    )
+    for name, columns, key in (
+        (POSITIONS, POSITION_COLUMNS, ("projection",)),
+        (TALLIES, TALLY_COLUMNS, ("thread_id", "projection")),
+    ):
+        db.table(name).create(dict(columns), pk=key, not_null=set(columns), strict=True)
+
+
+def create_late_index(db: Database) -> None:
+    """Make the index that a bulk load is quicker without."""
+    db.table("messages").create_index(["message_id"], LATE_INDEX, if_not_exists=True)
+
+
+def schema_of(db: Database) -> dict[str, str]:
+    """Everything that the database declares, by name."""
+    rows = db.conn.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {str(name): str(sql) for name, sql in rows}
+
+
+@cache
+def expected_schema() -> Mapping[str, str]:
+    """What ``schema_of`` must give, the late index included."""
+    db = wrapped(sqlite3.connect(":memory:", isolation_level=None))
+    try:
+        create_tables(db)
+        create_late_index(db)
+        return schema_of(db)
+    finally:
+        db.close()
+
+
+def wrapped(connection: sqlite3.Connection) -> Database:
+    """The connection behind sqlite-utils, without the plugins that a user may have installed."""
+    return Database(connection, recursive_triggers=False, execute_plugins=False)

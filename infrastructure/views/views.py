@@ -1,0 +1,152 @@
+"""The read models of a log: caught up when they are read, rebuilt by replay when they are damaged."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+from sqlite_utils import Database
+
+from refold.application.errors import LogError
+from refold.application.event_log import ConversationLog, Damage
+from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+
+from . import answers
+from .checking import check_file
+from .damage import ViewsDamaged, is_unusable
+from .file import ViewsFile
+from .folding import BATCH, fold_into
+from .progress import events_after, read_progress
+from .tables import LATE_INDEX, create_late_index, schema_of
+
+TRIES = 4
+"""As it is, rebuilt, in memory, and rebuilt in memory."""
+
+logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+
+class SQLiteViews:
+    """``ReadModels`` in an SQLite file beside the log; the file may be deleted at any time.
+
+    Where the file cannot be used (a read-only folder, a full disk), the read models live in memory
+    for as long as this object does, and a warning is logged.
+    """
+
+    def __init__(self, path: str | Path, log: ConversationLog) -> None:
+        """Nothing is opened before the first question. ``":memory:"`` never touches a disk."""
+        self._file = ViewsFile(None if str(path) == ":memory:" else Path(path).absolute())
+        self._log = log
+        self._threads = threading.RLock()
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return self._answer(answers.all_conversations)
+
+    def conversation(self, thread_id: str) -> ConversationRow | None:
+        """See ``ReadModels``."""
+        return self._answer(lambda db: answers.one_conversation(db, thread_id))
+
+    def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+        """See ``ReadModels``."""
+        return self._answer(lambda db: answers.some_messages(db, thread_id, start, stop))
+
+    def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
+        """See ``ReadModels``."""
+        return self._answer(lambda db: answers.all_summaries(db, thread_id))
+
+    def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
+        """See ``ReadModels``."""
+        return self._answer(lambda db: answers.all_compactions(db, thread_id))
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ReadModels``. Rows that are not folded in yet are no damage."""
+        with self._threads:
+            return iter(tuple(check_file(self._file, self._log)))
+
+    def rebuild(self) -> int:
+        """See ``ReadModels``."""
+        with self._threads:
+            try:
+                self._file.drop()
+            except OSError as error:
+                self._move_to_memory(error)
+            return self._answer(answers.count_events)
+
+    def close(self) -> None:
+        """See ``ReadModels``."""
+        with self._threads:
+            self._file.close()
+
+    def _answer(self, question: Callable[[Database], Answer]) -> Answer:
+        with self._threads:
+            for tries in range(TRIES):
+                try:
+                    db = self._file.database()
+                    self._catch_up(db)
+                    with _transaction(db, "DEFERRED"):
+                        return question(db)
+                except (ViewsDamaged, sqlite3.Error, OSError) as error:
+                    self._repair(error, tries)
+        raise LogError(
+            f"the read models of {self._file.path or 'the log'} cannot be rebuilt; "
+            "run `refold verify`, the log may be damaged"
+        )
+
+    def _catch_up(self, db: Database) -> None:
+        known = read_progress(db)
+        events = events_after(self._log, known)
+        first = next(events, None)
+        if first is None:
+            return
+        events = chain((first,), events)
+        folded = BATCH
+        while folded == BATCH:
+            with _transaction(db, "IMMEDIATE"):
+                # Another process may have folded the same events in meanwhile.
+                now = read_progress(db)
+                if now != known:
+                    events = events_after(self._log, now)
+                known, folded = fold_into(db, now, events)
+        if LATE_INDEX not in schema_of(db):
+            with _transaction(db, "IMMEDIATE"):
+                create_late_index(db)
+
+    def _repair(self, error: Exception, tries: int) -> None:
+        if is_unusable(error) or (tries and self._file.path is not None):
+            self._move_to_memory(error)
+            return
+        logger.warning(
+            "the read models %s are damaged (%s); rebuilding them from the log",
+            self._file.path or "in memory",
+            error,
+        )
+        try:
+            self._file.drop()
+        except OSError as refused:
+            self._move_to_memory(refused)
+
+    def _move_to_memory(self, error: Exception) -> None:
+        logger.warning(
+            "the read models %s cannot be used (%s); keeping them in memory instead",
+            self._file.path or "in memory",
+            error,
+        )
+        self._file.close()
+        self._file = ViewsFile(None)
+
+
+@contextmanager
+def _transaction(db: Database, kind: str) -> Generator[None]:
+    db.conn.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.conn.execute("COMMIT")
+    finally:
+        # Nothing is open after a commit; after an error nothing may stay.
+        if db.conn.in_transaction:
+            db.conn.execute("ROLLBACK")

@@ -1,0 +1,193 @@
+"""Fakes of the ports that a use case needs: a log in memory, a plain counter, clock and ids."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from refold.application.core import Core, Settings
+from refold.application.errors import LogError
+from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import Summariser, TokenCount
+from refold.application.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    SummaryRow,
+)
+from refold.domain.events import Event, MessageAppended
+from refold.domain.messages import THINKING, Message, text_of
+from refold.domain.policy import CompactionPolicy
+
+from .builders import NOON
+from .fake_summarisers import GoodSummariser
+
+
+class MemoryLog:
+    """A log in lists. ``before_deciding`` runs once, in the next ``transact``: a writer in between."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, list[Event]] = {}
+        self.before_deciding: Callable[[], None] | None = None
+        self.broken = False
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        if self.broken:
+            raise LogError("the log is broken on purpose")
+        events = self.streams.get(thread_id, [])
+        kept = events if at is None else events[: max(at, 0)]
+        return LoadedConversation(thread_id).after(kept)
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        del at
+        between, self.before_deciding = self.before_deciding, None
+        if between is not None:
+            between()
+        events = tuple(decide(self.load(thread_id)))
+        self.streams.setdefault(thread_id, []).extend(events)
+        return self.load(thread_id), events
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        return {
+            logged.event.key: logged.version
+            for logged in self.read(thread_id, 1, len(self.streams.get(thread_id, [])))
+            if isinstance(logged.event, MessageAppended) and logged.event.key in keys
+        }
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        events = enumerate(self.streams.get(thread_id, []), 1)
+        return [LoggedEvent(0, thread_id, v, "", e) for v, e in events if first <= v <= last]
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        del after
+        for thread_id in self.streams:
+            yield from self.read(thread_id, 1, len(self.streams[thread_id]))
+
+    def check(self) -> Iterator[Damage]:
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+class MessageViews:
+    """Read models that know messages only, straight from a log."""
+
+    def __init__(self, log: ConversationLog) -> None:
+        self._log = log
+
+    def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+        last = self._log.load(thread_id).state.version
+        return [
+            _row(logged, logged.event)
+            for logged in self._log.read(thread_id, 1, last)
+            if isinstance(logged.event, MessageAppended) and start <= logged.event.position < stop
+        ]
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        return ()
+
+    def conversation(self, thread_id: str) -> ConversationRow | None:
+        del thread_id
+        return None
+
+    def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
+        del thread_id
+        return ()
+
+    def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
+        del thread_id
+        return ()
+
+    def check(self) -> Iterator[Damage]:
+        return iter(())
+
+    def rebuild(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+def _row(logged: LoggedEvent, event: MessageAppended) -> MessageRow:
+    return MessageRow(
+        thread_id=logged.thread_id,
+        position=event.position,
+        version=logged.version,
+        message_id=event.message_id,
+        role=event.message.role,
+        at=logged.at,
+        tokens=event.tokens,
+        text="",
+    )
+
+
+class PlainCounter:
+    """One token for four characters, rounded up: figures that a test can follow."""
+
+    def count_text(self, text: str) -> int:
+        return math.ceil(len(text) / 4)
+
+    def count_message(self, message: Message) -> TokenCount:
+        thought = sum(
+            self.count_text(str(b.get("thinking", b.get("data", ""))))
+            for b in message.blocks()
+            if b.get("type") in THINKING
+        )
+        said = sum(self._block(b) for b in message.blocks() if b.get("type") not in THINKING)
+        return TokenCount(total=said + thought + 4, thinking=thought)
+
+    def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
+        return sum(self.count_text(str(tool)) for tool in tools)
+
+    def _block(self, block: Mapping[str, Any]) -> int:
+        if block.get("type") == "tool_use":
+            return self.count_text(str(block.get("input")))
+        return self.count_text(text_of(block))
+
+
+class Ticking:
+    """A clock that goes on by a second whenever it is asked."""
+
+    def __init__(self, start: datetime = NOON) -> None:
+        self.now = start
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+class Counting:
+    """Ids in a row: ``id1``, ``id2`` …"""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self) -> str:
+        self.number += 1
+        return f"id{self.number}"
+
+
+def core_of(
+    log: ConversationLog | None = None,
+    *,
+    window: int = 8_000,
+    policy: CompactionPolicy | None = None,
+    summariser: Summariser | None = None,
+    fallback: Summariser | None = None,
+) -> Core:
+    """A core on fakes: a log in memory unless one is given, and a good summariser."""
+    log = log or MemoryLog()
+    return Core(
+        log=log,
+        views=MessageViews(log),
+        counter=PlainCounter(),
+        summariser=summariser or GoodSummariser(),
+        fallback=fallback or GoodSummariser(),
+        clock=Ticking(),
+        new_id=Counting(),
+        settings=Settings(window=window, policy=policy or CompactionPolicy()),
+    )

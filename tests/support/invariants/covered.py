@@ -1,0 +1,130 @@
+"""Invariants of coverage: what summaries stand for, what they never may, and that nothing is lost."""
+
+import json
+from collections.abc import Sequence
+
+from refold.application.ports import SourceMessage
+from refold.domain.budget import budget_for, summary_target
+from refold.domain.events import CompactionPerformed, CompactionRequested, SummarySuperseded
+
+from ..talk import Spoken, preamble, running_requests, unanswered, waiting_calls
+from ..witness import Witness, as_message
+
+BAD = frozenset({"empty", "truncated", "longer", "raising", "crashing"})
+"""Summarisers whose text may never be committed."""
+
+
+def one_summary_is_active(witness: Witness) -> None:
+    """Invariant 3: the newest is active, the ones before it are superseded, each by the next."""
+    performed = [event.summary_id for _, event in witness.performed()]
+    rows = witness.chat.summaries()
+    assert [row.summary_id for row in rows] == performed
+    assert [row.summary_id for row in rows if row.is_active] == performed[-1:]
+    events = [e.event for e in witness.events()]
+    handed_over = [(e.summary_id, e.by) for e in events if isinstance(e, SummarySuperseded)]
+    assert handed_over == list(zip(performed, performed[1:], strict=False))
+
+
+def coverage_only_grows(witness: Witness) -> None:
+    """Invariant 3: a new summary covers all that the old one covered, and counts it right."""
+    before: set[int] = set()
+    for _, event in witness.performed():
+        now = positions(event)
+        assert before <= now, f"{sorted(before - now)} were covered and are not any more"
+        assert event.coverage.count == len(now)
+        assert event.coverage.last_message_id
+        before = now
+
+
+def coverage_is_what_the_summariser_got(witness: Witness) -> None:
+    """Invariants 2 and 3: the new messages, whole, and the old summary; nothing else is covered."""
+    previous: CompactionPerformed | None = None
+    for _, event in witness.performed():
+        fresh = positions(event) - (positions(previous) if previous else set())
+        wanted = tuple(
+            SourceMessage(position=s.position, message=as_message(s.message))
+            for s in witness.spoken
+            if s.position in fresh
+        )
+        calls = [call.request for call in witness.summariser.calls if call.by == event.summariser]
+        if event.summariser != "extractive":
+            text = previous.text if previous else None
+            assert any(c.messages == wanted and c.previous == text for c in calls)
+        previous = event
+
+
+def positions(event: CompactionPerformed | CompactionRequested) -> set[int]:
+    """The positions that a compaction covers."""
+    coverage = event.coverage
+    return {p for p in range(coverage.start, coverage.stop) if coverage.covers(p)}
+
+
+def open_business_is_not_covered(witness: Witness) -> None:
+    """Invariant 4, at the version of each compaction: calls, unanswered words, running requests."""
+    for version, event in witness.performed():
+        requested = _request_of(witness, event)
+        spoken = witness.spoken[: _length_at(witness, requested)]
+        covered = positions(event)
+        kept = {s.position for s in unanswered(spoken)}
+        kept |= {s.position for s in spoken if s.role == "system" and s.position < preamble(spoken)}
+        if waiting_calls(spoken):
+            kept |= {s.position for s in spoken if set(s.calls) & waiting_calls(spoken)}
+        kept |= {s.position for s in _pinned(witness, spoken)}
+        assert not covered & kept, f"version {version} covers {sorted(covered & kept)}"
+
+
+def _request_of(witness: Witness, event: CompactionPerformed) -> int:
+    for logged in witness.events():
+        found = logged.event
+        if isinstance(found, CompactionRequested) and found.attempt_id == event.attempt_id:
+            return logged.version
+    raise AssertionError(f"{event.attempt_id} was performed and never requested")
+
+
+def _length_at(witness: Witness, version: int) -> int:
+    names = (type(e.event).__name__ for e in witness.events()[:version])
+    return sum(1 for name in names if name == "MessageAppended")
+
+
+def _pinned(witness: Witness, spoken: Sequence[Spoken]) -> list[Spoken]:
+    """The newest running request always; all of them where they are small."""
+    requests = running_requests(spoken)
+    budget = budget_for(witness.window, 0, witness.policy)
+    goal = budget.target - summary_target(budget, witness.policy) - 150
+    size = sum(witness.counter.count_message(as_message(s.message)).total for s in requests)
+    return requests if size <= goal * witness.policy.request_share * 0.8 else requests[-1:]
+
+
+def only_good_texts_are_committed(witness: Witness) -> None:
+    """Invariant 9: complete, not blank, smaller than what it replaces, by no failing summariser."""
+    for _, event in witness.performed():
+        assert event.summariser not in BAD
+        assert event.text.strip()
+        assert event.tokens_after < event.tokens_before
+
+
+def every_message_is_readable(witness: Witness) -> None:
+    """Invariants 10 and 15: each acknowledged message is in the log once, in order, byte-equal."""
+    stored = witness.chat.messages()
+    assert [m.position for m in stored] == list(range(len(witness.spoken)))
+    for found, said in zip(stored, witness.spoken, strict=True):
+        given = {"role": said.message["role"], "content": said.message["content"]}
+        read = {"role": found.message.role, "content": found.message.content}
+        assert json.dumps(read) == json.dumps(given), f"message {said.position} was changed"
+    assert len({m.message_id for m in stored}) == len(stored)
+
+
+def every_attempt_ends_once(witness: Witness) -> None:
+    """Invariant 22: one end for each attempt; only the newest may still be running."""
+    ends: dict[str, list[str]] = {}
+    for logged in witness.events():
+        event = logged.event
+        match type(event).__name__:
+            case "CompactionRequested":
+                assert all(found for found in ends.values()), "two compactions at once"
+                ends[getattr(event, "attempt_id")] = []
+            case "CompactionPerformed" | "CompactionFailed" as name:
+                ends[getattr(event, "attempt_id")].append(name)
+            case _:
+                pass
+    assert all(len(found) <= 1 for found in ends.values())

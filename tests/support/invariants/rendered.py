@@ -1,0 +1,162 @@
+"""Invariants of what is sent: legal, whole, each message shown once, nothing in a wrong voice."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from refold.application.context import Context
+from refold.application.rendering.texts import SUMMARY_HEADING
+from refold.domain.events import CompactionPerformed, ToolContentOffloaded
+from refold.domain.messages import Message
+
+from ..histories import marked
+from ..legality import prefix_violations, preserved_thinking_violations, violations
+from ..rules.request import THINKING, blocks_of, message_blocks
+from ..talk import Spoken, strings, unanswered
+from ..witness import Witness
+
+MODEL = "claude-opus-5-5"
+
+
+def pairing_and_layout_are_legal(witness: Witness, shown: Context) -> None:
+    """Invariants 1 and 17: the provider would take this request."""
+    if not any(s.role != "system" for s in witness.spoken):
+        return
+    assert violations(shown.for_anthropic(), model=MODEL) == []
+
+
+def live_messages_are_shown_once_and_covered_ones_never(witness: Witness, shown: Context) -> None:
+    """Invariant 2: each message is either rendered or covered; offloaded ones show their head."""
+    texts = Counter(strings([shown.system, _without_summary(shown)]))
+    markers = {index for text in texts for index in marked(text)}
+    offloaded = _offloaded(witness)
+    summary = _active(witness)
+    for spoken in witness.spoken:
+        position = spoken.position
+        if summary is not None and summary.coverage.covers(position):
+            assert position not in markers, f"message {position} is covered and shown"
+            continue
+        if position in offloaded:
+            assert position in markers or not _leads_with_text(spoken), f"{position} is not shown"
+            continue
+        for text, count in Counter(_shown_texts(spoken)).items():
+            found = sum(n for shown_text, n in texts.items() if text in shown_text)
+            assert found == count, f"message {position}: {text[:40]!r} shown {found} times"
+
+
+def _without_summary(shown: Context) -> list[Any]:
+    if shown.summary is None:
+        return shown.messages
+    first, *rest = shown.messages
+    return [blocks_of(first["content"])[1:], *rest]
+
+
+def _offloaded(witness: Witness) -> set[int]:
+    events = [e.event for e in witness.events()]
+    parts = (e.parts for e in events if isinstance(e, ToolContentOffloaded))
+    return {part.position for found in parts for part in found}
+
+
+def _active(witness: Witness) -> CompactionPerformed | None:
+    performed = witness.performed()
+    return performed[-1][1] if performed else None
+
+
+def _leads_with_text(spoken: Spoken) -> bool:
+    return bool(list(_shown_texts(spoken)))
+
+
+def _shown_texts(spoken: Spoken) -> Iterator[str]:
+    """The texts that must be found in the request, word for word, lone surrogates aside."""
+    for block in spoken.blocks:
+        match block.get("type"):
+            case "text":
+                texts = [str(block.get("text"))]
+            case "tool_use":
+                texts = [str(block["input"]["command"])]
+            case "tool_result":
+                texts = [b["text"] for b in blocks_of(block.get("content")) if "text" in b]
+            case "future_block" | "container_upload_v9":
+                texts = [str(block["payload"]["note"])]
+            case _:
+                texts = []
+        yield from (_without_surrogates(text) for text in texts if marked(text))
+
+
+def _without_surrogates(text: str) -> str:
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def unanswered_messages_are_word_for_word(witness: Witness, shown: Context) -> None:
+    """Invariant 4: what the user said since the model last spoke stands in the request."""
+    texts = set(strings(shown.messages))
+    for spoken in unanswered(witness.spoken):
+        if spoken.role == "user":
+            for words in spoken.words:
+                assert _without_surrogates(words) in texts, f"message {spoken.position}: {words!r}"
+
+
+def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
+    """Invariant 6: a signed block that is shown is byte-equal to the one that was said."""
+    said = {_bytes(b) for s in witness.spoken for b in s.blocks if b.get("type") in THINKING}
+    for placed in message_blocks({"messages": shown.messages}):
+        if placed.block.get("type") in THINKING:
+            assert _bytes(placed.block) in said, f"{placed.where} was changed"
+
+
+def summary_never_speaks_as_the_assistant(shown: Context) -> None:
+    """Invariants 17 and 20: the summary is one block that opens the user's first turn."""
+    if shown.summary is None:
+        return
+    first = shown.messages[0]
+    opening = blocks_of(first["content"])[0]
+    assert first["role"] == "user"
+    assert str(opening["text"]).startswith(SUMMARY_HEADING)
+    for message in shown.messages:
+        if message["role"] == "assistant":
+            assert not any(SUMMARY_HEADING in text for text in strings(message["content"]))
+
+
+def the_request_fits(witness: Witness, context: Context) -> None:
+    """Invariant 12: the request fits, by its own figure and by measuring what is sent."""
+    assert context.tokens <= context.budget.limit
+    messages = [Message(role=m["role"], content=_content(m)) for m in context.messages]
+    measured = sum(witness.counter.count_message(m).total for m in messages)
+    measured += witness.counter.count_text(str(context.system))
+    assert measured <= context.tokens, "the request is larger than the context says"
+
+
+def _content(message: dict[str, Any]) -> Any:
+    content = message["content"]
+    return content if isinstance(content, str) else tuple(content)
+
+
+def prefixes_are_stable_between_decisions(witness: Witness) -> None:
+    """Invariant 18: a request begins with the bytes of the one before, unless something was decided."""
+    requests = [
+        {**asked.request, "messages": _as_blocks(asked.request), "decision": asked.decisions}
+        for asked in witness.asked
+        if asked.sendable
+    ]
+    assert prefix_violations(requests) == []
+
+
+def _as_blocks(request: dict[str, Any]) -> list[Any]:
+    # The API reads a string as one text block: both are the same prefix.
+    return [{**m, "content": blocks_of(m["content"])} for m in request["messages"]]
+
+
+def signed_thinking_stays_valid(witness: Witness) -> None:
+    """Invariant 6: the newest models would accept every signed block in every request."""
+    requests: list[dict[str, Any]] = []
+    for asked in witness.asked:
+        if asked.sendable:
+            answer = witness.spoken[asked.spoken : asked.spoken + 1]
+            blocks = answer[0].blocks if answer and answer[0].role == "assistant" else []
+            requests.append({**asked.request, "answer": blocks})
+    assert preserved_thinking_violations(requests, model=MODEL) == []
+
+
+def _bytes(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True)

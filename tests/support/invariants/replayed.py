@@ -1,0 +1,41 @@
+"""Invariants of replay: what is rebuilt from the log is what was there, byte for byte."""
+
+from refold.application.loaded import LoadedConversation
+from refold.application.rendering.render import render
+from refold.infrastructure.log.store import SQLiteLog
+
+from ..witness import THREAD, Witness, as_bytes
+
+
+def every_version_is_rendered_as_it_was(witness: Witness, newest: int | None = None) -> None:
+    """Invariant 11: ``context(at=...)`` gives the bytes of then, for the newest or all versions."""
+    versions = list(witness.seen)[-newest:] if newest else list(witness.seen)
+    for version in versions:
+        again = as_bytes(witness.chat.context(at=version))
+        assert again == witness.seen[version], f"version {version} is rendered otherwise now"
+    for asked in witness.asked[-newest:] if newest else witness.asked:
+        again = as_bytes(witness.chat.context(at=asked.version))
+        assert again == asked.sent, f"what was sent at {asked.version} is rendered otherwise now"
+
+
+def a_fresh_load_is_the_live_state(witness: Witness) -> None:
+    """Invariant 11: snapshot and tail, the cached state, and a fold of all events are one."""
+    full = LoadedConversation(THREAD).after([e.event for e in witness.events()])
+    log = SQLiteLog(witness.path)
+    try:
+        fresh = log.load(THREAD)
+    finally:
+        log.close()
+    assert fresh.state == full.state
+    assert fresh.window == full.window
+    shown = witness.shown()
+    rendered = render(THREAD, full.window, None, witness.counter.count_text)
+    assert (shown.system, shown.messages) == (rendered.system, rendered.messages)
+    assert shown.tokens == rendered.tokens
+
+
+def read_models_are_a_fold_of_the_log(witness: Witness) -> None:
+    """Invariant 11: ``verify`` finds nothing."""
+    found = witness.memory.verify()
+    assert found.ok, found.damage
+    assert found.events == len(witness.events())

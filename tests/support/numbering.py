@@ -1,0 +1,41 @@
+"""Numbers drawn histories through, so that several of them make one conversation."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from .histories import Message, Step
+
+_MARKER = re.compile(r"⟦m(\d+)⟧")
+_IDS = frozenset({"id", "tool_use_id"})
+_SEALS = frozenset({"signature", "data"})
+
+
+def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]:
+    """The steps as the ``part``-th part of a conversation whose next message has index ``first``.
+
+    Markers name the index in the whole conversation; call ids and signatures of different parts
+    differ. Blank ids and signatures stay blank.
+    """
+    return [[_renumbered(message, first, part) for message in step] for step in steps]
+
+
+def _renumbered(message: Message, first: int, part: int) -> Message:
+    value: Any = _changed(message, "", first, part)
+    return value
+
+
+def _changed(value: Any, name: str, first: int, part: int) -> Any:
+    match value:
+        case str() if value and name in _IDS:
+            return f"{value}_{part}"
+        case str() if value and name in _SEALS and value.startswith("c2ln"):
+            return f"{value}{part}"
+        case str():
+            return _MARKER.sub(lambda found: f"⟦m{int(found[1]) + first}⟧", value)
+        case dict():
+            return {k: _changed(v, k, first, part) for k, v in value.items()}
+        case list():
+            return [_changed(v, "", first, part) for v in value]
+        case _:
+            return value
