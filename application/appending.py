@@ -8,7 +8,8 @@ from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
 
 from .core import Core
-from .intake import Intake, read_messages
+from .errors import LogDamaged
+from .intake import Intake, is_utf8, plain_message, read_messages
 from .loaded import LoadedConversation
 from .results import Appended, AppendedMessage
 from .transcripts import RecordedMessage
@@ -36,7 +37,7 @@ def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessa
     incoming = [
         _measured(
             core,
-            Intake(m.message, m.message_id, m.model, m.stop_reason),
+            Intake(plain_message(m.message), m.message_id, m.model, m.stop_reason),
             recorded_key(m),
             m.at,
         )
@@ -83,8 +84,9 @@ def _keys(key: Keys, count: int) -> Sequence[str | None]:
     keys = [key] if isinstance(key, str) else list(key)
     if len(keys) != count:
         raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
-    if any(k is not None and not k.strip() for k in keys):
-        raise InvalidMessage("key", "a key must not be blank")
+    for k in keys:
+        if k is not None and not (isinstance(k, str) and k.strip() and is_utf8(k)):
+            raise InvalidMessage("key", f"{k!r} must be text that is not blank")
     return keys
 
 
@@ -114,9 +116,12 @@ def _stored_before(
         return {}
     found: dict[str, AppendedMessage] = {}
     for key, version in core.log.versions_of_keys(thread_id, keys).items():
-        for logged in core.log.read(thread_id, version, version):
-            if isinstance(logged.event, MessageAppended):
-                found[key] = _appended(logged.event, new=False)
+        events = [logged.event for logged in core.log.read(thread_id, version, version)]
+        match events:
+            case [MessageAppended() as event]:
+                found[key] = _appended(event, new=False)
+            case _:
+                raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")
     return found
 
 

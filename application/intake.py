@@ -1,9 +1,8 @@
 """The edge where messages come in: checks their shape and names the field that is wrong."""
 
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeGuard, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.json_data import is_list, is_object
@@ -13,8 +12,12 @@ ROLES: tuple[str, ...] = get_args(Role)
 LARGEST = 32 * 1024 * 1024
 """Bytes of JSON that one message may have: the largest request that the API takes."""
 LONGEST_THREAD_ID = 500
+LARGEST_INT = 10**4_000
 DEEPEST = 200
 """Levels of nesting that a content block may have."""
+
+
+Json = dict[object, object]
 
 
 class Intake(NamedTuple):
@@ -56,11 +59,30 @@ def read_messages(given: object) -> list[Intake]:
     return [read_message(given, "message")]
 
 
+def plain_message(message: Message) -> Message:
+    """A recorded message, whatever its blocks are, as long as JSON can hold it.
+
+    Raises:
+        InvalidMessage: names what JSON cannot hold.
+    """
+    content = _plain(list(message.blocks()), "content")
+    return message if isinstance(message.content, str) else message.replaced(content=tuple(content))
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be stored as UTF-8: no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_message(given: object, place: str = "message") -> Intake:
     """See ``read_messages``."""
     if isinstance(given, Message):
         given = {"role": given.role, "content": given.content}
-    fields = _plain(given, place, 0)
+    fields = _plain(given, place)
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     role = fields.get("role")
@@ -142,34 +164,65 @@ _ROLE_OF = {
 }
 
 
-def _plain(value: object, place: str, depth: int) -> Any:
+def _plain(value: object, place: str) -> Any:
     """A deep copy as plain JSON data; what JSON cannot say is refused with its place."""
-    if value is None or isinstance(value, str | bool | int):
+    try:
+        return _copied(value, 0)
+    except _NotJson:
+        return _located(value, place, 0)
+
+
+class _NotJson(Exception):
+    """Something in a value is not plain JSON; where, a slower walk finds out."""
+
+
+def _copied(value: object, depth: int) -> Any:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value
+    if kind is dict and depth < DEEPEST:
+        return {_key(k): _copied(v, depth + 1) for k, v in cast(Json, value).items()}
+    if kind is list and depth < DEEPEST:
+        return [_copied(v, depth + 1) for v in cast(list[object], value)]
+    if kind is int and -LARGEST_INT < cast(int, value) < LARGEST_INT:
+        return value
+    if kind is float and math.isfinite(cast(float, value)):
+        return value
+    raise _NotJson
+
+
+def _key(key: object) -> str:
+    if type(key) is not str:
+        raise _NotJson
+    return key
+
+
+def _located(value: object, place: str, depth: int) -> Any:
+    if value is None or isinstance(value, str | bool):
         return value
     if depth > DEEPEST:
         raise InvalidMessage(place, f"is nested deeper than {DEEPEST} levels")
+    if isinstance(value, int):
+        if not -LARGEST_INT < value < LARGEST_INT:
+            raise InvalidMessage(place, "is a whole number of more than 4,000 digits")
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidMessage(place, f"{value} is not a number of JSON")
         return value
     if _is_mapping(value):
-        return {_name(k, place): _plain(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
+        return {_name(k, place): _located(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
     if is_list(value):
-        return _plain_list(value, place, depth)
+        return [_located(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         # What the server did not send is not sent back: unset fields stay out.
-        return _plain(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
+        return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
     raise InvalidMessage(place, f"is {_kind(value)}, which JSON cannot hold")
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Whether a value is a mapping, with keys of any kind."""
     return isinstance(value, Mapping)
-
-
-def _plain_list(values: Iterable[object], place: str, depth: int) -> list[Any]:
-    return [_plain(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(values)]
 
 
 def _name(key: object, place: str) -> str:
@@ -179,18 +232,17 @@ def _name(key: object, place: str) -> str:
 
 
 def _check_size(content: str | tuple[Block, ...], place: str) -> None:
-    if isinstance(content, str):
-        size = len(content)
-    elif len(content) < 100 and all(len(b) == 2 and _short(b.get("text")) for b in content):
-        return
-    else:
-        size = len(json.dumps(content))
+    size = _characters(content)
     if size > LARGEST:
-        raise InvalidMessage(place, f"has {size:,} bytes; at most {LARGEST:,} can be sent")
+        raise InvalidMessage(place, f"has {size:,} characters; at most {LARGEST:,} can be sent")
 
 
-def _short(text: object) -> bool:
-    return isinstance(text, str) and len(text) < LARGEST // 100
+def _characters(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if is_object(value):
+        return sum(map(_characters, value.values()))
+    return sum(map(_characters, value)) if is_list(value) else 0
 
 
 def _kind(value: object) -> str:

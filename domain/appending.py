@@ -7,7 +7,7 @@ from .calls import open_calls
 from .conversation import Conversation, fold
 from .errors import UnknownToolCall
 from .events import MessageAppended
-from .messages import Message, tool_results
+from .messages import Message, gist
 from .value import Value
 
 
@@ -36,16 +36,17 @@ def append_messages(
     """
     events: list[MessageAppended] = []
     for index, item in enumerate(incoming):
-        if not recorded and tool_results(item.message):
-            _check_results(fold(events, state), item.message, index)
+        answered = () if recorded else gist(item.message).results
+        if answered:
+            _check_results(fold(events, state), answered, index)
         position = state.length + index
         events.append(MessageAppended.trusted({"position": position, **item.__dict__}))
     return tuple(events)
 
 
-def _check_results(state: Conversation, message: Message, index: int) -> None:
+def _check_results(state: Conversation, answered: Sequence[str], index: int) -> None:
     calls = set(open_calls(state))
-    for call_id in tool_results(message):
+    for call_id in answered:
         if call_id not in calls:
             raise UnknownToolCall(
                 f"messages[{index}].content",

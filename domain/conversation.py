@@ -16,7 +16,7 @@ from .events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from .messages import Role, said, tool_calls, tool_results
+from .messages import Role, gist
 from .value import Value
 
 # The state remembers at most this many live messages one by one, so that folding an append costs
@@ -142,6 +142,7 @@ def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversa
 
 def _appended(state: Conversation, event: MessageAppended, version: int) -> Conversation:
     message = event.message
+    calls, results, speaks = gist(message)
     fact = LiveMessage(
         position=event.position,
         version=version,
@@ -149,9 +150,9 @@ def _appended(state: Conversation, event: MessageAppended, version: int) -> Conv
         role=message.role,
         tokens=event.tokens,
         thinking=event.thinking_tokens,
-        calls=tool_calls(message),
-        results=tool_results(message),
-        speaks=bool(said(message).strip()),
+        calls=calls,
+        results=results,
+        speaks=speaks,
         paused=event.stop_reason == "pause_turn",
     )
     live = (*state.live, fact)

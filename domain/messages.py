@@ -1,7 +1,7 @@
 """Messages in the shape of the Anthropic Messages API, kept exactly as they came."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .json_data import is_list, is_object
 from .value import Value
@@ -30,20 +30,35 @@ class Message(Value, frozen=True):
         return self.content
 
 
-def tool_calls(message: Message) -> tuple[str, ...]:
-    """The ids of the tool calls that an assistant message makes, in order."""
-    if message.role != "assistant" or isinstance(message.content, str):
-        return ()
-    return tuple(str(b.get("id")) for b in message.content if b.get("type") == "tool_use")
+class Gist(NamedTuple):
+    """What a message does, without its texts."""
+
+    calls: tuple[str, ...]
+    """The ids of the tool calls that it makes."""
+    results: tuple[str, ...]
+    """The ids of the tool calls that it answers."""
+    speaks: bool
+    """Whether it says something in words."""
 
 
-def tool_results(message: Message) -> tuple[str, ...]:
-    """The ids of the calls that a user message answers, in order."""
-    if message.role != "user" or isinstance(message.content, str):
-        return ()
-    return tuple(
-        str(b.get("tool_use_id")) for b in message.content if b.get("type") == "tool_result"
-    )
+def gist(message: Message) -> Gist:
+    """What a message does, found in one pass: this runs for every message of every load."""
+    content = message.content
+    if isinstance(content, str):
+        return Gist((), (), bool(content) and not content.isspace())
+    calls: list[str] = []
+    results: list[str] = []
+    speaks = False
+    for block in content:
+        kind = block.get("type")
+        if kind == "text":
+            text = block.get("text")
+            speaks = speaks or (isinstance(text, str) and bool(text) and not text.isspace())
+        elif kind == "tool_use" and message.role == "assistant":
+            calls.append(str(block.get("id")))
+        elif kind == "tool_result" and message.role == "user":
+            results.append(str(block.get("tool_use_id")))
+    return Gist(tuple(calls), tuple(results), speaks)
 
 
 def text_of(block: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from .conversation import Conversation, LiveMessage
 
+MOST_PROTECTED = 16
+
 
 def open_requests(state: Conversation) -> tuple[LiveMessage, ...]:
     """The user's messages since the model last ended a turn, oldest first.
@@ -21,8 +23,8 @@ def protected_requests(state: Conversation, cut: int, allowance: int) -> frozens
     """Positions before ``cut`` that stay word for word: the requests of the running turn.
 
     The newest one always; then the one that began the turn and the others, newest first, as long
-    as together they stay within ``allowance`` tokens: a turn of a thousand interjections must not
-    fill the context for ever.
+    as together they stay within ``allowance`` tokens and are no more than 16: a turn of a thousand
+    interjections must not fill the context for ever.
     """
     requests = open_requests(state)
     if not requests:
@@ -32,7 +34,7 @@ def protected_requests(state: Conversation, cut: int, allowance: int) -> frozens
     spent = newest.tokens
     for message in (*rest[:1], *reversed(rest[1:])):
         spent += message.tokens
-        if spent > allowance:
+        if spent > allowance or len(protected) >= MOST_PROTECTED:
             break
         protected.add(message.position)
     return frozenset(p for p in protected if p < cut)

@@ -23,30 +23,28 @@ VERSION = 1
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
     """The first event of a conversation makes its row, every one counts into it."""
-    to, more = _effects(logged)
-    row = Changed({"thread_id": logged.thread_id}, to, more)
-    return (Added(_begun(logged)), row) if logged.version == 1 else (row,)
-
-
-def _effects(logged: LoggedEvent) -> tuple[Mapping[str, Cell], Mapping[str, int]]:
-    event, version = logged.event, logged.version
+    event = logged.event
+    to: dict[str, Cell] = {"version": logged.version}
+    more: Mapping[str, int] = {}
     match event:
         case MessageAppended():
-            counted = {"messages": 1, "tokens": event.tokens}
-            return {"version": version, "last_activity": logged.at}, counted
+            to["last_activity"] = logged.at
+            more = {"messages": 1, "tokens": event.tokens}
         case CompactionPerformed():
-            return {"version": version}, {"compactions": 1}
+            more = {"compactions": 1}
         case ConversationLabelled():
-            return {"version": version, "label": event.label}, {}
+            to["label"] = event.label
         case (
             CompactionRequested()
             | CompactionFailed()
             | SummarySuperseded()
             | ToolContentOffloaded()
         ):
-            return {"version": version}, {}
+            pass
         case _:
             assert_never(event)
+    row = Changed({"thread_id": logged.thread_id}, to, more)
+    return (Added(_begun(logged)), row) if logged.version == 1 else (row,)
 
 
 def _begun(logged: LoggedEvent) -> ConversationRow:

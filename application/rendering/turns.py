@@ -56,6 +56,8 @@ class TurnBuilder:
     def finished(self) -> list[Turn]:
         """Close the request: open calls are marked, and the user has the last word."""
         self._close_user_turn()
+        if not self.turns and self._window.entries:
+            self._say(texts.NO_CONTENT)
         if self.turns and self.turns[-1]["role"] == "assistant" and not self._paused:
             self._say(texts.CONTINUE)
         return self.turns

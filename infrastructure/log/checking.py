@@ -1,69 +1,67 @@
 """Checking a whole log: every digest, every link, every gap, and the index of keys."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from eventsourcing.persistence import StoredEvent
 
 from refold.application.event_log import Damage
 from refold.domain.events import MessageAppended
 
 from .codec import CodecError, NewerShape
-from .envelope import GENESIS, EnvelopeError
-from .mapper import EventMapper, link_of
-from .sqlite import LogRecorder
+from .envelope import EnvelopeError
+from .mapper import EventMapper, RecordedEvent, link_of
+from .sqlite import Head, LogRecorder
 
 BATCH = 1_000
 LOG = "log"
 
 
-class _Seen(NamedTuple):
-    version: int = 0
-    link: str = GENESIS
-    length: int = 0
-
-
 def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
     """Everything that is wrong with the stored events, in the order of the log."""
-    seen: dict[str, _Seen] = {}
-    keys: dict[str, dict[str, int]] = {}
-    after = 0
-    while True:
-        rows = recorder.select_notifications(after, BATCH, inclusive_of_start=False)
+    heads: dict[str, Head] = {}
+    keys: set[tuple[str, str, int]] = set()
+    after, rows = 0, recorder.select_notifications(0, BATCH, inclusive_of_start=False)
+    while rows:
         for row in rows:
-            thread_id = str(row.originator_id)
-            before = seen.get(thread_id, _Seen())
-            version = row.originator_version
-            if version != before.version + 1:
-                yield Damage(
-                    LOG,
-                    thread_id,
-                    before.version + 1,
-                    "gap",
-                    f"event {version} follows event {before.version}",
-                )
-            length = before.length
-            try:
-                recorded = mapper.to_domain_event(row)
-            except EnvelopeError as error:
-                yield Damage(LOG, thread_id, version, "digest", str(error))
-            except NewerShape as error:
-                yield Damage(LOG, thread_id, version, "newer", str(error))
-            except CodecError as error:
-                yield Damage(LOG, thread_id, version, "unreadable", str(error))
-            else:
-                if version == before.version + 1 and recorded.previous != before.link:
-                    yield Damage(
-                        LOG, thread_id, version, "chain", "it does not follow the event before"
-                    )
-                if isinstance(recorded.event, MessageAppended):
-                    length = recorded.event.position + 1
-                    if recorded.event.key is not None:
-                        keys.setdefault(thread_id, {})[recorded.event.key] = version
-            seen[thread_id] = _Seen(version, link_of(row), length)
-        if len(rows) < BATCH:
-            break
+            stream = str(row.originator_id)
+            before = heads.get(stream, Head())
+            heads[stream] = Head(row.originator_version, link_of(row))
+            recorded, damage = _opened(mapper, row)
+            if row.originator_version != before.version + 1:
+                detail = f"event {row.originator_version} follows event {before.version}"
+                yield Damage(LOG, stream, before.version + 1, "gap", detail)
+            elif recorded is not None and recorded.previous != before.link:
+                detail = "it does not follow the event before"
+                yield Damage(LOG, stream, row.originator_version, "chain", detail)
+            if damage is not None:
+                yield damage
+            match recorded:
+                case RecordedEvent(event=MessageAppended(key=str(key))):
+                    keys.add((stream, key, row.originator_version))
+                case _:
+                    pass
         after = rows[-1].id
-    for thread_id, expected in keys.items():
-        if recorder.versions_of_keys(thread_id, list(expected)) != expected:
-            yield Damage(
-                LOG, thread_id, 0, "keys", "the index of message keys differs from the log"
-            )
+        rows = recorder.select_notifications(after, BATCH, inclusive_of_start=False)
+    yield from _check_keys(recorder, keys)
+
+
+def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
+    place = (LOG, str(row.originator_id), row.originator_version)
+    try:
+        return mapper.to_domain_event(row), None
+    except EnvelopeError as error:
+        return None, Damage(*place, "digest", str(error))
+    except NewerShape as error:
+        return None, Damage(*place, "newer", str(error))
+    except CodecError as error:
+        return None, Damage(*place, "unreadable", str(error))
+
+
+def _check_keys(recorder: LogRecorder, expected: set[tuple[str, str, int]]) -> Iterator[Damage]:
+    stored = set(recorder.all_keys())
+    for stream, key, version in sorted(stored - expected):
+        detail = f"the index of keys knows the message {key!r} here, the log does not"
+        yield Damage(LOG, stream, version, "missing", detail)
+    for stream, key, version in sorted(expected - stored):
+        detail = f"the key {key!r} of this message is not in the index of keys"
+        yield Damage(LOG, stream, version, "keys", detail)

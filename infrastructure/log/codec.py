@@ -81,6 +81,8 @@ def decode(
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
     fields = _fields(payload)
     while shape < shapes[name]:
+        if (name, shape) not in upcasters:
+            raise CodecError(f"event {name!r} has no shape {shape}")
         fields = upcasters[name, shape](fields)
         shape += 1
     if name == "message_appended":

@@ -49,21 +49,21 @@ def seal(shape: int, at: str, salt: str, previous: str, payload: bytes) -> tuple
     return envelope, head.encode("ascii") + payload
 
 
-def unseal(blob: bytes, *, check: bool = True) -> Envelope:
+def unseal(blob: object, *, check: bool = True) -> Envelope:
     """Take stored bytes apart, and refuse content that differs from its digest.
 
     Raises:
         EnvelopeError: the bytes are not an envelope, or were changed.
     """
-    head, found, payload = blob.partition(b"\n")
-    parts = head.split(b" ")
-    if not found or len(parts) != 6 or parts[0] != MAGIC:
+    if not isinstance(blob, bytes) or not blob.startswith(MAGIC):
         raise EnvelopeError("the stored bytes are not an event of refold")
+    end = blob.find(b"\n")
     try:
-        shape, at, salt, digest, previous = (p.decode("ascii") for p in parts[1:])
-        envelope = Envelope(int(shape), at, salt, digest, previous, payload)
+        _, number, at, salt, digest, previous = blob[:end].decode("ascii").split(" ")
+        shape = int(number)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error
+    payload = blob[end + 1 :]
     if check and digest_of(salt, payload) != digest:
         raise EnvelopeError("the content differs from its digest")
-    return envelope
+    return Envelope(shape, at, salt, digest, previous, payload)

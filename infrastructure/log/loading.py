@@ -1,6 +1,7 @@
 """Loading a stream: from the snapshot and the live tail, checking each link on the way."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
@@ -8,8 +9,8 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged, NewerLog
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import Window, project
-from refold.domain.conversation import Conversation, fold
-from refold.domain.events import Event
+from refold.domain.conversation import Conversation, LiveMessage, fold
+from refold.domain.events import Event, MessageAppended
 
 from .codec import CodecError, NewerShape
 from .envelope import EnvelopeError
@@ -18,7 +19,7 @@ from .snapshots import SnapshotStore
 from .sqlite import Head, LogRecorder
 
 SINGLES = 64
-"""At most so many messages from before the snapshot are read one by one."""
+"""At most so many messages from before the snapshot are read one by one, else all in one go."""
 
 
 class Stream(NamedTuple):
@@ -57,12 +58,9 @@ class StreamLoader:
             rows = rows[1:]
         events, head = self._follow(thread_id, head, rows)
         state = fold(events, state)
-        base = snapshot.version if snapshot else 0
-        if base and _reaches_before(state, base):
-            return self.load(thread_id, at=at, snapshot_before=state.live_from - 1)
-        early = [m.version for m in state.live if m.version <= base]
-        window = project(Window(), self._singles(thread_id, early))
-        return Stream(LoadedConversation(thread_id, state, project(window, events)), head)
+        early = self._before(thread_id, state, snapshot.version) if snapshot else []
+        window = project(project(Window(), early), events)
+        return Stream(LoadedConversation(thread_id, state, window), head)
 
     def catch_up(self, stream: Stream) -> Stream:
         """The stream with what was appended since, after a check that its head still stands."""
@@ -79,30 +77,59 @@ class StreamLoader:
         events, head = self._follow(thread_id, head, rows)
         return Stream(stream.loaded.after(events), head)
 
+    def read(self, thread_id: str, first: int, last: int) -> list[RecordedEvent]:
+        """The events from version ``first`` to ``last``, each following the one before it."""
+        rows = self._recorder.select_events(thread_id, gt=max(0, first - 2), lte=last)
+        recorded = [opened(self._mapper, row) for row in rows]
+        for before, event in pairwise(recorded):
+            follows(event, before.link, before.originator_version)
+        found = [event for event in recorded if event.originator_version >= first]
+        if found and found[0].originator_version != first:
+            raise LogDamaged(thread_id, first, "the event is missing")
+        return found
+
     def _follow(
         self, thread_id: str, head: Head, rows: Sequence[StoredEvent]
     ) -> tuple[list[Event], Head]:
         events: list[Event] = []
         for row in rows:
             recorded = opened(self._mapper, row)
-            if recorded.originator_version != head.version + 1:
-                raise LogDamaged(thread_id, head.version + 1, "the event is missing")
-            if recorded.previous != head.link:
-                raise LogDamaged(
-                    thread_id, recorded.originator_version, "it does not follow the event before"
-                )
+            follows(recorded, head.link, head.version)
             head = Head(recorded.originator_version, recorded.link)
             events.append(recorded.event)
         return events, head
 
-    def _singles(self, thread_id: str, versions: Sequence[int]) -> list[Event]:
-        events: list[Event] = []
-        for version in versions:
-            rows = self._recorder.select_events(thread_id, gt=version - 1, lte=version)
-            if not rows:
-                raise LogDamaged(thread_id, version, "the event is missing")
-            events.append(opened(self._mapper, rows[0]).event)
-        return events
+    def _before(self, thread_id: str, state: Conversation, base: int) -> list[Event]:
+        """The messages that are live although they lie before the snapshot: kept on purpose."""
+        early = [m for m in state.live if m.version <= base]
+        if len(early) > SINGLES or state.older_live:
+            recorded = self.read(thread_id, 1, base)
+        else:
+            recorded = [self._single(thread_id, message) for message in early]
+        covers = state.summary.coverage.covers if state.summary else _nothing
+        events = (r.event for r in recorded)
+        return [e for e in events if isinstance(e, MessageAppended) and not covers(e.position)]
+
+    def _single(self, thread_id: str, message: LiveMessage) -> RecordedEvent:
+        for recorded in self.read(thread_id, message.version, message.version):
+            event = recorded.event
+            if isinstance(event, MessageAppended) and event.message_id == message.message_id:
+                return recorded
+        raise LogDamaged(thread_id, message.version, "the event is missing or another one")
+
+
+def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
+    """Check that an event comes right after the one with this link and version.
+
+    Raises:
+        LogDamaged: an event between them is missing, or it follows another one.
+    """
+    if version is not None and event.originator_version != version + 1:
+        raise LogDamaged(event.originator_id, version + 1, "the event is missing")
+    if link is not None and event.previous != link:
+        raise LogDamaged(
+            event.originator_id, event.originator_version, "it does not follow the event before"
+        )
 
 
 def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
@@ -120,7 +147,5 @@ def _least(*versions: int | None) -> int | None:
     return min(known) if known else None
 
 
-def _reaches_before(state: Conversation, base: int) -> bool:
-    # The live part begins before the snapshot, for more than a few messages that are kept on purpose.
-    early = sum(1 for m in state.live if m.version <= base)
-    return bool(state.older_live) or early > SINGLES
+def _nothing(position: int) -> bool:
+    return False

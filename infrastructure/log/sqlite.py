@@ -1,8 +1,9 @@
 """The SQLite file of a log: opening, checking, durable connections, and the recorder."""
 
+import errno
 import sqlite3
-from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from eventsourcing.sqlite import (
     SQLiteConnectionPool,
     SQLiteCursor,
     SQLiteDatastore,
+    SQLiteRecorder,
 )
 
 from refold.application.errors import (
@@ -43,23 +45,37 @@ class Head(NamedTuple):
 
 
 class DurablePool(SQLiteConnectionPool):
-    """Connections that survive power loss: WAL with a sync at every commit."""
+    """Connections to a log that survive power loss: WAL with a sync at every commit."""
 
     def _create_connection(self) -> SQLiteConnection:
-        connection = super()._create_connection()
-        cursor = connection.cursor()
-        # NORMAL would lose acknowledged commits at power loss.
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.execute("PRAGMA secure_delete=ON")
-        return connection
+        connection = sqlite3.connect(
+            self.db_name,
+            timeout=LOCK_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=self.is_sqlite_memory_mode,
+        )
+        try:
+            # Before anything is changed: the file may be somebody else's.
+            identify(connection, self.db_name)
+            if not self.is_sqlite_memory_mode:
+                connection.execute("PRAGMA journal_mode=WAL")
+            # NORMAL would lose acknowledged commits at power loss.
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA secure_delete=ON")
+        except BaseException:
+            connection.close()
+            raise
+        connection.row_factory = sqlite3.Row
+        return SQLiteConnection(sqlite_conn=connection, max_age=self.max_age)
 
 
 class DurableDatastore(SQLiteDatastore):
     """The library's data store over durable connections, with streams named by text."""
 
     def __init__(self, db_name: str) -> None:
-        super().__init__(db_name, lock_timeout=LOCK_TIMEOUT, originator_id_type="text")
-        self.pool = DurablePool(db_name=db_name, lock_timeout=LOCK_TIMEOUT)
+        super().__init__(db_name, originator_id_type="text")
+        self.pool = DurablePool(db_name=db_name)
 
 
 class LogRecorder(SQLiteApplicationRecorder):
@@ -103,6 +119,12 @@ class LogRecorder(SQLiteApplicationRecorder):
                 stream, head.version, "the newest event was changed or removed since it was read"
             )
 
+    def all_keys(self) -> Iterator[tuple[str, str, int]]:
+        """Every stored key: stream, key, version."""
+        with self.datastore.transaction(commit=False) as c:
+            c.execute("SELECT originator_id, key, originator_version FROM message_keys")
+            yield from map(tuple, c.fetchall())
+
     def versions_of_keys(self, stream: str, keys: Sequence[str]) -> dict[str, int]:
         """The versions of the events that were stored under these keys."""
         found: dict[str, int] = {}
@@ -119,58 +141,52 @@ class LogRecorder(SQLiteApplicationRecorder):
         return found
 
 
-def prepare(path: Path, *, create: bool) -> None:
-    """Check that ``path`` holds a log that this version can use; make an empty one if asked to.
+def check_place(path: Path, *, create: bool) -> None:
+    """Check that a log can lie at ``path``.
 
     Raises:
-        LogNotFound, LogNotWritable, NotARefoldLog, NewerLog, LogBusy, LogFull: as the names say.
+        LogNotFound, NotARefoldLog: as the names say.
     """
     if path.is_dir():
         raise NotARefoldLog(f"{path} is a folder; give the path of a file")
     if not path.parent.is_dir():
         raise LogNotFound(f"the folder {path.parent} does not exist; create it first")
-    if not path.exists() and not create:
+    if not create and (not path.exists() or not path.stat().st_size):
         raise LogNotFound(f"there is no log at {path}; check the path, or import something first")
-    with translated(path), closing(sqlite3.connect(path, timeout=LOCK_TIMEOUT)) as connection:
-        application_id = _pragma(connection, "application_id")
-        if application_id == APPLICATION_ID:
-            version = _pragma(connection, "user_version")
-            if version > FORMAT_VERSION:
-                raise NewerLog(
-                    f"{path} has log format {version}, and this refold reads up to "
-                    f"{FORMAT_VERSION}; install a newer refold"
-                )
+
+
+def identify(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether the file is a log of this format; False if it is new and empty.
+
+    Raises:
+        NotARefoldLog, NewerLog: as the names say; nothing was changed.
+    """
+    if _pragma(connection, "application_id") == APPLICATION_ID:
+        version = _pragma(connection, "user_version")
+        if version > FORMAT_VERSION:
+            raise NewerLog(
+                f"{name} has log format {version}, and this refold reads up to "
+                f"{FORMAT_VERSION}; install a newer refold"
+            )
+        return True
+    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        raise NotARefoldLog(f"{name} is an SQLite file of something else; give another path")
+    return False
+
+
+def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder]) -> None:
+    """Make an empty log, once, whoever comes first; an existing one is left as it is."""
+    with datastore.get_connection(commit=True) as pooled:
+        connection = pooled.cursor().sqlite_cursor.connection
+        if identify(connection, datastore.pool.db_name):
             return
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if application_id or tables:
-            raise NotARefoldLog(f"{path} is an SQLite file of something else; give another path")
-        _create(connection, path)
-
-
-def _create(connection: sqlite3.Connection, path: Path) -> None:
-    datastore = DurableDatastore(str(path))
-    try:
-        recorder = LogRecorder(datastore)
-        statements = [
-            *recorder.create_table_statements,
-            *_snapshot_statements(datastore),
-            f"PRAGMA user_version={FORMAT_VERSION}",
-            f"PRAGMA application_id={APPLICATION_ID}",
-        ]
-    finally:
-        datastore.close()
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.isolation_level = None
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in statements:
-        connection.execute(statement)
-    connection.execute("COMMIT")
-
-
-def _snapshot_statements(datastore: SQLiteDatastore) -> list[str]:
-    from eventsourcing.sqlite import SQLiteAggregateRecorder
-
-    return SQLiteAggregateRecorder(datastore, "stored_snapshots").create_table_statements
+        connection.execute("BEGIN IMMEDIATE")
+        for recorder in recorders:
+            for statement in recorder.create_table_statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute("COMMIT")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
@@ -179,25 +195,38 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 @contextmanager
 def translated(path: Path) -> Generator[None]:
-    """Turn errors of SQLite and of the library below into errors of the log."""
+    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
     try:
         yield
-    except (sqlite3.Error, PersistenceError, PermissionError) as error:
+    except (sqlite3.Error, PersistenceError, OSError) as error:
         raise _typed(path, error) from error
 
 
 def _typed(path: Path, error: Exception) -> LogError:
-    text = str(error).lower()
-    if "full" in text:
+    kind = _kind(error)
+    if kind in ("SQLITE_FULL", "ENOSPC", "EDQUOT"):
         return LogFull(
             f"the disk with {path} is full; free some space and try again, nothing is lost"
         )
-    if "readonly" in text or "unable to open" in text or isinstance(error, PermissionError):
+    if kind.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or kind in (
+        "EACCES",
+        "EPERM",
+        "EROFS",
+    ):
         return LogNotWritable(f"{path} cannot be written ({error}); check its permissions")
-    if "locked" in text or "busy" in text:
+    if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LogBusy(f"{path} is in use by another program for over {LOCK_TIMEOUT} s; try again")
-    if "not a database" in text:
+    if kind == "SQLITE_NOTADB":
         return NotARefoldLog(f"{path} is not a log of refold; give another path")
-    if "malformed" in text:
+    if kind.startswith("SQLITE_CORRUPT"):
         return LogDamaged("", 0, f"the file {path} is damaged ({error})")
     return LogError(f"the log {path} failed: {error}; what was acknowledged before is safe")
+
+
+def _kind(error: BaseException) -> str:
+    """The name of the system's or SQLite's own code, from the error that began it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, OSError):
+        return errno.errorcode.get(error.errno or 0, "")
+    return str(getattr(error, "sqlite_errorname", ""))

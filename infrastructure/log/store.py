@@ -18,11 +18,19 @@ from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, Event, MessageAppended
 
 from .checking import check_rows
-from .loading import Stream, StreamLoader, opened
+from .loading import Stream, StreamLoader, follows, opened
 from .lock import WriteLock
 from .mapper import EventMapper, RecordedEvent, UnsealedEvent
 from .snapshots import SnapshotStore
-from .sqlite import LOCK_TIMEOUT, DurableDatastore, Head, LogRecorder, prepare, translated
+from .sqlite import (
+    LOCK_TIMEOUT,
+    DurableDatastore,
+    Head,
+    LogRecorder,
+    check_place,
+    create_tables,
+    translated,
+)
 
 CACHED = 64
 """How many conversations are kept in memory, the least recently used are dropped first."""
@@ -38,7 +46,7 @@ class SQLiteLog:
         """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
 
         Raises:
-            LogError: see ``prepare``.
+            LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
         """
         in_memory = str(path) == ":memory:"
         self.path = Path(path)
@@ -46,16 +54,14 @@ class SQLiteLog:
         if in_memory:
             name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
         else:
-            prepare(self.path, create=create)
+            check_place(self.path, create=create)
             name = str(self.path.absolute())
-        lock_file = None if in_memory else Path(f"{name}.lock")
-        self._lock = WriteLock(lock_file, LOCK_TIMEOUT)
+        self._lock = WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT)
         self._datastore = DurableDatastore(name)
         self._recorder = LogRecorder(self._datastore)
         snapshots = SQLiteAggregateRecorder(self._datastore, "stored_snapshots")
-        if in_memory:
-            self._recorder.create_table()
-            snapshots.create_table()
+        with translated(self.path):
+            create_tables(self._datastore, [self._recorder, snapshots])
         self._mapper = EventMapper()
         self._snapshots = SnapshotStore(snapshots)
         self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots)
@@ -99,16 +105,19 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
         with self._guarded():
-            rows = self._recorder.select_events(thread_id, gt=first - 1, lte=last)
-            return [_logged(0, self._opened(row)) for row in rows]
+            return [_logged(0, r) for r in self._loader.read(thread_id, first, last)]
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
+        links: dict[str, str] = {}
         while True:
             with self._guarded():
                 rows = self._recorder.select_notifications(after, BATCH, inclusive_of_start=False)
             for row in rows:
-                yield _logged(row.id, self._opened(row))
+                recorded = opened(self._mapper, row)
+                follows(recorded, links.get(recorded.originator_id))
+                links[recorded.originator_id] = recorded.link
+                yield _logged(row.id, recorded)
             if len(rows) < BATCH:
                 return
             after = rows[-1].id
@@ -175,9 +184,6 @@ class SQLiteLog:
     ) -> None:
         if any(isinstance(event, CompactionPerformed) for event in events):
             self._snapshots.take(self._loader, thread_id, stream.loaded.state.live_from - 1)
-
-    def _opened(self, row: StoredEvent) -> RecordedEvent:
-        return opened(self._mapper, row)
 
 
 def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:

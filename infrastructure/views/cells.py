@@ -1,7 +1,7 @@
 """Rows as SQLite holds them: values that it can store, and a checksum that shows a changed one."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from refold.application.projections.row_changes import Cell
 
@@ -36,21 +36,16 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
 
 def checksum(values: tuple[Cell, ...]) -> int:
     """Of all values in their order; meant for accidents, not against attackers."""
+    joined = "\x1f".join(map(str, values)).encode()
     # The count tells an absent value from the text "None".
-    joined = "\x1f".join(map(str, values)) + str(values.count(None))
-    return zlib.crc32(joined.encode())
+    return zlib.crc32(joined, values.count(None))
 
 
 def storable(value: Cell) -> Cell:
     """The value with lone surrogates, for which SQLite has no bytes, replaced by U+FFFD."""
-    if value.__class__ is str and not value.isascii():
+    if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return int(value) if value.__class__ is bool else value
-
-
-def storable_row(cells: Mapping[str, Cell]) -> dict[str, Cell]:
-    """All cells of a row as they can be stored."""
-    return {name: storable(value) for name, value in cells.items()}
+    return value
 
 
 def shown(values: Iterable[Cell]) -> str:

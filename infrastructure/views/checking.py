@@ -69,7 +69,7 @@ def _check_tables(db: Database, log: ConversationLog) -> Iterator[Damage]:
     events = log.scan() if number is None else up_to(number, log.scan())
     # A database without a name lies on disk as soon as it outgrows its cache.
     with closing(wrapped(sqlite3.connect("", isolation_level=None))) as fresh:
-        fresh.execute("BEGIN")
+        fresh.conn.execute("BEGIN")
         create_tables(fresh)
         write_progress(fresh, nowhere())
         fold_all(fresh, events)

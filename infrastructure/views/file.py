@@ -85,7 +85,7 @@ class ViewsFile:
                 isolation_level=None,
             )
             # Bytes that are no text are a difference, not a reason to stop.
-            connection.text_factory = lambda raw: raw.decode(errors="replace")
+            connection.text_factory = _lenient
             with closing(connection):
                 yield wrapped(connection)
 
@@ -158,3 +158,7 @@ class ViewsFile:
     def _delete(path: Path) -> None:
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _lenient(raw: bytes) -> str:
+    return raw.decode(errors="replace")

@@ -1,5 +1,6 @@
 """Folding events into the tables: changes are gathered in memory and written in one go."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import islice
@@ -10,12 +11,15 @@ from sqlite_utils import Database
 from refold.application.event_log import LoggedEvent
 from refold.application.projections.row_changes import Added, Cell, Change, Changed
 
-from .cells import opened, sealed, storable_row
+from .cells import opened, sealed, storable
 from .progress import Progress, Total, mark_of, nowhere, write_progress
 from .tables import TABLES, TALLIES, Table
 
 BATCH = 5_000
 """Events that are gathered before they are written, and at most that many in a transaction."""
+
+CHUNK = 500
+"""Rows that are handed to the database at once: as many as stay in the processor's cache."""
 
 Key = tuple[Cell, ...]
 Cells = Mapping[str, Cell]
@@ -23,11 +27,11 @@ Cells = Mapping[str, Cell]
 
 def fold_into(
     db: Database, progress: Progress, events: Iterator[LoggedEvent]
-) -> tuple[Progress, int]:
+) -> tuple[Progress, bool]:
     """Fold the next events in, ``BATCH`` at most: rows and position in the transaction that is open.
 
-    Events at or before the position change nothing. Returns the new position, and how many events
-    were taken; less than ``BATCH`` means that there are no more.
+    Events at or before the position change nothing. Returns the new position, and whether
+    there may be more.
 
     Raises:
         ViewsDamaged: a row that is to be changed is not as it was stored.
@@ -48,15 +52,15 @@ def fold_into(
         totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
         progress = Progress(last.number, mark_of(last), totals)
         write_progress(db, progress)
-    return progress, taken
+    return progress, taken == BATCH
 
 
 def fold_all(db: Database, events: Iterable[LoggedEvent]) -> None:
     """Fold all events into empty tables, in the transaction that is open."""
     progress, events = nowhere(), iter(events)
-    folded = BATCH
-    while folded == BATCH:
-        progress, folded = fold_into(db, progress, events)
+    more = True
+    while more:
+        progress, more = fold_into(db, progress, events)
 
 
 class Batch:
@@ -66,23 +70,26 @@ class Batch:
         self.table = table
         self._db = db
         self._new: list[tuple[Cell, ...]] = []
-        """Rows that nothing will change any more."""
+        """Rows that are complete and not stored yet."""
         self._rows: dict[Key, dict[str, Cell]] = {}
+        """Rows that may still change."""
         self._stored: dict[Key, int] = {}
         """The checksums of those of ``_rows`` that are stored already."""
+        self._counts: defaultdict[Cell, int] = defaultdict(int)
+        self._checksums: defaultdict[Cell, int] = defaultdict(int)
 
     def apply(self, change: Change) -> None:
         """Take one change in."""
         match change:
             case Added(row):
                 if self.table.append_only:
-                    self._new.append(sealed(self.table.values(row.__dict__)))
+                    self._complete(sealed(self.table.values(row.__dict__)))
                 else:
-                    cells = storable_row(row.__dict__)
+                    cells = self.table.cells(row)
                     self._rows[self._key(cells)] = cells
             case Changed(where, to, more):
-                for cells in self._matching(storable_row(where)):
-                    cells.update(storable_row(to))
+                for cells in self._matching(where):
+                    cells.update(to)
                     for column, growth in more.items():
                         cells[column] = int(cells[column] or 0) + growth
             case _:
@@ -91,60 +98,62 @@ class Batch:
     def write(self, total: Total) -> Total:
         """Write everything, in the transaction that is open; returns the new total of the table."""
         changed: list[tuple[Cell, ...]] = []
-        threads: dict[Cell, Total] = {}
         for key, cells in self._rows.items():
             row = sealed(self.table.values(cells))
             if key in self._stored:
                 changed.append((*row, *key))
-                _grow(threads, cells["thread_id"], 0, row, self._stored[key])
+                self._checksums[cells["thread_id"]] += int(row[-1] or 0) - self._stored[key]
             else:
-                self._new.append(row)
-        thread = self.table.columns.index("thread_id")
-        for row in self._new:
-            _grow(threads, row[thread], 1, row, 0)
+                self._complete(row)
         # Changed rows first: the active summary gives way before the new one comes.
         self._update(changed)
-        self._insert(self._new)
+        self._insert()
+        threads = {t: Total(self._counts[t], grown) for t, grown in self._checksums.items()}
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
 
-    def _insert(self, rows: Sequence[tuple[Cell, ...]]) -> None:
+    def _complete(self, row: tuple[Cell, ...]) -> None:
+        thread_id = row[self.table.thread]
+        self._counts[thread_id] += 1
+        self._checksums[thread_id] += row[-1]  # type: ignore[operator]
+        self._new.append(row)
+        if self.table.append_only and len(self._new) >= CHUNK:
+            self._insert()
+
+    def _insert(self) -> None:
         marks = ",".join("?" * len(self.table.types))
-        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", rows)
+        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", self._new)
+        self._new.clear()
 
     def _update(self, rows: Sequence[tuple[Cell, ...]]) -> None:
         to = ", ".join(f"{column} = ?" for column in self.table.types)
         where = " AND ".join(f"{column} = ?" for column in self.table.key)
         self._db.conn.executemany(f"UPDATE {self.table.name} SET {to} WHERE {where}", rows)
 
-    def _matching(self, where: Cells) -> Sequence[dict[str, Cell]]:
+    def _matching(self, where: Cells) -> Iterable[dict[str, Cell]]:
         if tuple(where) == self.table.key:
             key = tuple(where.values())
             if key not in self._rows:
-                self._load(where)
+                key = self._load(where)
             return (self._rows[key],) if key in self._rows else ()
         self._load(where)
         wanted = where.items()
         return [cells for cells in self._rows.values() if wanted <= cells.items()]
 
-    def _load(self, where: Cells) -> None:
+    def _load(self, where: Cells) -> Key:
+        """Take the stored rows in unless they are here; returns the values as they are stored."""
         condition = " AND ".join(f"{column} = ?" for column in where)
+        values = tuple(storable(value) for value in where.values())
         query = f"SELECT * FROM {self.table.name} WHERE {condition}"
-        for row in self._db.conn.execute(query, tuple(where.values())).fetchall():
+        for row in self._db.conn.execute(query, values).fetchall():
             cells = dict(zip(self.table.columns, opened(self.table.name, row), strict=True))
             key = self._key(cells)
             if key not in self._rows:
                 self._rows[key], self._stored[key] = cells, int(row[-1])
+        return values
 
     def _key(self, cells: Cells) -> Key:
         return tuple(cells[column] for column in self.table.key)
-
-
-def _grow(
-    threads: dict[Cell, Total], thread_id: Cell, rows: int, row: tuple[Cell, ...], before: int
-) -> None:
-    total, checksum = threads.get(thread_id, Total()), int(row[-1] or 0)
-    threads[thread_id] = Total(total.rows + rows, total.checksums + checksum - before)
 
 
 def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:
@@ -163,7 +172,7 @@ def tally(db: Database, projection: str, thread_id: str) -> Total | None:
         ViewsDamaged: the record was changed.
     """
     query = f"SELECT * FROM {TALLIES} WHERE thread_id = ? AND projection = ?"
-    row = db.execute(query, (thread_id, projection)).fetchone()
+    row = db.conn.execute(query, (thread_id, projection)).fetchone()
     if row is None:
         return None
     _, _, rows, checksums = opened(TALLIES, row)

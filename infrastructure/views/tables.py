@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from sqlite_utils import Database
 
@@ -17,6 +17,8 @@ from refold.domain.value import Value
 from .cells import CHECKSUM
 
 _TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
+
+_OPTIONAL: frozenset[Any] = frozenset({str | None, int | None})
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,12 @@ class Table:
     @cached_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
         """Takes the values of a row in the order of the columns."""
-        getter: Callable[[Mapping[str, Cell]], tuple[Cell, ...]] = itemgetter(*self.columns)
-        return getter
+        return cast("Callable[[Mapping[str, Cell]], tuple[Cell, ...]]", itemgetter(*self.columns))
+
+    @cached_property
+    def thread(self) -> int:
+        """The place of the thread id among the columns."""
+        return self.columns.index("thread_id")
 
     @cached_property
     def types(self) -> dict[str, type]:
@@ -59,8 +65,15 @@ class Table:
     def required(self) -> frozenset[str]:
         """The columns that are never empty."""
         fields = self.row.model_fields.items()
-        optional = {name for name, field in fields if field.annotation in (str | None, int | None)}
+        optional = {name for name, field in fields if field.annotation in _OPTIONAL}
         return frozenset(self.types) - optional
+
+    def cells(self, row: Value) -> dict[str, Cell]:
+        """The columns of a row, a copy."""
+        cells: dict[str, Cell] = dict(row.__dict__)
+        for flag in self.flags:
+            cells[flag] = int(cells[flag] or 0)
+        return cells
 
     def read(self, values: tuple[Cell, ...]) -> dict[str, Any]:
         """The fields of the row that these stored values are."""

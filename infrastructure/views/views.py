@@ -19,7 +19,7 @@ from . import answers
 from .checking import check_file
 from .damage import ViewsDamaged, is_unusable
 from .file import ViewsFile
-from .folding import BATCH, fold_into
+from .folding import fold_into
 from .progress import events_after, read_progress
 from .tables import LATE_INDEX, create_late_index, schema_of
 
@@ -104,14 +104,14 @@ class SQLiteViews:
         if first is None:
             return
         events = chain((first,), events)
-        folded = BATCH
-        while folded == BATCH:
+        more = True
+        while more:
             with _transaction(db, "IMMEDIATE"):
                 # Another process may have folded the same events in meanwhile.
                 now = read_progress(db)
                 if now != known:
                     events = events_after(self._log, now)
-                known, folded = fold_into(db, now, events)
+                known, more = fold_into(db, now, events)
         if LATE_INDEX not in schema_of(db):
             with _transaction(db, "IMMEDIATE"):
                 create_late_index(db)

@@ -51,11 +51,12 @@ class MemoryLog:
         return self.load(thread_id), events
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
-        return {
-            logged.event.key: logged.version
-            for logged in self.read(thread_id, 1, len(self.streams.get(thread_id, [])))
-            if isinstance(logged.event, MessageAppended) and logged.event.key in keys
-        }
+        stored = [
+            (event.key, version)
+            for version, event in enumerate(self.streams.get(thread_id, []), 1)
+            if isinstance(event, MessageAppended)
+        ]
+        return {key: version for key, version in stored if key is not None and key in keys}
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         events = enumerate(self.streams.get(thread_id, []), 1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from refold.application.transcripts import RecordedConversation
-from refold.domain.messages import Message, said, text_of, tool_calls, tool_results
+from refold.domain.messages import Message, gist, said, text_of
 from refold.infrastructure.demo.session import demo_conversation
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,19 +74,19 @@ def test_every_message_has_an_id_and_a_time_that_only_grows(demo: RecordedConver
 def test_results_follow_their_calls_but_for_one_aborted_turn(messages: tuple[Message, ...]) -> None:
     unanswered = list[str]()
     for spoken, answer in pairwise(messages):
-        if not tool_calls(spoken):
-            assert not tool_results(answer)
-        elif tool_results(answer):
-            assert tool_results(answer) == tool_calls(spoken)
-            leading = answer.blocks()[: len(tool_calls(spoken))]
+        if not gist(spoken).calls:
+            assert not gist(answer).results
+        elif gist(answer).results:
+            assert gist(answer).results == gist(spoken).calls
+            leading = answer.blocks()[: len(gist(spoken).calls)]
             assert {b["type"] for b in leading} == {"tool_result"}
         else:
-            unanswered += tool_calls(spoken)
+            unanswered += gist(spoken).calls
     assert len(unanswered) == 1
 
 
 def test_ids_of_calls_are_unique_and_well_formed(messages: tuple[Message, ...]) -> None:
-    ids = [call for m in messages for call in tool_calls(m)]
+    ids = [call for m in messages for call in gist(m).calls]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"toolu_[A-Za-z0-9]{24}", call) for call in ids)
 
@@ -107,13 +107,13 @@ def test_no_text_is_blank_and_no_turn_ends_in_thinking(messages: tuple[Message, 
 
 
 def test_it_has_what_makes_memory_hard(messages: tuple[Message, ...]) -> None:
-    parallel = [m for m in messages if len(tool_calls(m)) >= 2]
+    parallel = [m for m in messages if len(gist(m).calls) >= 2]
     results = list(blocks(messages, "tool_result"))
     assert len(parallel) >= 15
     assert sum(1 for b in results if b.get("is_error")) >= 10
     assert sum(50_000 < len(text_of(b)) < 80_000 for b in results) == 1
     assert len(list(blocks(messages, "image"))) == 1
-    asides = [m for m in messages if tool_results(m) and said(m)]
+    asides = [m for m in messages if gist(m).results and said(m)]
     assert len(asides) >= 2
 
 

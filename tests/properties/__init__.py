@@ -1,0 +1,1 @@
+"""Property tests: whatever a conversation holds and whatever is done to it, the invariants hold."""

@@ -1,0 +1,199 @@
+"""A state machine talks, compacts, asks, crashes and restarts; the invariants hold after each step."""
+
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import refold
+from refold.application.context import Context
+from refold.application.ports import Summariser
+from tests.support import deeds
+from tests.support.fake_summarisers import (
+    EchoingSummariser,
+    EmptySummariser,
+    GoodSummariser,
+    HostileSummariser,
+    LongerThanSourceSummariser,
+    RaisingSummariser,
+    TruncatedSummariser,
+)
+from tests.support.histories import Step, turns
+from tests.support.invariants import covered, rendered, replayed
+from tests.support.numbering import numbered_through
+from tests.support.witness import Witness, as_bytes
+
+SHM = Path("/dev/shm")  # Where there is one: thousands of durable commits without a disk.
+
+ALWAYS: tuple[Callable[[Witness, Context], None], ...] = (
+    rendered.pairing_and_layout_are_legal,
+    rendered.live_messages_are_shown_once_and_covered_ones_never,
+    rendered.unanswered_messages_are_word_for_word,
+    rendered.thinking_is_whole_or_absent,
+)
+OF_THE_LOG: tuple[Callable[[Witness], None], ...] = (
+    covered.one_summary_is_active,
+    covered.coverage_only_grows,
+    covered.coverage_is_what_the_summariser_got,
+    covered.open_business_is_not_covered,
+    covered.only_good_texts_are_committed,
+    covered.every_message_is_readable,
+    covered.every_attempt_ends_once,
+    replayed.a_fresh_load_is_the_live_state,
+)
+SUMMARISERS: tuple[Callable[[], Summariser], ...] = (
+    GoodSummariser,
+    EmptySummariser,
+    TruncatedSummariser,
+    LongerThanSourceSummariser,
+    RaisingSummariser,
+    EchoingSummariser,
+    HostileSummariser,
+)
+POLICIES = st.builds(
+    refold.CompactionPolicy,
+    keep_last=st.sampled_from((1, 2, 5)),
+    preview_head=st.just(150),
+    preview_tail=st.sampled_from((0, 60)),
+    tiny_preview=st.just(50),
+    trigger_share=st.sampled_from((0.7, 0.7, 0.4)),
+    retry_growth=st.sampled_from((0.02, 0.0)),
+)
+# Deferred: their descriptions are longer than Hypothesis likes to print.
+LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=250, huge=1_500))
+RECORDED = st.deferred(
+    lambda: turns(recorded=True, min_messages=2, max_messages=14, max_text=250, huge=1_500)
+)
+WORDS = st.sampled_from(("And now?", "请继续,谢谢 👍", "Look at src/app.py again. " * 12))
+LONG_WORDS = "The build failed in step 7, please look at it once more. " * 8
+
+
+class Talking(RuleBasedStateMachine):
+    """One conversation with a small window in a file of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None)
+        self.script: deque[Step] = deque()
+        self.recorded = False
+        self.parts = 0
+
+    @initialize(window=st.sampled_from((2_000, 3_000, 5_000, 8_000)), policy=POLICIES)
+    def begin(self, window: int, policy: refold.CompactionPolicy) -> None:
+        self.witness = Witness(Path(self.folder.name), window, policy)
+
+    @precondition(lambda self: not self.script)
+    @rule(steps=LIVE)
+    def talk(self, steps: list[Step]) -> None:
+        self._play(steps, recorded=False)
+
+    @precondition(lambda self: not self.script)
+    @rule(steps=RECORDED)
+    def replay_a_recording(self, steps: list[Step]) -> None:
+        self._play(steps, recorded=True)
+
+    def _play(self, steps: list[Step], *, recorded: bool) -> None:
+        self.parts += 1
+        self.script.extend(numbered_through(steps, len(self.witness.spoken), self.parts))
+        self.recorded = recorded
+        self.go_on()
+
+    @precondition(lambda self: self.script)
+    @rule()
+    def go_on(self) -> None:
+        step = self.script.popleft()
+        if self.recorded:
+            self.witness.append_recorded(step)
+        else:
+            self.witness.append(step)
+
+    @precondition(lambda self: self.script)
+    @rule()
+    def go_on_to_the_end(self) -> None:
+        while self.script:
+            self.go_on()
+
+    @rule(make=st.sampled_from(SUMMARISERS))
+    def plug(self, make: Callable[[], Summariser]) -> None:
+        self.witness.summariser.current = make()
+
+    @rule(focus=st.sampled_from((None, None, deeds.FOCUS)))
+    def compact(self, focus: str | None) -> None:
+        deeds.compact(self.witness, focus)
+
+    @precondition(lambda self: not self.script)
+    @rule(generations=st.integers(1, 4))
+    def pass_generations(self, generations: int) -> None:
+        """Talk and compact, again and again: many summaries on one conversation are common."""
+        self.witness.summariser.current = GoodSummariser()
+        for _ in range(generations):
+            for _ in range(3):
+                self.witness.append(deeds.exchange(self.witness, LONG_WORDS))
+            deeds.compact(self.witness)
+            self.all_invariants_hold()
+
+    @rule()
+    def ask(self) -> None:
+        if self.witness.spoken:
+            answer = deeds.ask(self.witness)
+            if answer.context is not None:
+                rendered.the_request_fits(self.witness, answer.context)
+
+    @rule()
+    def restart(self) -> None:
+        self.witness.restart()
+
+    @precondition(lambda self: not self.script)
+    @rule(words=WORDS)
+    def deliver_twice(self, words: str) -> None:
+        deeds.deliver_twice(self.witness, words)
+
+    @precondition(lambda self: not self.script)
+    @rule(words=WORDS)
+    def append_elsewhere(self, words: str) -> None:
+        deeds.append_elsewhere(self.witness, words)
+
+    @rule(wait=st.booleans())
+    def crash_while_compacting(self, wait: bool) -> None:
+        deeds.crash_while_compacting(self.witness, wait=wait)
+
+    @rule()
+    def reject_then_accept(self) -> None:
+        deeds.reject_then_accept(self.witness)
+
+    @invariant()
+    def all_invariants_hold(self) -> None:
+        witness = self.witness
+        if not witness.spoken:
+            return
+        shown = witness.shown()
+        witness.seen[shown.version] = as_bytes(shown)
+        for holds in ALWAYS:
+            holds(witness, shown)
+        rendered.summary_never_speaks_as_the_assistant(shown)
+        for holds_in_log in OF_THE_LOG:
+            holds_in_log(witness)
+        replayed.every_version_is_rendered_as_it_was(witness, newest=2)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "witness"):
+                self._look_back()
+                self.witness.close()
+        finally:
+            self.folder.cleanup()
+
+    def _look_back(self) -> None:
+        self.witness.restart()
+        replayed.every_version_is_rendered_as_it_was(self.witness)
+        replayed.read_models_are_a_fold_of_the_log(self.witness)
+        rendered.prefixes_are_stable_between_decisions(self.witness)
+        rendered.signed_thinking_stays_valid(self.witness)
+
+
+TestTalking = Talking.TestCase
+TestTalking.settings = settings(stateful_step_count=25)

@@ -1,0 +1,52 @@
+"""The compaction attempts, folded from events."""
+
+from refold.application.projections.compactions import changes
+from refold.application.projections.row_changes import Added, Cell, Changed
+from refold.application.read_models import CompactionRow
+from refold.domain.events import ConversationLabelled
+from tests.support.view_events import appended, failed, logged, performed, requested
+
+AT = "2026-01-02T03:04:05.000000Z"
+ATTEMPT: dict[str, Cell] = {"thread_id": "t", "attempt_id": "a1"}
+
+
+def test_a_request_makes_a_row_that_has_not_ended() -> None:
+    assert changes(logged(requested(1, stop=4))) == (
+        Added(
+            CompactionRow(
+                attempt_id="a1",
+                thread_id="t",
+                trigger="size",
+                outcome="requested",
+                reason=None,
+                summariser="fake",
+                summary_id=None,
+                requested_at=AT,
+                ended_at=None,
+                tokens_before=100,
+                tokens_after=None,
+                covered_count=4,
+                focus="the tests",
+            )
+        ),
+    )
+
+
+def test_a_performed_compaction_has_its_summary_and_size() -> None:
+    ended: dict[str, Cell] = {
+        "ended_at": AT,
+        "outcome": "performed",
+        "summary_id": "s1",
+        "tokens_after": 40,
+    }
+    assert changes(logged(performed(1))) == (Changed(ATTEMPT, ended),)
+
+
+def test_a_failed_compaction_has_its_reason() -> None:
+    ended: dict[str, Cell] = {"ended_at": AT, "outcome": "failed", "reason": "empty"}
+    assert changes(logged(failed(1))) == (Changed(ATTEMPT, ended),)
+
+
+def test_other_events_change_no_attempt() -> None:
+    assert changes(logged(appended(0))) == ()
+    assert changes(logged(ConversationLabelled(label="x"))) == ()

@@ -1,0 +1,46 @@
+"""The list of conversations, folded from events."""
+
+from refold.application.projections.conversations import changes
+from refold.application.projections.row_changes import Added, Changed
+from refold.application.read_models import ConversationRow
+from refold.domain.events import ConversationLabelled, SummarySuperseded
+from tests.support.view_events import appended, failed, logged, performed, requested
+
+
+def test_the_first_event_of_a_conversation_makes_its_row() -> None:
+    added, counted = changes(logged(appended(0), version=1))
+    assert added == Added(
+        ConversationRow(
+            thread_id="t",
+            label=None,
+            messages=0,
+            tokens=0,
+            compactions=0,
+            created_at="2026-01-02T03:04:05.000000Z",
+            last_activity="2026-01-02T03:04:05.000000Z",
+            version=1,
+        )
+    )
+    assert isinstance(counted, Changed)
+
+
+def test_a_message_counts_and_is_activity() -> None:
+    assert changes(logged(appended(1, tokens=9), version=2)) == (
+        Changed(
+            {"thread_id": "t"},
+            {"version": 2, "last_activity": "2026-01-02T03:04:05.000000Z"},
+            {"messages": 1, "tokens": 9},
+        ),
+    )
+
+
+def test_a_label_is_kept_and_is_no_activity() -> None:
+    (changed,) = changes(logged(ConversationLabelled(label="Parser work")))
+    assert changed == Changed({"thread_id": "t"}, {"version": 2, "label": "Parser work"}, {})
+
+
+def test_only_a_performed_compaction_counts() -> None:
+    (done,) = changes(logged(performed(1)))
+    assert done == Changed({"thread_id": "t"}, {"version": 2}, {"compactions": 1})
+    for event in (requested(1), failed(1), SummarySuperseded(summary_id="s1", by="s2")):
+        assert changes(logged(event)) == (Changed({"thread_id": "t"}, {"version": 2}, {}),)

@@ -1,0 +1,33 @@
+"""Coverage only grows."""
+
+from refold.domain.conversation import REMEMBERED, fold
+from refold.domain.cuts.beyond_summary import RULE
+from tests.support.builders import conversation, coverage, history, performed, system, talk, user
+
+
+def test_something_must_lie_before_the_cut() -> None:
+    assert RULE.legal(conversation(*talk(2))) == {1, 2, 3, 4}
+
+
+def test_an_empty_conversation_has_no_cut() -> None:
+    assert RULE.legal(conversation()) == frozenset()
+
+
+def test_the_preamble_alone_is_nothing_to_cover() -> None:
+    assert RULE.legal(conversation(system("s"), *talk(1))) == {2, 3}
+
+
+def test_nothing_before_the_end_of_the_summary_is_a_cut() -> None:
+    state = fold([*history(*talk(3)), performed(4)])
+    assert RULE.legal(state) == {5, 6}
+
+
+def test_a_kept_request_inside_the_covered_part_makes_its_end_a_cut_again() -> None:
+    kept = performed(4, coverage=coverage(4, exclusions=(0,)))
+    assert RULE.legal(fold([*history(*talk(3)), kept])) == {4, 5, 6}
+
+
+def test_messages_that_are_only_counted_lie_before_every_cut() -> None:
+    state = fold(history(*[user("x")] * (REMEMBERED + 1)))
+    assert state.older_live > 0
+    assert min(RULE.legal(state)) == state.live[0].position

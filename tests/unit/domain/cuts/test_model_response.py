@@ -1,0 +1,26 @@
+"""One response of the model shares one fate."""
+
+from refold.domain.conversation import fold
+from refold.domain.cuts.model_response import RULE
+from tests.support.builders import appended, assistant, conversation, user
+
+
+def test_a_paused_response_is_not_divided_from_its_continuation() -> None:
+    state = fold(
+        [
+            appended(0, user("search")),
+            appended(1, assistant("one"), stop_reason="pause_turn"),
+            appended(2, assistant("two"), stop_reason="pause_turn"),
+            appended(3, assistant("three")),
+        ]
+    )
+    assert RULE.legal(state) == {0, 1, 4}
+
+
+def test_two_responses_may_be_divided() -> None:
+    assert RULE.legal(conversation(assistant("one"), assistant("two"))) == {0, 1, 2}
+
+
+def test_words_of_the_user_end_a_pause() -> None:
+    paused = appended(0, assistant("one"), stop_reason="pause_turn")
+    assert RULE.legal(fold([paused, appended(1, user("so?"))])) == {0, 1, 2}

@@ -1,0 +1,147 @@
+"""The planner chooses among the legal cuts, or names the rule that blocks."""
+
+import pytest
+
+from refold.domain.budget import Budget
+from refold.domain.conversation import Conversation, fold
+from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
+from refold.domain.cuts.rule import CutRule
+from refold.domain.events import Trigger
+from refold.domain.messages import Message
+from refold.domain.policy import CompactionPolicy
+from tests.support.builders import (
+    assistant,
+    calls,
+    conversation,
+    coverage,
+    history,
+    performed,
+    results,
+    system,
+    talk,
+    user,
+)
+
+POLICY = CompactionPolicy()
+BUDGET = Budget(window=1_500, margin=0, reserve=0, fixed=0, limit=1_400, trigger=1_000, target=500)
+"""Room for 1,000 tokens; a summary aims at 150, so that 350 tokens of messages may stay."""
+
+
+def plan(
+    state: Conversation, trigger: Trigger = "size", policy: CompactionPolicy = POLICY
+) -> CompactionPlan:
+    found = plan_compaction(state, BUDGET, policy, trigger)
+    assert isinstance(found, CompactionPlan), found
+    return found
+
+
+def blocked(state: Conversation, trigger: Trigger = "size") -> str:
+    found = plan_compaction(state, BUDGET, POLICY, trigger)
+    assert isinstance(found, NothingToCompact), found
+    assert found.because
+    return found.rule
+
+
+def rounds(count: int) -> list[Message]:
+    """One request and then tool rounds only."""
+    pairs = [(calls(f"c{i}"), results(f"c{i}")) for i in range(count)]
+    return [user("do it all"), *(message for pair in pairs for message in pair)]
+
+
+def test_as_much_is_kept_as_meets_the_target() -> None:
+    found = plan(conversation(*talk(6)))
+    assert found.coverage == coverage(9)
+    assert found.kept_tokens == 300
+    assert found.covered_tokens == 900
+
+
+def test_the_summary_aims_at_its_share_with_a_fifth_of_slack() -> None:
+    found = plan(conversation(*talk(6)))
+    assert (found.target_tokens, found.limit_tokens) == (150, 180)
+
+
+def test_a_tool_round_moves_the_cut_on() -> None:
+    state = conversation(*talk(4), user("go"), calls("a"), results("a"), assistant("done"))
+    assert plan(state).coverage.stop == 9
+    wide = conversation(*talk(4), calls("a"), *[user("hm")] * 2, results("a"), assistant("done"))
+    assert plan(wide).coverage.stop == 12
+
+
+def test_on_demand_the_newest_messages_are_kept() -> None:
+    assert plan(conversation(*talk(6)), "manual").coverage.stop == 7
+    keep_two = CompactionPolicy(keep_last=2)
+    assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 10
+
+
+def test_on_demand_the_kept_messages_are_extended_over_a_tool_round() -> None:
+    tail = [calls("a"), results("a"), *talk(2)]
+    assert plan(conversation(*talk(2), *tail), "manual").coverage.stop == 4
+
+
+@pytest.mark.parametrize("trigger", ["size", "manual"])
+def test_a_conversation_of_the_newest_messages_is_left_alone(trigger: Trigger) -> None:
+    assert blocked(conversation(*talk(2), user("x")), trigger) == "keep_last"
+    assert blocked(conversation(), trigger) == "keep_last"
+
+
+def test_nothing_new_since_the_last_compaction_is_nothing_to_do() -> None:
+    state = fold([*history(*talk(8)), performed(8)])
+    assert blocked(state, "manual") == "nothing_new"
+
+
+@pytest.mark.parametrize(
+    ("messages", "rule"),
+    [
+        ([calls("a"), *[user("hm")] * 12], "pending_calls"),
+        ([user("x")] * 12, "unanswered_messages"),
+    ],
+)
+def test_the_rule_that_leaves_no_cut_is_named(messages: list[Message], rule: str) -> None:
+    assert blocked(conversation(*messages)) == rule
+
+
+def test_a_rule_of_ones_own_is_named_as_well() -> None:
+    never = CutRule("never", "because", lambda _: frozenset())
+    found = plan_compaction(conversation(*talk(6)), BUDGET, POLICY, "size", [never])
+    assert found == NothingToCompact(rule="never", because="because")
+
+
+def test_requests_alone_are_not_covered() -> None:
+    state = conversation(user("do it all"), calls("a"), results("a"), tokens=400)
+    assert blocked(state) == "open_requests"
+
+
+def test_the_request_of_the_running_turn_stays_when_the_cut_lies_inside_the_turn() -> None:
+    found = plan(conversation(*rounds(7)))
+    assert found.coverage.exclusions == (0,)
+    assert found.coverage.stop > 1
+    assert found.coverage.first_message_id == "m0"
+    assert found.coverage.count == found.coverage.stop - 1
+    assert found.kept_tokens <= 350
+
+
+def test_a_request_that_was_answered_is_covered() -> None:
+    messages = [*rounds(7), assistant("all done"), user("thanks"), assistant("welcome")]
+    assert plan(conversation(*messages)).coverage.exclusions == ()
+
+
+def test_the_preamble_is_never_covered() -> None:
+    found = plan(conversation(system("rules"), system("more"), *talk(6)))
+    assert found.coverage.start == 2
+    assert found.coverage.first_message_id == "m2"
+    assert found.coverage.count == found.coverage.stop - 2
+
+
+def test_a_system_message_in_the_middle_is_no_preamble() -> None:
+    found = plan(conversation(user("a"), system("note"), *talk(6)))
+    assert found.coverage.start == 0
+    assert found.coverage.count == found.coverage.stop
+
+
+def test_where_little_is_left_a_shorter_summary_is_asked_for() -> None:
+    tight = BUDGET.replaced(limit=500, trigger=5_000, target=2_600)
+    state = conversation(*talk(3), user("x"), assistant("y"), tokens=1_000)
+    found = plan_compaction(state, tight, POLICY, "size")
+    assert isinstance(found, CompactionPlan)
+    assert found.limit_tokens == 150
+    assert found.target_tokens == 150

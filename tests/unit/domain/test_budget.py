@@ -1,0 +1,54 @@
+"""The budget of a window: margin, reserve, limit, trigger and target, in figures."""
+
+import pytest
+
+from refold.domain.budget import budget_for, summary_target
+from refold.domain.policy import CompactionPolicy
+
+DEFAULT = CompactionPolicy()
+
+
+@pytest.mark.parametrize(
+    ("window", "margin", "reserve", "limit", "trigger"),
+    [
+        (8_000, 800, 1_000, 6_200, 5_600),
+        (32_000, 3_200, 4_000, 24_800, 22_400),
+        (128_000, 12_800, 16_000, 99_200, 89_600),
+        (200_000, 20_000, 16_000, 164_000, 140_000),
+        (1_000_000, 100_000, 16_000, 884_000, 700_000),
+    ],
+)
+def test_a_tenth_is_margin_and_the_reserve_is_16_000_or_an_eighth(
+    window: int, margin: int, reserve: int, limit: int, trigger: int
+) -> None:
+    budget = budget_for(window, 0, DEFAULT)
+    found = (budget.margin, budget.reserve, budget.limit, budget.trigger)
+    assert found == (margin, reserve, limit, trigger)
+
+
+def test_the_target_is_half_of_what_fixed_parts_leave_of_the_trigger() -> None:
+    assert budget_for(200_000, 0, DEFAULT).target == 70_000
+    assert budget_for(200_000, 40_000, DEFAULT).target == 90_000
+
+
+def test_the_trigger_is_never_over_the_limit() -> None:
+    eager = CompactionPolicy(trigger_share=1, reserve_share=0.5, reserve_tokens=100_000)
+    budget = budget_for(10_000, 0, eager)
+    assert budget.limit == 4_000
+    assert budget.trigger == budget.limit
+
+
+def test_fixed_parts_over_the_trigger_leave_no_room() -> None:
+    budget = budget_for(8_000, 7_000, DEFAULT)
+    assert budget.room == 0
+    assert budget.target == budget.fixed
+
+
+@pytest.mark.parametrize(
+    ("window", "fixed", "aim"),
+    [(200_000, 0, 8_000), (32_000, 400, 3_300), (8_000, 0, 840), (1_000, 500, 150)],
+)
+def test_a_summary_aims_at_its_setting_or_a_share_of_the_room(
+    window: int, fixed: int, aim: int
+) -> None:
+    assert summary_target(budget_for(window, fixed, DEFAULT), DEFAULT) == aim

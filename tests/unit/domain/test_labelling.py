@@ -1,0 +1,22 @@
+"""A conversation gets a name for people."""
+
+from refold.domain.events import ConversationLabelled
+from refold.domain.labelling import LONGEST_LABEL, label_conversation
+from tests.support.given import given
+
+
+def test_a_label_is_one_line_without_space_around_it() -> None:
+    given().when(lambda c: label_conversation(c, "  the \n parser ")).then(
+        ConversationLabelled(label="the parser")
+    )
+
+
+def test_a_long_label_is_cut() -> None:
+    [event] = given().when(lambda c: label_conversation(c, "x" * 999)).events
+    assert event == ConversationLabelled(label="x" * LONGEST_LABEL)
+
+
+def test_the_same_label_again_and_a_blank_one_are_nothing() -> None:
+    before = [ConversationLabelled(label="the parser")]
+    given(before).when(lambda c: label_conversation(c, "the parser")).then()
+    given(before).when(lambda c: label_conversation(c, " \n ")).then()
