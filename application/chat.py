@@ -10,7 +10,7 @@ from .appending import Keys
 from .blocking import Runner
 from .compaction import CompactionAttempt
 from .context import Context
-from .contexts import context_at, context_now, needs_settling, settled_context
+from .contexts import context_at, ready_context, settled_context
 from .core import Core, Extras
 from .read_models import CompactionRow, SummaryRow
 from .reading import stored_messages
@@ -69,9 +69,10 @@ class Chat:
         extras = Extras(system, tools, model)
         if at is not None:
             return context_at(self._core, self.thread_id, extras, at)
-        if needs_settling(self._core, self.thread_id, extras):
-            return self._runner.run(settled_context(self._core, self.thread_id, extras))
-        return context_now(self._core, self.thread_id, extras)
+        ready = ready_context(self._core, self.thread_id, extras)
+        if ready is not None:
+            return ready
+        return self._runner.run(settled_context(self._core, self.thread_id, extras))
 
     def compact(
         self, *, focus: str | None = None, system: System = None, tools: Tools = ()

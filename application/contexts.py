@@ -1,5 +1,7 @@
 """Use case: the context for the next request, or as it was at an earlier version."""
 
+import asyncio
+
 from refold.domain.budget import Budget
 from refold.domain.errors import ContextWindowExceeded, InvalidSetting
 
@@ -11,25 +13,31 @@ from .rendering.render import render
 from .settling import is_due, settle
 
 
-def needs_settling(core: Core, thread_id: str, extras: Extras) -> bool:
-    """Whether a compaction is due before the context can be made."""
-    return is_due(core, core.log.load(thread_id), core.budget(extras))
-
-
-async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context:
-    """Compact what is due, then make the context."""
-    results = await settle(core, thread_id, core.budget(extras))
-    context = context_now(core, thread_id, extras)
-    return context.after(tuple(results))
-
-
-def context_now(core: Core, thread_id: str, extras: Extras) -> Context:
-    """The context of the newest version, without compacting.
+def ready_context(core: Core, thread_id: str, extras: Extras) -> Context | None:
+    """The context of the newest version; None if a compaction is due before it can be made.
 
     Raises:
         ContextWindowExceeded: what must be in it does not fit.
     """
     loaded, budget = core.log.load(thread_id), core.budget(extras)
+    if is_due(core, loaded, budget):
+        return None
+    return _fitting(core, loaded, budget, extras)
+
+
+async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context:
+    """Compact what is due, then make the context.
+
+    Raises:
+        ContextWindowExceeded: what must be in it does not fit.
+    """
+    budget = core.budget(extras)
+    results = await settle(core, thread_id, budget)
+    loaded = await asyncio.to_thread(core.log.load, thread_id)
+    return _fitting(core, loaded, budget, extras).after(tuple(results))
+
+
+def _fitting(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
     context = _rendered(core, loaded, budget, extras)
     if context.tokens > budget.limit:
         raise ContextWindowExceeded(context.tokens, budget.limit, _explanation(loaded, budget))

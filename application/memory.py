@@ -9,7 +9,7 @@ from .appending import Keys
 from .blocking import Runner
 from .chat import Chat, Tools, manual_attempt
 from .context import Context
-from .contexts import needs_settling, settled_context
+from .contexts import context_at, ready_context, settled_context
 from .core import Core, Extras
 from .intake import read_thread_id
 from .read_models import CompactionRow, ConversationRow, SummaryRow
@@ -87,13 +87,12 @@ class AsyncChat:
     ) -> Context:
         """See ``Chat.context``."""
         extras = Extras(system, tools, model)
-        if at is None and await asyncio.to_thread(
-            needs_settling, self._core, self.thread_id, extras
-        ):
-            return await settled_context(self._core, self.thread_id, extras)
-        return await asyncio.to_thread(
-            self._chat.context, system=system, tools=tools, model=model, at=at
-        )
+        if at is not None:
+            return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
+        ready = await asyncio.to_thread(ready_context, self._core, self.thread_id, extras)
+        if ready is not None:
+            return ready
+        return await settled_context(self._core, self.thread_id, extras)
 
     async def compact(
         self, *, focus: str | None = None, system: System = None, tools: Tools = ()

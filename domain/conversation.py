@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from functools import reduce
+from itertools import groupby
 from typing import NamedTuple, assert_never
 
 from .coverage import Coverage
@@ -87,7 +87,8 @@ class Conversation(Value, frozen=True):
     """How many live messages there are between preamble and ``live``, which are only counted."""
     older_tokens: int = 0
     live_from: int = 1
-    """The version of the first event that the context is rendered from (exclusions apart)."""
+    """The version of the first message behind what the summary covers; those kept on purpose and
+    the preamble may lie before it."""
     live_tokens: int = 0
     """The size of all live messages as rendered."""
     summary: ActiveSummary | None = None
@@ -112,7 +113,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
     version = state.version + 1
     match event:
         case MessageAppended():
-            return _appended(state, event, version)
+            return _appended(state, (event,))
         case CompactionRequested():
             attempt = Attempt(
                 attempt_id=event.attempt_id,
@@ -137,43 +138,73 @@ def evolve(state: Conversation, event: Event) -> Conversation:
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
     """Fold events into ``state``, or into a conversation to which nothing has happened."""
-    return reduce(evolve, events, state or Conversation())
+    state = state or Conversation()
+    for appends, run in groupby(events, _is_append):
+        if appends:
+            # Most of a history is messages: a run of them in one step gives the same state.
+            state = _appended(state, run)
+            continue
+        for event in run:
+            state = evolve(state, event)
+    return state
 
 
-def _appended(state: Conversation, event: MessageAppended, version: int) -> Conversation:
-    message = event.message
-    calls, results, speaks = gist(message)
-    fact = LiveMessage(
-        position=event.position,
+def _is_append(event: Event) -> bool:
+    return isinstance(event, MessageAppended)
+
+
+def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
+    live, version, length = list(state.live), state.version, state.length
+    tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
+    for event in events:
+        assert isinstance(event, MessageAppended)
+        version += 1
+        live.append(_fact(event, version))
+        tokens += event.tokens
+        if preamble == length:
+            if event.message.role == "system":
+                preamble += 1
+            else:
+                first_id = event.message_id
+        length = event.position + 1
+    state = state.replaced(
         version=version,
-        message_id=event.message_id,
-        role=message.role,
-        tokens=event.tokens,
-        thinking=event.thinking_tokens,
-        calls=calls,
-        results=results,
-        speaks=speaks,
-        paused=event.stop_reason == "pause_turn",
+        length=length,
+        preamble=preamble,
+        first_message_id=first_id,
+        live=tuple(live),
+        live_tokens=tokens,
     )
-    live = (*state.live, fact)
-    update: dict[str, object] = {
-        "version": version,
-        "length": event.position + 1,
-        "live_tokens": state.live_tokens + event.tokens,
-    }
-    if state.preamble == state.length:
-        if message.role == "system":
-            update["preamble"] = state.length + 1
-        else:
-            update["first_message_id"] = event.message_id
-    if len(live) > REMEMBERED:
-        first = sum(1 for m in live[: state.preamble] if m.position < state.preamble)
-        last = first + REMEMBERED // 4
-        faded, live = live[first:last], (*live[:first], *live[last:])
-        update["older_live"] = state.older_live + len(faded)
-        update["older_tokens"] = state.older_tokens + sum(m.tokens for m in faded)
-    update["live"] = live
-    return state.replaced(**update)
+    return _bounded(state) if len(live) > REMEMBERED else state
+
+
+def _fact(event: MessageAppended, version: int) -> LiveMessage:
+    calls, results, speaks = gist(event.message)
+    return LiveMessage(
+        event.position,
+        version,
+        event.message_id,
+        event.message.role,
+        event.tokens,
+        event.thinking_tokens,
+        calls,
+        results,
+        speaks,
+        event.stop_reason == "pause_turn",
+    )
+
+
+def _bounded(state: Conversation) -> Conversation:
+    # Some at once, so that most appends do not pay for it; as many however the events came.
+    some = REMEMBERED // 4
+    first = sum(1 for m in state.live[: state.preamble] if m.position < state.preamble)
+    last = first + some * -(-(len(state.live) - REMEMBERED) // some)
+    faded = state.live[first:last]
+    return state.replaced(
+        live=(*state.live[:first], *state.live[last:]),
+        older_live=state.older_live + len(faded),
+        older_tokens=state.older_tokens + sum(m.tokens for m in faded),
+    )
 
 
 def _compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:

@@ -4,6 +4,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+_NOT_RECORDED: set[str] = set()
+"""Which fields were given explicitly matters to nobody here; one empty set serves all values."""
+
 
 class Value(BaseModel, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
@@ -18,7 +21,7 @@ class Value(BaseModel, frozen=True):
         """
         value = cls.__new__(cls)
         object.__setattr__(value, "__dict__", fields)
-        object.__setattr__(value, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(value, "__pydantic_fields_set__", _NOT_RECORDED)
         object.__setattr__(value, "__pydantic_extra__", None)
         object.__setattr__(value, "__pydantic_private__", None)
         return value

@@ -1,8 +1,8 @@
 """Single content blocks: from what the log holds to what the provider accepts, or nothing."""
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar, cast
 
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import THINKING, Block, text_of
@@ -24,19 +24,22 @@ def legal_id(call_id: str) -> str:
     return _BAD_ID.sub("_", call_id) or "_"
 
 
-def copied(value: T) -> T:
-    """A deep copy of JSON data, without lone surrogates, so that callers may change what they get."""
-    return cast(T, _copied(value))
+class _Copier(Protocol):
+    def __call__(self, value: T, /) -> T: ...
 
 
 def _copied(value: Any) -> Any:
-    if isinstance(value, str):
+    if type(value) is str:
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if is_object(value):
         return {_copied(k): _copied(v) for k, v in value.items()}
     if is_list(value):
         return [_copied(v) for v in value]
     return value
+
+
+copied = cast(_Copier, _copied)
+"""A deep copy of JSON data, without lone surrogates, so that callers may change what they get."""
 
 
 def text_block(text: str) -> Block:
@@ -54,13 +57,6 @@ def user_block(block: Block) -> Block | None:
     return _unmarked(block)
 
 
-def server_results(blocks: Iterable[Block]) -> Iterator[str]:
-    """The ids of the server tool calls that these blocks hold results of."""
-    for block in blocks:
-        if block.get("type") not in _SERVER_CALLS and _is_server_tool(block.get("type")):
-            yield str(block.get("tool_use_id"))
-
-
 def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Block | None:
     """A block of an assistant message; None where nothing can be shown."""
     kind = block.get("type")
@@ -75,7 +71,7 @@ def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Bl
     if kind in ("image", "document"):
         return text_block(texts.MISPLACED.format(kind=kind))
     if _is_server_tool(kind):
-        return _server_block(block, calls)
+        return calls.shown(block)
     return _unmarked(block)
 
 
@@ -152,20 +148,31 @@ def _is_server_tool(kind: Any) -> bool:
     return isinstance(kind, str) and (kind in _SERVER_CALLS or kind.endswith("_tool_result"))
 
 
-class ServerCalls(NamedTuple):
-    """The server tool calls of a request: those with a result somewhere, and those shown so far."""
+class ServerCalls:
+    """The server tool calls of a request. A call and its result are shown both or neither."""
 
-    answered: frozenset[str]
-    shown: set[str]
+    def __init__(self, all_blocks: Callable[[], Iterable[Block]], paused: Iterable[Block]) -> None:
+        """``all_blocks``: of the assistant; ``paused``: of a last response that is to be resumed."""
+        self._all_blocks = all_blocks
+        self._paused = paused
+        self._answered: frozenset[str] | None = None
+        self._shown: set[str] = set()
 
+    def shown(self, block: Block) -> Block | None:
+        """A call or result as it came, or nothing."""
+        if block.get("type") not in _SERVER_CALLS:
+            return copied(block) if str(block.get("tool_use_id")) in self._shown else None
+        call_id = str(block.get("id"))
+        legal = block.get("type") != "server_tool_use" or _SERVER_ID.fullmatch(call_id)
+        if not legal or call_id not in self._with_result():
+            return None
+        self._shown.add(call_id)
+        return copied(block)
 
-def _server_block(block: Block, calls: ServerCalls) -> Block | None:
-    # A call and its result are shown both or neither.
-    if block.get("type") not in _SERVER_CALLS:
-        return copied(block) if str(block.get("tool_use_id")) in calls.shown else None
-    call_id = str(block.get("id"))
-    legal = block.get("type") != "server_tool_use" or _SERVER_ID.fullmatch(call_id)
-    if not legal or call_id not in calls.answered:
-        return None
-    calls.shown.add(call_id)
-    return copied(block)
+    def _with_result(self) -> frozenset[str]:
+        if self._answered is None:
+            results = (b for b in self._all_blocks() if _is_server_tool(b.get("type")))
+            answered = {str(b.get("tool_use_id")) for b in results}
+            # The server answers these when the paused response is sent back.
+            self._answered = frozenset(answered | {str(b.get("id")) for b in self._paused})
+        return self._answered

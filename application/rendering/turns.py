@@ -30,7 +30,7 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
-        self._server_calls = blocks.ServerCalls(_answered_by_server(window), set())
+        self._server_calls = _server_calls(window)
         self._calls: dict[str, str] = {}
         """Calls of the last assistant turn without a result: id as logged to id as rendered."""
         self._results: list[Block] = []
@@ -172,10 +172,9 @@ def _as_blocks(content: str | list[Block]) -> list[Block]:
     return [blocks.text_block(content)] if isinstance(content, str) else content
 
 
-def _answered_by_server(window: Window) -> frozenset[str]:
-    entries = window.entries
-    answered = {i for e in entries for i in blocks.server_results(e.message.blocks())}
-    if entries and entries[-1].stop_reason == "pause_turn":
-        # The server answers when the paused response is sent back.
-        answered.update(str(b.get("id")) for b in entries[-1].message.blocks())
-    return frozenset(answered)
+def _server_calls(window: Window) -> blocks.ServerCalls:
+    last = window.entries[-1] if window.entries else None
+    paused = last.message.blocks() if last and last.stop_reason == "pause_turn" else ()
+    return blocks.ServerCalls(
+        lambda: (b for e in window.entries for b in e.message.blocks()), paused
+    )

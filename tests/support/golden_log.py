@@ -1,0 +1,121 @@
+"""The conversations of the golden log: played with fakes, so that they are the same at any time."""
+
+import json
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from refold.application.blocking import Runner
+from refold.application.chat import Chat
+from refold.domain.messages import Message
+from refold.infrastructure.log.store import SQLiteLog
+
+from .builders import (
+    assistant,
+    calls,
+    system,
+    talk,
+    text,
+    thinking,
+    tool_result,
+    tool_use,
+    user,
+)
+from .fake_ports import core_of
+from .fake_summarisers import RaisingSummariser
+
+THREADS = ("compacted", "对话 2", "failed")
+WORDS = "word " * 60
+WINDOW = 4_000
+
+
+def write_log(path: Path) -> None:
+    """Play the conversations into a new log at ``path``."""
+    log = SQLiteLog(path)
+    core, runner = core_of(log, window=WINDOW), Runner()
+    try:
+        _compacted(Chat(core, THREADS[0], runner))
+        _odd(Chat(core, THREADS[1], runner))
+        failing = core_of(log, window=WINDOW, summariser=RaisingSummariser())
+        _failed(Chat(failing, THREADS[2], runner))
+    finally:
+        runner.close()
+        log.close()
+
+
+def long(turns: int) -> list[Message]:
+    return [Message(role=m.role, content=f"{m.content} {WORDS}") for m in talk(turns)]
+
+
+def _compacted(chat: Chat) -> None:
+    chat.append([system("Keep to the rules."), *long(3)], key=[f"k{i}" for i in range(7)])
+    chat.append(assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat big.txt")))
+    chat.append(user(tool_result("toolu_1", "line of output\n" * 800)))
+    chat.append(long(7))
+    chat.context()
+    chat.append(long(8))
+    chat.context(system="You help.")
+    chat.append(long(11))
+    chat.context()
+    chat.append([user("and now?"), assistant(thinking("new"), text("now this"))])
+    chat.label("The golden one")
+    chat.compact(focus="what the user wants")
+    chat.append([user("thanks"), calls("toolu_9", "toolu_10"), user(tool_result("toolu_9"))])
+
+
+def _failed(chat: Chat) -> None:
+    chat.append(long(8))
+    chat.compact()
+    chat.append(long(1))
+
+
+def _odd(chat: Chat) -> None:
+    chat.append(
+        [
+            assistant("I begin."),
+            user("half \ud83d of a pair", {"type": "new_in_2030", "data": [1, None, 1.5]}),
+            user(tool_result("never.called", "42")),
+            assistant(text(" "), thinking()),
+            assistant(text("好的 👍"), thinking()),
+        ],
+        recorded=True,
+    )
+
+
+def contexts(path: Path) -> dict[str, Any]:
+    """Of every conversation the newest context as it would be sent, and digests of all before it."""
+    log = SQLiteLog(path, create=False)
+    core, runner = core_of(log, window=WINDOW), Runner()
+    try:
+        return {name: _all_versions(Chat(core, name, runner)) for name in THREADS}
+    finally:
+        runner.close()
+        log.close()
+
+
+def _all_versions(chat: Chat) -> dict[str, Any]:
+    contexts = [chat.context(at=version) for version in range(chat.version + 1)]
+    shown = [json.dumps([c.tokens, c.for_anthropic()]) for c in contexts]
+    return {
+        "newest": json.loads(shown[-1]),
+        "digests": [sha256(text.encode("ascii")).hexdigest()[:16] for text in shown],
+    }
+
+
+def as_sql(path: Path) -> str:
+    """A log as SQL text: its marks, and then all that it holds."""
+    with closing(sqlite3.connect(path)) as connection:
+        marks = [
+            f"PRAGMA {name}={connection.execute(f'PRAGMA {name}').fetchone()[0]};"
+            for name in ("application_id", "user_version")
+        ]
+        return "\n".join([*marks, *connection.iterdump()]) + "\n"
+
+
+def from_sql(sql: str, path: Path) -> Path:
+    """A log file from SQL text."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(sql)
+    return path
