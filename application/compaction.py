@@ -22,8 +22,6 @@ from .core import Core
 from .errors import SummariserError
 from .loaded import LoadedConversation
 from .ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
-from .rendering import texts
-from .rendering.turns import FRAME_TOKENS
 from .results import CompactionResult
 
 logger = logging.getLogger(__name__)
@@ -121,11 +119,11 @@ class CompactionAttempt:
         assert self._requested is not None
         plan, requested = self._plan, self._requested
         tokens = self._core.counter.count_text(draft.text)
-        heading = self._core.counter.count_text(texts.SUMMARY_HEADING) + FRAME_TOKENS
         summary = Summary(
             summary_id=self._core.new_id(),
             text=draft.text,
-            tokens=tokens + heading,
+            text_tokens=tokens,
+            tokens=tokens + self._budget.summary_overhead,
             complete=draft.complete,
             summariser=self._summariser.name,
             model=draft.model,

@@ -13,8 +13,7 @@ from .event_log import ConversationLog
 from .models import rules_for
 from .ports import Clock, NewId, Summariser, TokenCounter
 from .read_models import ReadModels
-from .rendering import texts
-from .rendering.render import System
+from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 
 
@@ -54,7 +53,12 @@ class Core:
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""
         window = self.settings.window or rules_for(extras.model or self.settings.model).window
-        return budget_for(window, self._fixed(extras), self.settings.policy)
+        return budget_for(
+            window,
+            self.extras_tokens(extras),
+            self.settings.policy,
+            summary_overhead=summary_overhead(self._size),
+        )
 
     def extras_tokens(self, extras: Extras) -> int:
         """The size of the caller's system prompt and tools."""
@@ -65,9 +69,6 @@ class Core:
         if extras.tools:
             tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
         return tokens
-
-    def _fixed(self, extras: Extras) -> int:
-        return self.extras_tokens(extras) + self._size(texts.SUMMARY_GUIDANCE) + FRAME_TOKENS
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -20,6 +20,8 @@ class Budget(Value, frozen=True):
     """A request of this size makes a compaction due (requirement A4)."""
     target: int
     """The size that a compaction aims at."""
+    summary_overhead: int
+    """What a summary costs besides its text."""
 
     @property
     def room(self) -> int:
@@ -27,7 +29,9 @@ class Budget(Value, frozen=True):
         return max(0, self.trigger - self.fixed)
 
 
-def budget_for(window: int, fixed: int, policy: CompactionPolicy) -> Budget:
+def budget_for(
+    window: int, fixed: int, policy: CompactionPolicy, *, summary_overhead: int = 0
+) -> Budget:
     """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens."""
     margin = int(window * policy.margin_share)
     reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
@@ -42,6 +46,7 @@ def budget_for(window: int, fixed: int, policy: CompactionPolicy) -> Budget:
         limit=limit,
         trigger=trigger,
         target=target,
+        summary_overhead=summary_overhead,
     )
 
 

@@ -36,7 +36,9 @@ class Summary(Value, frozen=True):
 
     summary_id: str
     text: str
+    text_tokens: int
     tokens: int
+    """Of the summary as rendered, with its heading and the guidance that goes with it."""
     complete: bool
     summariser: str
     model: str
@@ -135,9 +137,10 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
             "not_smaller",
             f"the summary has {summary.tokens} tokens, what it stands for {plan.covered_tokens}",
         )
-    if summary.tokens > plan.limit_tokens:
+    if summary.text_tokens > plan.limit_tokens:
         raise SummaryRefused(
-            "too_long", f"the summary has {summary.tokens} tokens, allowed are {plan.limit_tokens}"
+            "too_long",
+            f"the summary has {summary.text_tokens} tokens, allowed are {plan.limit_tokens}",
         )
 
 

@@ -63,7 +63,7 @@ def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Bl
     if kind == "text":
         return _text(block)
     if kind in THINKING:
-        return copied(block) if thinking and _is_signed(block) else None
+        return _as_it_came(block) if thinking and _is_signed(block) else None
     if kind == "tool_use":
         return _tool_use(block)
     if kind == "tool_result":
@@ -138,6 +138,12 @@ def _has_content(content: Any) -> bool:
     return bool(content.strip()) if isinstance(content, str) else bool(content)
 
 
+def _as_it_came(block: Block) -> Block | None:
+    # What had to be changed to be legal is not what was signed.
+    shown = copied(block)
+    return shown if shown == block else None
+
+
 def _is_signed(block: Block) -> bool:
     if block.get("type") == "redacted_thinking":
         return bool(block.get("data"))
@@ -161,13 +167,14 @@ class ServerCalls:
     def shown(self, block: Block) -> Block | None:
         """A call or result as it came, or nothing."""
         if block.get("type") not in _SERVER_CALLS:
-            return copied(block) if str(block.get("tool_use_id")) in self._shown else None
+            return _as_it_came(block) if str(block.get("tool_use_id")) in self._shown else None
         call_id = str(block.get("id"))
         legal = block.get("type") != "server_tool_use" or _SERVER_ID.fullmatch(call_id)
-        if not legal or call_id not in self._with_result():
+        shown = _as_it_came(block)
+        if not legal or shown is None or call_id not in self._with_result():
             return None
         self._shown.add(call_id)
-        return copied(block)
+        return shown
 
     def _with_result(self) -> frozenset[str]:
         if self._answered is None:

@@ -36,7 +36,6 @@ def render(thread_id: str, window: Window, system: System, count: Callable[[str]
     tokens = sum(e.tokens for e in preamble)
     if window.summary is not None:
         own.append(texts.SUMMARY_GUIDANCE)
-        tokens += count(texts.SUMMARY_GUIDANCE) + FRAME_TOKENS
     builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count)
     if window.summary is not None:
         builder.summary(copied(window.summary.text))
@@ -52,6 +51,11 @@ def render(thread_id: str, window: Window, system: System, count: Callable[[str]
         messages,
         tokens - freed + builder.extra_tokens,
     )
+
+
+def summary_overhead(count: Callable[[str], int]) -> int:
+    """What a summary costs besides its text: its heading, and the guidance in the system text."""
+    return count(texts.SUMMARY_HEADING) + count(texts.SUMMARY_GUIDANCE) + 2 * FRAME_TOKENS
 
 
 def _split_preamble(window: Window) -> tuple[Sequence[Any], Sequence[Any]]:

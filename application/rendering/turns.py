@@ -14,8 +14,8 @@ from . import blocks, texts
 from .preview import shortened
 
 Turn = dict[str, Any]
-FRAME_TOKENS = 12
-"""What a block or turn of ours costs besides its text: on the high side of the API's framing."""
+FRAME_TOKENS = 40
+"""What a block or turn of ours costs besides its text: no less than any frame of the counters."""
 
 
 class TurnBuilder:
@@ -31,8 +31,8 @@ class TurnBuilder:
         self._count = count
         self._used_ids: set[str] = set()
         self._server_calls = _server_calls(window)
-        self._calls: dict[str, str] = {}
-        """Calls of the last assistant turn without a result: id as logged to id as rendered."""
+        self._calls: list[tuple[str, str]] = []
+        """Calls of the last assistant turn without a result: id as logged, id as rendered."""
         self._results: list[Block] = []
         self._others: list[Block] = []
         self._as_it_came: str | None = None
@@ -77,13 +77,23 @@ class TurnBuilder:
 
     def _result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
-        call_id = self._calls.pop(logged_id, None)
+        call_id = self._answered(logged_id)
         block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
         if call_id is None:
             self._others.append(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
         else:
-            self._results.append(blocks.tool_result(block, call_id))
+            shown = blocks.tool_result(block, call_id)
+            if shown.get("content") == texts.EMPTY_ERROR:
+                self._measure(texts.EMPTY_ERROR)
+            self._results.append(shown)
+
+    def _answered(self, logged_id: str) -> str | None:
+        for index, (logged, rendered) in enumerate(self._calls):
+            if logged == logged_id:
+                del self._calls[index]
+                return rendered
+        return None
 
     def _system(self, entry: Entry) -> None:
         # Not every model takes the system role between messages; as a note it is legal everywhere.
@@ -113,10 +123,10 @@ class TurnBuilder:
             self.turns.append({"role": "assistant", "content": content})
         self._paused = entry.stop_reason == "pause_turn"
 
-    def _assistant_blocks(self, entry: Entry) -> tuple[list[Block], dict[str, str]]:
+    def _assistant_blocks(self, entry: Entry) -> tuple[list[Block], list[tuple[str, str]]]:
         thinking = entry.position >= self._window.thinking_from
         shown: list[Block] = []
-        calls: dict[str, str] = {}
+        calls: list[tuple[str, str]] = []
         for logged in entry.message.blocks():
             block = logged
             if block.get("type") == "tool_use":
@@ -127,7 +137,7 @@ class TurnBuilder:
                 continue
             if made.get("type") == "tool_use":
                 made["id"] = self._unused_id(made["id"], entry.position)
-                calls[str(block.get("id"))] = made["id"]
+                calls.append((str(block.get("id")), made["id"]))
             shown.append(made)
         while shown and shown[-1].get("type") in THINKING:
             shown.pop()
@@ -148,10 +158,10 @@ class TurnBuilder:
         return candidate
 
     def _close_user_turn(self) -> None:
-        for call_id in self._calls.values():
+        for _, call_id in self._calls:
             self._results.append(blocks.missing_result(call_id))
             self._measure(texts.NO_RESULT)
-        self._calls = {}
+        self._calls = []
         said = [*self._results, *self._others]
         if said:
             content: str | list[Block] = said

@@ -79,7 +79,7 @@ def _choose(
     state: Conversation, cuts: Cuts, budget: Budget, policy: CompactionPolicy
 ) -> CompactionPlan | NothingToCompact:
     aim = summary_target(budget, policy)
-    goal = max(0, budget.target - budget.fixed - aim)
+    goal = max(0, budget.target - budget.fixed - aim - budget.summary_overhead)
     best: CompactionPlan | None = None
     for cut in sorted(cuts):
         plan = _plan(state, cut, goal, aim, policy)
@@ -87,6 +87,10 @@ def _choose(
             best = plan
             if plan.kept_tokens <= goal:
                 break
+    if best is not None and best.covered_tokens <= budget.summary_overhead:
+        return NothingToCompact(
+            rule="too_little", because="what could be covered is no larger than a summary of it"
+        )
     if best is not None:
         return _fitted(best, budget, policy)
     return NothingToCompact(
@@ -127,7 +131,7 @@ def _plan(
 
 def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
     # Where what is kept leaves little room, a shorter summary is better than a request too large.
-    left = budget.limit - budget.fixed - plan.kept_tokens
+    left = budget.limit - budget.fixed - budget.summary_overhead - plan.kept_tokens
     limit = max(SHORTEST_SUMMARY, min(plan.limit_tokens, left))
     target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
     return plan.replaced(target_tokens=target, limit_tokens=limit)

@@ -1,0 +1,440 @@
+"""Damage of the log is never served silently: it is an error that names the thread and the version."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from refold.application.errors import LogDamaged, LogError, NewerLog
+from refold.infrastructure.log.store import SQLiteLog
+from tests.support.fake_ports import core_of
+from tests.support.log_files import (
+    compacted_log,
+    execute,
+    flipped,
+    log_of,
+    rows,
+    say,
+    set_state,
+    with_chat,
+    words_of,
+)
+
+FIVE = ("one", "two", "three", "four", "five")
+Damage = Callable[[Path], None]
+
+
+def blob(path: Path, version: int) -> bytes:
+    return rows(path)[version - 1][3]
+
+
+def flip_content(path: Path, version: int = 3) -> None:
+    state = blob(path, version)
+    set_state(path, version, flipped(state, state.index(b'"content"') + 12))
+
+
+def swap_rows(path: Path, first: int = 2, second: int = 3) -> None:
+    """The two events change places."""
+    move = "UPDATE stored_events SET originator_version=? WHERE originator_version=?"
+    execute(path, move, (99, first))
+    execute(path, move, (first, second))
+    execute(path, move, (second, 99))
+
+
+def swap_payloads(path: Path, first: int = 2, second: int = 3) -> None:
+    """Each frame keeps its place and gets the other's payload."""
+    (head1, payload1), (head2, payload2) = (blob(path, v).split(b"\n", 1) for v in (first, second))
+    set_state(path, first, head1 + b"\n" + payload2)
+    set_state(path, second, head2 + b"\n" + payload1)
+
+
+def delete_row(path: Path, version: int = 3) -> None:
+    execute(path, "DELETE FROM stored_events WHERE originator_version=?", (version,))
+
+
+def close_gap(path: Path) -> None:
+    """An event is taken out and those after it move up."""
+    delete_row(path)
+    for version in (4, 5):
+        execute(
+            path,
+            "UPDATE stored_events SET originator_version=? WHERE originator_version=?",
+            (version - 1, version),
+        )
+
+
+def foreign_event(path: Path) -> None:
+    """The third event of another log, whole, in the place of ours."""
+    other = log_of(path.with_name("other.db"), *FIVE)
+    set_state(path, 3, blob(other, 3))
+
+
+def rename(path: Path) -> None:
+    """A whole conversation under another name."""
+    execute(path, "UPDATE stored_events SET originator_id='u'")
+
+
+def other_name_of_event(path: Path) -> None:
+    execute(
+        path, "UPDATE stored_events SET topic='conversation_labelled' WHERE originator_version=3"
+    )
+
+
+def no_bytes(path: Path) -> None:
+    set_state(path, 3, b"")
+
+
+def null(path: Path) -> None:
+    set_state(path, 3, None)
+
+
+def text_for_bytes(path: Path) -> None:
+    set_state(path, 3, "hello")
+
+
+def shape_zero(path: Path) -> None:
+    set_state(path, 3, blob(path, 3).replace(b"refold1 1 ", b"refold1 0 "))
+
+
+def early_time(path: Path) -> None:
+    set_state(path, 3, blob(path, 3).replace(b" 2026-", b" 2025-"))
+
+
+CASES: list[tuple[Damage, int, str]] = [
+    (flip_content, 3, "digest"),
+    (swap_rows, 2, "chain"),
+    (swap_payloads, 2, "digest"),
+    (delete_row, 3, "gap"),
+    (close_gap, 3, "chain"),
+    (foreign_event, 3, "chain"),
+    (other_name_of_event, 3, "unreadable"),
+    (no_bytes, 3, "digest"),
+    (null, 3, "digest"),
+    (text_for_bytes, 3, "digest"),
+    (shape_zero, 3, "unreadable"),
+    (early_time, 4, "chain"),
+]
+IDS = [damage.__name__ for damage, _, _ in CASES]
+
+
+def damaged(tmp_path: Path, damage: Damage) -> Path:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    damage(path)
+    return path
+
+
+@pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
+def test_a_damaged_conversation_is_not_loaded(
+    tmp_path: Path, damage: Damage, version: int, kind: str
+) -> None:
+    del kind
+    log = SQLiteLog(damaged(tmp_path, damage))
+    with pytest.raises(LogDamaged) as caught:
+        log.load("t")
+    assert (caught.value.thread_id, caught.value.version) == ("t", version)
+    assert "refold verify" in str(caught.value)
+    log.close()
+
+
+@pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
+def test_nothing_is_appended_to_a_damaged_conversation(
+    tmp_path: Path, damage: Damage, version: int, kind: str
+) -> None:
+    del version, kind
+    path = damaged(tmp_path, damage)
+    before = rows(path)
+    log = SQLiteLog(path)
+    with pytest.raises(LogDamaged):
+        say(log, "more")
+    assert rows(path) == before
+    say(log, "hello", thread_id="another")
+    assert words_of(log, "another") == ["hello"]
+    log.close()
+
+
+@pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
+def test_the_check_names_the_first_event_that_is_wrong_and_goes_on(
+    tmp_path: Path, damage: Damage, version: int, kind: str
+) -> None:
+    log = SQLiteLog(damaged(tmp_path, damage))
+    say(log, "fine", thread_id="another")
+    found = list(log.check())
+    assert (found[0].place, found[0].thread_id, found[0].version) == ("log", "t", version)
+    assert found[0].kind == kind
+    assert all(d.thread_id == "t" for d in found)
+    log.close()
+
+
+@pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
+def test_single_events_of_a_damaged_conversation_are_not_read(
+    tmp_path: Path, damage: Damage, version: int, kind: str
+) -> None:
+    del version, kind
+    log = SQLiteLog(damaged(tmp_path, damage))
+    with pytest.raises(LogDamaged):
+        log.read("t", 1, 5)
+    log.close()
+
+
+def test_a_conversation_under_another_name_is_not_believed(tmp_path: Path) -> None:
+    log = SQLiteLog(damaged(tmp_path, rename))
+    with pytest.raises(LogDamaged) as caught:
+        log.load("u")
+    assert caught.value.thread_id == "u"
+    log.close()
+
+
+@pytest.mark.parametrize("version", [1, 3, 5])
+def test_no_flipped_byte_changes_what_is_served(tmp_path: Path, version: int) -> None:
+    """Every byte of the frame and the content; the newest event has no successor to vouch for it."""
+    path = log_of(tmp_path / "a.db", *FIVE)
+    state = blob(path, version)
+    served: set[int] = set()
+    for at in range(len(state)):
+        set_state(path, version, flipped(state, at))
+        log = SQLiteLog(path)
+        try:
+            assert words_of(log) == list(FIVE)
+            served.add(at)
+        except (LogDamaged, NewerLog):
+            pass
+        finally:
+            log.close()
+    # Served whole or not at all; only the time of the newest event is not vouched for yet.
+    time = state.split(b" ")[2]
+    begin = state.index(time)
+    assert served <= (set(range(begin, begin + len(time))) if version == 5 else set())
+
+
+@pytest.mark.parametrize("damage", [flip_content, delete_row, swap_rows])
+def test_an_open_log_does_not_serve_damage_after_its_memory_is_gone(
+    tmp_path: Path, damage: Damage
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    log = SQLiteLog(path)
+    assert words_of(log) == list(FIVE)
+    damage(path)
+    fresh = SQLiteLog(path)
+    with pytest.raises(LogDamaged):
+        fresh.load("t")
+    fresh.close()
+    log.close()
+
+
+def flip_newest(path: Path) -> None:
+    flip_content(path, 5)
+
+
+def delete_newest(path: Path) -> None:
+    delete_row(path, 5)
+
+
+def replace_newest(path: Path) -> None:
+    """The newest event of another log, which follows another event."""
+    other = log_of(path.with_name("other.db"), *FIVE[:4], "else")
+    set_state(path, 5, blob(other, 5))
+
+
+@pytest.mark.parametrize("damage", [delete_newest, replace_newest])
+def test_an_open_log_notices_that_its_newest_event_was_changed(
+    tmp_path: Path, damage: Damage
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    log = SQLiteLog(path)
+    log.load("t")
+    damage(path)
+    before = rows(path)
+    with pytest.raises(LogDamaged) as caught:
+        log.load("t")
+    assert caught.value.version == 5
+    with pytest.raises(LogDamaged):
+        say(log, "more")
+    assert rows(path) == before
+    log.close()
+
+
+def test_the_check_notices_a_newest_event_that_is_missing_by_its_key(tmp_path: Path) -> None:
+    log = SQLiteLog(damaged(tmp_path, delete_newest))
+    [found] = log.check()
+    assert found.thread_id == "t"
+    log.close()
+
+
+def test_a_key_of_a_missing_event_is_told_as_damage(tmp_path: Path) -> None:
+    log = SQLiteLog(damaged(tmp_path, delete_newest))
+    with pytest.raises(LogDamaged):
+        say(log, "five", key="t-4")
+    log.close()
+
+
+def test_the_check_notices_an_index_of_keys_that_differs(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    execute(path, "DELETE FROM message_keys WHERE key='t-2'")
+    log = SQLiteLog(path)
+    assert [(d.thread_id, d.kind) for d in log.check()] == [("t", "keys")]
+    log.close()
+
+
+def test_the_check_finds_all_damage_of_all_conversations(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    log_of(path, *FIVE, thread_id="u")
+    for number in (2, 4):
+        execute(
+            path,
+            "UPDATE stored_events SET state=? WHERE originator_version=?",
+            (b"rubbish", number),
+        )
+    log = SQLiteLog(path)
+    bad = {(d.thread_id, d.version) for d in log.check() if d.kind == "digest"}
+    assert bad == {("t", 2), ("t", 4), ("u", 2), ("u", 4)}
+    log.close()
+
+
+def test_an_event_of_a_newer_version_is_told_as_such(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    set_state(path, 5, blob(path, 5).replace(b"refold1 1 ", b"refold1 9 "))
+    log = SQLiteLog(path)
+    with pytest.raises(NewerLog, match="install a newer refold"):
+        log.load("t")
+    assert [d.kind for d in log.check()] == ["newer"]
+    log.close()
+
+
+# --- snapshots: a convenience that is never believed against the log
+
+
+def snapshot(path: Path) -> tuple[int, bytes]:
+    [(_, version, _, state)] = rows(path, "stored_snapshots")
+    return version, state
+
+
+def test_a_compacted_conversation_has_a_snapshot_and_loads_the_same_without(tmp_path: Path) -> None:
+    path = compacted_log(tmp_path / "a.db")
+    with_it, without = SQLiteLog(path), SQLiteLog(path)
+    one = with_it.load("t")
+    assert snapshot(path)[0] == one.state.live_from - 1
+    execute(path, "DELETE FROM stored_snapshots")
+    assert without.load("t") == one
+    with_it.close()
+    without.close()
+
+
+def test_a_load_from_a_snapshot_does_not_read_what_is_covered(tmp_path: Path) -> None:
+    path = compacted_log(tmp_path / "a.db")
+    expected = contents(path)
+    set_state(path, 1, b"rubbish")
+    assert contents(path) == expected
+    log = SQLiteLog(path)
+    with pytest.raises(LogDamaged) as caught:
+        log.read("t", 1, 3)
+    assert caught.value.version == 1
+    assert [d.version for d in log.check()][:1] == [1]
+    log.close()
+
+
+def contents(path: Path) -> object:
+    log = SQLiteLog(path)
+    loaded = log.load("t")
+    log.close()
+    return loaded
+
+
+def flip_snapshot(path: Path) -> None:
+    version, state = snapshot(path)
+    set_state(path, version, flipped(state, len(state) - 5), "stored_snapshots")
+
+
+def rubbish_snapshot(path: Path) -> None:
+    set_state(path, snapshot(path)[0], b"rubbish", "stored_snapshots")
+
+
+def empty_snapshot(path: Path) -> None:
+    set_state(path, snapshot(path)[0], None, "stored_snapshots")
+
+
+def newer_snapshot(path: Path) -> None:
+    version, state = snapshot(path)
+    later = state.replace(b"refold1 1 ", b"refold1 2 ")
+    set_state(path, version, later, "stored_snapshots")
+
+
+def moved_snapshot(path: Path) -> None:
+    execute(path, "UPDATE stored_snapshots SET originator_version=originator_version-1")
+
+
+def snapshot_of_another_log(path: Path) -> None:
+    other = compacted_log(path.with_name("other.db"))
+    set_state(path, snapshot(path)[0], snapshot(other)[1], "stored_snapshots")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_snapshot,
+        rubbish_snapshot,
+        empty_snapshot,
+        newer_snapshot,
+        moved_snapshot,
+        snapshot_of_another_log,
+    ],
+)
+def test_a_snapshot_that_does_not_fit_the_log_is_not_used(
+    tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = compacted_log(tmp_path / "a.db")
+    expected = contents(path)
+    damage(path)
+    with caplog.at_level(logging.WARNING, "refold"):
+        assert contents(path) == expected
+    log = SQLiteLog(path)
+    with_chat(core_of(log), lambda chat: none(chat.append({"role": "user", "content": "on"})))
+    assert list(log.check()) == []
+    log.close()
+
+
+def none(_: object) -> None:
+    """For a callback that must answer nothing."""
+
+
+def test_a_damaged_snapshot_is_told_in_the_log_of_the_program(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = compacted_log(tmp_path / "a.db")
+    flip_snapshot(path)
+    with caplog.at_level(logging.WARNING, "refold"):
+        contents(path)
+    assert "damaged snapshot" in caplog.text
+
+
+def test_a_kept_message_from_before_the_snapshot_is_not_exchanged_silently(tmp_path: Path) -> None:
+    """A request of the running turn stays in the context and is read by itself."""
+    path = kept_request(tmp_path / "a.db")
+    assert snapshot(path)[0] > 2
+    set_state(path, 1, blob(path, 2))
+    log = SQLiteLog(path)
+    with pytest.raises(LogError):
+        log.load("t")
+    log.close()
+
+
+def kept_request(path: Path) -> Path:
+    log = SQLiteLog(path)
+
+    def play(chat: object) -> None:
+        from refold.application.chat import Chat
+
+        assert isinstance(chat, Chat)
+        chat.append([{"role": "user", "content": "do it all"}] * 2)
+        for number in range(30):
+            use = {"type": "tool_use", "id": f"c{number}", "name": "n", "input": {"v": "x" * 100}}
+            done = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "word " * 50}
+            chat.append(
+                [{"role": "assistant", "content": [use]}, {"role": "user", "content": [done]}]
+            )
+        assert chat.compact().outcome == "performed"
+
+    with_chat(core_of(log), play)
+    assert log.load("t").state.live[0].position == 0
+    log.close()
+    return path
