@@ -30,9 +30,11 @@ class Context:
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
 
-    def after(self, compactions: tuple[CompactionResult, ...]) -> "Context":
-        """This context, saying what was compacted for it."""
-        return replace(self, compactions=compactions)
+    def settled(
+        self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget
+    ) -> "Context":
+        """This context, saying what was compacted for it, and its size as counted then."""
+        return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
     def for_anthropic(self) -> dict[str, Any]:
         """Keyword arguments for ``client.messages.create``: messages, and system and tools if any."""

@@ -1,16 +1,21 @@
 """Use case: the context for the next request, or as it was at an earlier version."""
 
 import asyncio
+import logging
 
 from refold.domain.budget import Budget
 from refold.domain.errors import ContextWindowExceeded, InvalidSetting
 
 from .context import Context
 from .core import Core, Extras
+from .errors import TokenCountError
 from .loaded import LoadedConversation
+from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
 from .settling import is_due, settle
+
+logger = logging.getLogger(__name__)
 
 
 def ready_context(core: Core, thread_id: str, extras: Extras) -> Context | None:
@@ -20,9 +25,10 @@ def ready_context(core: Core, thread_id: str, extras: Extras) -> Context | None:
         ContextWindowExceeded: what must be in it does not fit.
     """
     loaded, budget = core.log.load(thread_id), core.budget(extras)
-    if is_due(core, loaded, budget):
+    context = _rendered(core, loaded, budget, extras)
+    if is_due(core, loaded, budget, context.tokens):
         return None
-    return _fitting(core, loaded, budget, extras)
+    return _fitting(loaded, context)
 
 
 async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context:
@@ -34,11 +40,37 @@ async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context
     budget = core.budget(extras)
     results = await settle(core, thread_id, budget)
     loaded = await asyncio.to_thread(core.log.load, thread_id)
-    return _fitting(core, loaded, budget, extras).after(tuple(results))
+    context = _fitting(loaded, _rendered(core, loaded, budget, extras))
+    exact = await _exact_tokens(core, context)
+    if exact > budget.limit:
+        # The estimate was too low: settle once more, for a budget that is smaller by as much.
+        tighter = budget.tightened(context.tokens / exact)
+        results += await settle(core, thread_id, tighter)
+        loaded = await asyncio.to_thread(core.log.load, thread_id)
+        context = _fitting(loaded, _rendered(core, loaded, tighter, extras))
+        exact = await _exact_tokens(core, context)
+        if exact > budget.limit:
+            raise ContextWindowExceeded(exact, budget.limit, _explanation(loaded, budget))
+    return context.settled(tuple(results), exact, budget)
 
 
-def _fitting(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
-    context = _rendered(core, loaded, budget, extras)
+async def _exact_tokens(core: Core, context: Context) -> int:
+    if not isinstance(core.counter, RequestCounter) or context.model is None:
+        return context.tokens
+    try:
+        return await core.counter.count_request(
+            model=context.model,
+            system=context.system,
+            messages=context.messages,
+            tools=context.tools,
+        )
+    except TokenCountError as error:
+        logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        return context.tokens
+
+
+def _fitting(loaded: LoadedConversation, context: Context) -> Context:
+    budget = context.budget
     if context.tokens > budget.limit:
         raise ContextWindowExceeded(context.tokens, budget.limit, _explanation(loaded, budget))
     return context

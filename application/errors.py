@@ -12,6 +12,14 @@ class SummariserError(RefoldError):
         self.attempts = attempts
 
 
+class TokenCountError(RefoldError):
+    """The endpoint gave no count. ``status`` is the HTTP status, None when there was no answer."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(f"{message}. The local estimates of this counter can still be used.")
+        self.status = status
+
+
 class TranscriptError(RefoldError, ValueError):
     """A transcript file cannot be read at all: unknown format, no conversation in it, not text."""
 

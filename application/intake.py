@@ -1,6 +1,7 @@
 """The edge where messages come in: checks their shape and names the field that is wrong."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
@@ -18,6 +19,7 @@ DEEPEST = 200
 
 
 Json = dict[object, object]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Intake(NamedTuple):
@@ -65,8 +67,9 @@ def plain_message(message: Message) -> Message:
     Raises:
         InvalidMessage: names what JSON cannot hold.
     """
-    content = _plain(list(message.blocks()), "content")
-    return message if isinstance(message.content, str) else message.replaced(content=tuple(content))
+    if isinstance(message.content, str):
+        return message.replaced(content=_text(message.content))
+    return message.replaced(content=tuple(_plain(list(message.content), "content")))
 
 
 def is_utf8(text: str) -> bool:
@@ -178,7 +181,9 @@ class _NotJson(Exception):
 
 def _copied(value: object, depth: int) -> Any:
     kind = type(value)
-    if kind is str or value is None or kind is bool:
+    if kind is str:
+        return _text(cast(str, value))
+    if value is None or kind is bool:
         return value
     if kind is dict and depth < DEEPEST:
         return {_key(k): _copied(v, depth + 1) for k, v in cast(Json, value).items()}
@@ -194,11 +199,20 @@ def _copied(value: object, depth: int) -> Any:
 def _key(key: object) -> str:
     if type(key) is not str:
         raise _NotJson
-    return key
+    return _text(key)
+
+
+def _text(text: str) -> str:
+    # Two halves of a character that stand together are that character: JSON reads them so.
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _located(value: object, place: str, depth: int) -> Any:
-    if value is None or isinstance(value, str | bool):
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool):
         return value
     if depth > DEEPEST:
         raise InvalidMessage(place, f"is nested deeper than {DEEPEST} levels")
@@ -228,7 +242,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
 def _name(key: object, place: str) -> str:
     if not isinstance(key, str):
         raise InvalidMessage(place, f"has the key {key!r}; keys must be strings")
-    return key
+    return _text(key)
 
 
 def _check_size(content: str | tuple[Block, ...], place: str) -> None:

@@ -1,7 +1,7 @@
 """The service that agents embed: all conversations of one log, synchronous or for asyncio."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -143,6 +143,9 @@ class AsyncMemory:
     async def close(self) -> None:
         """See ``Memory.close``."""
         await asyncio.to_thread(self._memory.close)
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Self:
         return self

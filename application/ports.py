@@ -1,8 +1,8 @@
 """The ports: what the use cases need from the world, each with what it may raise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from refold.domain.messages import Message
 from refold.domain.value import Value
@@ -92,4 +92,24 @@ class TokenCounter(Protocol):
 
     def count_tools(self, tools: tuple[dict[str, object], ...]) -> int:
         """The tokens of tool definitions, with what the API adds when there are any."""
+        ...
+
+
+@runtime_checkable
+class RequestCounter(Protocol):
+    """A token counter that can also have a whole request counted exactly, over the network.
+
+    It is asked after a compaction, when the size matters most; its answer corrects the estimates
+    that follow. Raises ``TokenCountError``; then the estimate stands.
+    """
+
+    async def count_request(
+        self,
+        *,
+        model: str,
+        system: str | Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+    ) -> int:
+        """The input tokens of a request."""
         ...

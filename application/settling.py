@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from refold.domain.budget import Budget
 from refold.domain.compacting import ABANDONED, fail_compaction, may_compact
@@ -16,16 +16,15 @@ from .loaded import LoadedConversation
 from .ports import Summariser
 from .projections.window import Preview
 from .rendering.preview import shortened
-from .rendering.render import address_of
+from .rendering.render import address_of, render
 from .results import CompactionResult
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
 
 
-def is_due(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
-    """Whether the conversation must be made smaller before the next request."""
-    size = loaded.state.tokens + budget.fixed
+def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
+    """Whether a conversation whose request has ``size`` tokens must be made smaller first."""
     if size < budget.trigger:
         return False
     return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
@@ -37,14 +36,15 @@ async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionR
     Never raises for a summariser: what could not be done is in the results.
     """
     results: list[CompactionResult] = []
-    loaded = await asyncio.to_thread(core.log.load, thread_id)
-    offloaded = await asyncio.to_thread(_offload_giants, core, loaded, budget)
+    offloaded = await asyncio.to_thread(_offload_giants, core, thread_id, budget)
     summariser = core.summariser
     for _ in range(MOST_ROUNDS):
-        loaded = await asyncio.to_thread(core.log.load, thread_id)
-        if not is_due(core, loaded, budget):
+        now = await asyncio.to_thread(_measured, core, thread_id, budget)
+        if not is_due(core, now.loaded, now.budget, now.size):
             break
-        attempt = CompactionAttempt(core, thread_id, budget, trigger="size", summariser=summariser)
+        attempt = CompactionAttempt(
+            core, thread_id, now.budget, trigger="size", summariser=summariser
+        )
         result = await attempt.run()
         results.append(result)
         if result.outcome != "performed":
@@ -58,6 +58,22 @@ async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionR
     return results
 
 
+class _Measured(NamedTuple):
+    """A conversation with the size of its request, and the budget for planning what to do."""
+
+    loaded: LoadedConversation
+    size: int
+    budget: Budget
+
+
+def _measured(core: Core, thread_id: str, budget: Budget) -> _Measured:
+    # Rendering adds a little that is in no message: a note for each call without a result, say.
+    loaded = core.log.load(thread_id)
+    rendered = render(thread_id, loaded.window, None, core.counter.count_text)
+    extra = max(0, rendered.tokens - loaded.state.tokens)
+    return _Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra))
+
+
 async def _helper(
     core: Core,
     thread_id: str,
@@ -66,8 +82,8 @@ async def _helper(
     result: CompactionResult,
 ) -> Summariser | None:
     # The embedded summariser steps in only where the next request would not fit otherwise.
-    loaded = await asyncio.to_thread(core.log.load, thread_id)
-    if loaded.state.tokens + budget.fixed <= budget.limit or summariser is core.fallback:
+    now = await asyncio.to_thread(_measured, core, thread_id, budget)
+    if now.size <= budget.limit or summariser is core.fallback:
         return None
     if result.outcome == "nothing_to_do":
         return None
@@ -88,23 +104,22 @@ def _abandon(core: Core, thread_id: str) -> None:
     core.log.transact(thread_id, decide, at=core.clock())
 
 
-def _offload_giants(core: Core, loaded: LoadedConversation, budget: Budget) -> int:
+def _offload_giants(core: Core, thread_id: str, budget: Budget) -> int:
     policy = core.settings.policy
     preview = Preview(policy.preview_head, policy.preview_tail, 0)
-    giants = over(_large_parts(core, loaded, preview), budget.room * policy.giant_share)
-    return _offload(core, loaded.thread_id, giants, preview)
+    parts = _large_parts(core, core.log.load(thread_id), preview)
+    return _offload(core, thread_id, over(parts, budget.room * policy.giant_share), preview)
 
 
 def _offload_excess(core: Core, thread_id: str, budget: Budget) -> int:
     policy = core.settings.policy
     count = 0
     for head, tail in ((policy.preview_head, policy.preview_tail), (policy.tiny_preview, 0)):
-        loaded = core.log.load(thread_id)
-        size = loaded.state.tokens + budget.fixed
-        if size <= budget.limit:
+        now = _measured(core, thread_id, budget)
+        if now.size <= budget.limit:
             break
         preview = Preview(head, tail, 0)
-        parts = enough(_large_parts(core, loaded, preview), size - budget.trigger)
+        parts = enough(_large_parts(core, now.loaded, preview), now.size - budget.trigger)
         count += _offload(core, thread_id, parts, preview)
     return count
 

@@ -20,8 +20,20 @@ class Budget(Value, frozen=True):
     """A request of this size makes a compaction due (requirement A4)."""
     target: int
     """The size that a compaction aims at."""
-    summary_overhead: int
+    summary_overhead: int = 0
     """What a summary costs besides its text."""
+
+    def tightened(self, share: float) -> "Budget":
+        """The same budget with every size that is aimed at reduced to ``share`` of itself."""
+        return self.replaced(
+            limit=int(self.limit * share),
+            trigger=int(self.trigger * share),
+            target=int(self.target * share),
+        )
+
+    def carrying(self, extra: int) -> "Budget":
+        """The same budget for requests that carry ``extra`` tokens more besides their messages."""
+        return self.replaced(fixed=self.fixed + extra)
 
     @property
     def room(self) -> int:

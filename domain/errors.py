@@ -9,6 +9,7 @@
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── ContextWindowExceeded               what must be in the context does not fit
     ├── SummariserError                     a summariser could not answer (application.errors)
+    ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
     └── LogError                            the store of events (application.errors)
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy

@@ -39,6 +39,6 @@ class CompactionPolicy(Value, frozen=True):
     """Open requests older than the newest are kept word for word up to this share of the target."""
     lease_seconds: int = Field(default=600, ge=1)
     """A compaction that was requested longer ago than this, without an end, counts as abandoned."""
-    retry_growth: float = Field(default=0.02, ge=0, le=0.2)
+    retry_growth: float = Field(default=0.02, gt=0, le=0.2)
     """After a failure the context must grow by this share of the window before a summariser is asked
     again; by five times as much after three failures in a row, and after a compaction (invariant 7)."""

@@ -11,7 +11,8 @@ _NOT_RECORDED: set[str] = set()
 class Value(BaseModel, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    # Built when first used: most programs use a few of the values, and all of them import quickly.
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def trusted(cls, fields: dict[str, Any]) -> Self:

@@ -20,6 +20,7 @@ def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
     """Everything that is wrong with the stored events, in the order of the log."""
     heads: dict[str, Head] = {}
     keys: set[tuple[str, str, int]] = set()
+    unread: set[tuple[str, int]] = set()
     after, rows = 0, recorder.select_notifications(0, BATCH, inclusive_of_start=False)
     while rows:
         for row in rows:
@@ -34,6 +35,7 @@ def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
                 detail = "it does not follow the event before"
                 yield Damage(LOG, stream, row.originator_version, "chain", detail)
             if damage is not None:
+                unread.add((stream, row.originator_version))
                 yield damage
             match recorded:
                 case RecordedEvent(event=MessageAppended(key=str(key))):
@@ -42,7 +44,7 @@ def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
                     pass
         after = rows[-1].id
         rows = recorder.select_notifications(after, BATCH, inclusive_of_start=False)
-    yield from _check_keys(recorder, keys)
+    yield from _check_keys(recorder, keys, unread)
 
 
 def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from refold.application.errors import TokenCountError
 from refold.application.ports import TokenCount, TokenCounter
-from refold.domain.errors import RefoldError
 from refold.domain.messages import Message
 
 from .estimator import EstimatingTokenCounter
@@ -20,14 +20,6 @@ HIGHEST_FACTOR = 2.0
 
 LEAST_ESTIMATE = 500
 """Requests estimated below this teach nothing: frames and preambles outweigh the texts."""
-
-
-class TokenCountError(RefoldError):
-    """The endpoint gave no count. ``status`` is the HTTP status, None when there was no answer."""
-
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(f"{message}. The local estimates of this counter can still be used.")
-        self.status = status
 
 
 class AnthropicTokenCounter:

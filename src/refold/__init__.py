@@ -3,53 +3,76 @@
 ``refold.open(path)`` gives the memory; everything else here is what it takes and what it answers.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.errors import (
-    LogBusy,
-    LogDamaged,
-    LogError,
-    LogFull,
-    LogNotFound,
-    LogNotWritable,
-    NewerLog,
-    NotARefoldLog,
-    SummariserError,
-    TranscriptError,
-)
-from refold.application.memory import AsyncChat, AsyncMemory, Memory
-from refold.application.ports import (
-    SourceMessage,
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    TokenCount,
-    TokenCounter,
-)
-from refold.application.results import (
-    Appended,
-    AppendedMessage,
-    CompactionResult,
-    StoredMessage,
-)
-from refold.application.verifying import DamageReport, Replayed, Verification
-from refold.domain.budget import Budget
-from refold.domain.errors import (
-    ContextWindowExceeded,
-    InvalidMessage,
-    InvalidSetting,
-    InvalidThreadId,
-    RefoldError,
-    UnknownToolCall,
-)
-from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
-
 if TYPE_CHECKING:
-    from refold.infrastructure.opening import open_async_memory as aopen
-    from refold.infrastructure.opening import open_memory as open
+    from refold.application.chat import (
+        Chat,
+    )
+    from refold.application.context import (
+        Context,
+    )
+    from refold.application.errors import (
+        LogBusy,
+        LogDamaged,
+        LogError,
+        LogFull,
+        LogNotFound,
+        LogNotWritable,
+        NewerLog,
+        NotARefoldLog,
+        SummariserError,
+        TokenCountError,
+        TranscriptError,
+    )
+    from refold.application.memory import (
+        AsyncChat,
+        AsyncMemory,
+        Memory,
+    )
+    from refold.application.ports import (
+        SourceMessage,
+        Summariser,
+        SummaryDraft,
+        SummaryRequest,
+        TokenCount,
+        TokenCounter,
+    )
+    from refold.application.results import (
+        Appended,
+        AppendedMessage,
+        CompactionResult,
+        StoredMessage,
+    )
+    from refold.application.verifying import (
+        DamageReport,
+        Replayed,
+        Verification,
+    )
+    from refold.domain.budget import (
+        Budget,
+    )
+    from refold.domain.errors import (
+        ContextWindowExceeded,
+        InvalidMessage,
+        InvalidSetting,
+        InvalidThreadId,
+        RefoldError,
+        UnknownToolCall,
+    )
+    from refold.domain.messages import (
+        Message,
+    )
+    from refold.domain.policy import (
+        CompactionPolicy,
+    )
+    from refold.infrastructure.opening import (
+        open_async_memory as aopen,
+    )
+    from refold.infrastructure.opening import (
+        open_memory as open,
+    )
 
 __all__ = [
     "Appended",
@@ -85,6 +108,7 @@ __all__ = [
     "SummaryDraft",
     "SummaryRequest",
     "TokenCount",
+    "TokenCountError",
     "TokenCounter",
     "TranscriptError",
     "UnknownToolCall",
@@ -93,13 +117,38 @@ __all__ = [
     "open",
 ]
 
-# The stores behind these two are imported when they are first used: ``import refold`` stays light.
-_LATE = {"open": "open_memory", "aopen": "open_async_memory"}
+# Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
+_PLACES = {
+    "refold.application.chat": "Chat",
+    "refold.application.context": "Context",
+    "refold.application.errors": (
+        "LogBusy LogDamaged LogError LogFull LogNotFound LogNotWritable NewerLog "
+        "NotARefoldLog SummariserError TokenCountError TranscriptError"
+    ),
+    "refold.application.memory": "AsyncChat AsyncMemory Memory",
+    "refold.application.ports": "SourceMessage Summariser SummaryDraft SummaryRequest TokenCount TokenCounter",
+    "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.verifying": "DamageReport Replayed Verification",
+    "refold.domain.budget": "Budget",
+    "refold.domain.errors": (
+        "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId RefoldError "
+        "UnknownToolCall"
+    ),
+    "refold.domain.messages": "Message",
+    "refold.domain.policy": "CompactionPolicy",
+    "refold.infrastructure.opening": "aopen open",
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
+_OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from refold.infrastructure import opening
+    value = getattr(import_module(_PLACE_OF[name]), _OWN_NAME.get(name, name))
+    globals()[name] = value
+    return value
 
-    return getattr(opening, _LATE[name])
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

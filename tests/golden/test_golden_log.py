@@ -66,7 +66,8 @@ def test_without_snapshots_the_contexts_are_the_same(kept: Path, expected: Any) 
     same_bytes(contexts(bare), expected)
 
 
-def test_the_same_conversations_written_today_give_the_golden_contexts(
-    written_now: Path, expected: Any
+def test_the_same_conversations_written_again_give_the_same_contexts(
+    written_now: Path, tmp_path: Path
 ) -> None:
-    same_bytes(contexts(written_now), expected)
+    write_log(tmp_path / "again.db")
+    same_bytes(contexts(tmp_path / "again.db"), contexts(written_now))

@@ -216,24 +216,26 @@ def test_what_utf8_cannot_say_comes_back_as_it_went_in(tmp_path: Path, content: 
     again.close()
 
 
+ANY_TEXT = st.text(max_size=10)
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=8,
 )
 
 
-@given(JSON_VALUES, st.text(st.characters(), max_size=20))
+@given(JSON_VALUES, ANY_TEXT)
 def test_any_json_is_decoded_as_it_was_encoded(value: Any, words: str) -> None:
     event = appended(0, assistant(tool_use("a", value=value), {"type": "text", "text": words}))
     name, shape, payload = codec.encode(event)
     read = codec.decode(name, shape, payload)
     assert read == event
-    assert repr(read) == repr(event)
+    # 1, 1.0 and True are equal, and are not the same.
+    assert repr(read.model_dump()["message"]) == repr(event.model_dump()["message"])
 
 
 def test_an_earlier_version_is_loaded_as_it_was(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ POLICIES = st.builds(
     preview_tail=st.sampled_from((0, 60)),
     tiny_preview=st.just(50),
     trigger_share=st.sampled_from((0.7, 0.7, 0.4)),
-    retry_growth=st.sampled_from((0.02, 0.0)),
+    retry_growth=st.sampled_from((0.02, 0.1)),
 )
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=250, huge=1_500))

@@ -142,6 +142,7 @@ def summary(summary_id: str = "s1", **more: Any) -> Summary:
     fields: dict[str, Any] = {
         "summary_id": summary_id,
         "text": "what was said",
+        "text_tokens": more.get("tokens", 50),
         "tokens": 50,
         "complete": True,
         "summariser": "good",

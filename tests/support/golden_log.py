@@ -57,7 +57,7 @@ def _compacted(chat: Chat) -> None:
     chat.context()
     chat.append(long(8))
     chat.context(system="You help.")
-    chat.append(long(11))
+    chat.append(long(14))
     chat.context()
     chat.append([user("and now?"), assistant(thinking("new"), text("now this"))])
     chat.label("The golden one")
@@ -97,7 +97,7 @@ def contexts(path: Path) -> dict[str, Any]:
 
 def _all_versions(chat: Chat) -> dict[str, Any]:
     contexts = [chat.context(at=version) for version in range(chat.version + 1)]
-    shown = [json.dumps([c.tokens, c.for_anthropic()]) for c in contexts]
+    shown = [json.dumps(c.for_anthropic()) for c in contexts]
     return {
         "newest": json.loads(shown[-1]),
         "digests": [sha256(text.encode("ascii")).hexdigest()[:16] for text in shown],

@@ -122,9 +122,9 @@ def every_attempt_ends_once(witness: Witness) -> None:
         match type(event).__name__:
             case "CompactionRequested":
                 assert all(found for found in ends.values()), "two compactions at once"
-                ends[getattr(event, "attempt_id")] = []
+                ends[event.attempt_id] = []
             case "CompactionPerformed" | "CompactionFailed" as name:
-                ends[getattr(event, "attempt_id")].append(name)
+                ends[event.attempt_id].append(name)
             case _:
                 pass
     assert all(len(found) <= 1 for found in ends.values())

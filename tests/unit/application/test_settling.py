@@ -78,7 +78,7 @@ def test_below_the_trigger_nothing_happens() -> None:
 
 def test_over_the_trigger_the_context_comes_down_to_the_target() -> None:
     agent = Agent()
-    agent.says(500, turns=11)
+    agent.says(500, turns=12)
     context = agent.context()
     assert [c.outcome for c in context.compactions] == ["performed"]
     assert context.tokens <= context.budget.target
@@ -88,7 +88,7 @@ def test_over_the_trigger_the_context_comes_down_to_the_target() -> None:
 def test_the_next_context_is_the_same_without_asking_again() -> None:
     recording = RecordingSummariser()
     agent = Agent(recording)
-    agent.says(500, turns=11)
+    agent.says(500, turns=12)
     first, second = agent.context(), agent.context()
     assert second.compactions == ()
     assert (second.system, second.messages) == (first.system, first.messages)
@@ -97,8 +97,8 @@ def test_the_next_context_is_the_same_without_asking_again() -> None:
 
 def test_a_failure_leaves_a_context_that_fits_as_it_was() -> None:
     agent = Agent(RaisingSummariser())
-    agent.says(500, turns=11)
-    before = agent.context(at=22)
+    agent.says(500, turns=12)
+    before = agent.context(at=24)
     context = agent.context()
     assert [c.reason for c in context.compactions] == ["overloaded"]
     assert context.messages == before.messages
@@ -108,7 +108,7 @@ def test_a_failure_leaves_a_context_that_fits_as_it_was() -> None:
 def test_after_a_failure_the_summariser_is_not_asked_before_the_context_has_grown() -> None:
     raising = RaisingSummariser()
     agent = Agent(raising)
-    agent.says(500, turns=11)
+    agent.says(500, turns=12)
     agent.context()
     agent.context()
     assert raising.calls == 1
@@ -151,7 +151,7 @@ def test_a_compaction_that_hangs_elsewhere_is_not_waited_for_when_the_request_wo
 
 def test_a_compaction_that_runs_elsewhere_is_left_alone_while_the_request_fits() -> None:
     agent = Agent()
-    agent.says(500, turns=11)
+    agent.says(500, turns=12)
     agent.log.streams["t"].append(requested(8))
     context = agent.context()
     assert [c.outcome for c in context.compactions] == ["in_flight"]
@@ -211,11 +211,11 @@ def test_a_large_system_prompt_counts() -> None:
 
 def test_a_context_of_the_past_compacts_nothing_and_never_changes() -> None:
     agent = Agent()
-    agent.says(500, turns=11)
-    before = agent.context(at=22)
+    agent.says(500, turns=12)
+    before = agent.context(at=24)
     assert before.compactions == ()
     now = agent.context()
-    assert agent.context(at=22) == before
+    assert agent.context(at=24) == before
     assert agent.context(at=now.version).messages == now.messages
     assert len(agent.events(CompactionPerformed)) == 1
 

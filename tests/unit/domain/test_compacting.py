@@ -141,7 +141,7 @@ def test_a_summary_made_from_another_predecessor_is_refused() -> None:
         (summary(text=" \n\t"), "empty"),
         (summary(complete=False), "incomplete"),
         (summary(tokens=800), "not_smaller"),
-        (summary(tokens=181), "too_long"),
+        (summary(text_tokens=181, tokens=200), "too_long"),
     ],
 )
 def test_a_summary_that_is_not_fit_is_refused_with_its_reason(bad: Summary, reason: str) -> None:
@@ -151,7 +151,8 @@ def test_a_summary_that_is_not_fit_is_refused_with_its_reason(bad: Summary, reas
 
 @pytest.mark.parametrize("tokens", [1, 180])
 def test_a_summary_of_the_allowed_length_is_accepted(tokens: int) -> None:
-    outcome = given(RUNNING).when(lambda c: perform(c, summary(tokens=tokens)))
+    fits = summary(text_tokens=tokens, tokens=tokens + 100)
+    outcome = given(RUNNING).when(lambda c: perform(c, fits))
     assert len(outcome.events) == 1
 
 
@@ -197,7 +198,16 @@ def test_a_success_forgets_the_failures() -> None:
     assert state.setbacks.count == 0
 
 
-BUDGET = Budget(window=1_500, margin=0, reserve=0, fixed=0, limit=1_400, trigger=1_000, target=500)
+BUDGET = Budget(
+    window=1_500,
+    margin=0,
+    reserve=0,
+    fixed=0,
+    limit=1_400,
+    trigger=1_000,
+    target=500,
+    summary_overhead=0,
+)
 
 
 def compacted_again(state: Conversation, number: int) -> tuple[Conversation, CompactionPlan]:

@@ -23,7 +23,16 @@ from tests.support.builders import (
 )
 
 POLICY = CompactionPolicy()
-BUDGET = Budget(window=1_500, margin=0, reserve=0, fixed=0, limit=1_400, trigger=1_000, target=500)
+BUDGET = Budget(
+    window=1_500,
+    margin=0,
+    reserve=0,
+    fixed=0,
+    limit=1_400,
+    trigger=1_000,
+    target=500,
+    summary_overhead=0,
+)
 """Room for 1,000 tokens; a summary aims at 150, so that 350 tokens of messages may stay."""
 
 
@@ -145,3 +154,17 @@ def test_where_little_is_left_a_shorter_summary_is_asked_for() -> None:
     assert isinstance(found, CompactionPlan)
     assert found.limit_tokens == 150
     assert found.target_tokens == 150
+
+
+def test_what_a_summary_costs_besides_its_text_leaves_less_room_for_messages() -> None:
+    dear = BUDGET.replaced(summary_overhead=100)
+    found = plan_compaction(conversation(*talk(6)), dear, POLICY, "size")
+    assert isinstance(found, CompactionPlan)
+    assert found.kept_tokens == 200
+
+
+def test_less_than_a_summary_costs_anyway_is_not_covered() -> None:
+    dear = BUDGET.replaced(summary_overhead=100)
+    found = plan_compaction(conversation(*talk(6), tokens=10), dear, POLICY, "manual")
+    assert isinstance(found, NothingToCompact)
+    assert found.rule == "too_little"
