@@ -75,7 +75,8 @@ def store(
         if item.key is not None:
             known[item.key] = stored.replaced(new=False)
         answer.append(stored)
-    return Appended(thread_id=thread_id, version=loaded.state.version, messages=tuple(answer))
+    version = loaded.state.version
+    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

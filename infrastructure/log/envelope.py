@@ -17,6 +17,10 @@ GENESIS = "0" * 64
 """What the first event of a stream names as the previous link."""
 
 
+LONGEST_FRAME = 300
+"""No frame is longer than so many bytes."""
+
+
 class EnvelopeError(ValueError):
     """Stored bytes are not an envelope, or its content differs from its digest."""
 

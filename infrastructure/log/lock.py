@@ -11,6 +11,7 @@ import portalocker
 
 from refold.application.errors import LogBusy
 
+FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
 POLL = 0.001
 """Seconds between tries of a lock that another process holds."""
 
@@ -54,11 +55,10 @@ class WriteLock:
             self._file = None
 
     def _acquire(self, file: IO[bytes]) -> None:
-        flags = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
         deadline: float | None = None
         while True:
             try:
-                portalocker.lock(file, flags)
+                portalocker.lock(file, FLAGS)
             except portalocker.LockException as error:
                 deadline = deadline or time.monotonic() + self._timeout
                 if time.monotonic() > deadline:

@@ -29,7 +29,7 @@ from refold.application.errors import (
     NotARefoldLog,
 )
 
-from .envelope import GENESIS
+from .envelope import GENESIS, LONGEST_FRAME
 from .mapper import link_of
 
 APPLICATION_ID = 0x5246_4C44  # "RFLD"
@@ -110,13 +110,12 @@ class LogRecorder(SQLiteApplicationRecorder):
     def _check_head(self, c: SQLiteCursor, stream: str, head: Head) -> None:
         # After the insert, so that the transaction holds the write lock when it reads.
         c.execute(
-            "SELECT topic, state FROM stored_events WHERE originator_id=? AND originator_version=?",
-            (stream, head.version),
+            "SELECT topic, substr(state, 1, ?) FROM stored_events "
+            "WHERE originator_id=? AND originator_version=?",
+            (LONGEST_FRAME, stream, head.version),
         )
         row = c.fetchone()
-        if row is None or head.link != link_of(
-            StoredEvent(stream, head.version, row["topic"], row["state"])
-        ):
+        if row is None or head.link != link_of(StoredEvent(stream, head.version, *row)):
             raise LogDamaged(
                 stream, head.version, "the newest event was changed or removed since it was read"
             )
@@ -195,15 +194,19 @@ def identify(connection: sqlite3.Connection, name: str) -> bool:
     Raises:
         NotARefoldLog, NewerLog: as the names say; nothing was changed.
     """
-    if _pragma(connection, "application_id") == APPLICATION_ID:
-        version = _pragma(connection, "user_version")
+    # One statement: another process may be making the log just now.
+    application_id, version, tables = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), "
+        "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
+    ).fetchone()
+    if application_id == APPLICATION_ID:
         if version > FORMAT_VERSION:
             raise NewerLog(
                 f"{name} has log format {version}, and this refold reads up to "
                 f"{FORMAT_VERSION}; install a newer refold"
             )
         return True
-    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+    if application_id or tables:
         raise NotARefoldLog(f"{name} is an SQLite file of something else; give another path")
     return False
 
@@ -221,10 +224,6 @@ def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder
         connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute("COMMIT")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 @contextmanager

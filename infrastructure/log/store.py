@@ -14,7 +14,7 @@ from eventsourcing.sqlite import SQLiteAggregateRecorder
 from refold.application.errors import LogError
 from refold.application.event_log import Damage, Decision, LoggedEvent
 from refold.application.loaded import LoadedConversation
-from refold.domain.errors import RefoldError
+from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import CompactionPerformed, Event, MessageAppended
 
 from .checking import check_rows
@@ -36,6 +36,8 @@ CACHED = 64
 """How many conversations are kept in memory, the least recently used are dropped first."""
 CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
+LARGEST_EVENT = 32 * 1024 * 1024
+"""Bytes of one event: no request with a larger message would be accepted."""
 BATCH = 1_000
 
 
@@ -174,6 +176,11 @@ class SQLiteLog:
             new = UnsealedEvent(thread_id, version, stamp, event, head.link, secrets.token_hex(16))
             row, link = self._mapper.store(new)
             head = Head(version, link)
+            if len(row.state) > LARGEST_EVENT:
+                raise InvalidMessage(
+                    "message",
+                    f"has {len(row.state):,} bytes; at most {LARGEST_EVENT:,} can be sent",
+                )
             rows.append(row)
             if isinstance(event, MessageAppended) and event.key is not None:
                 keys.append((thread_id, event.key, version))

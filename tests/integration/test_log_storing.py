@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold.application.appending import append
 from refold.application.errors import LogBusy
 from refold.domain.appending import append_messages
-from refold.domain.errors import RefoldError
+from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.log import codec
@@ -304,3 +305,13 @@ def test_readers_are_not_kept_waiting_by_a_writer(tmp_path: Path) -> None:
         assert words_of(log) == ["one"]
         assert [e.version for e in log.scan()] == [1]
     log.close()
+
+
+def test_a_message_that_no_request_could_carry_is_refused_and_nothing_is_stored() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        with pytest.raises(InvalidMessage, match="at most"):
+            chat.append(
+                [{"role": "user", "content": "hi"}, {"role": "user", "content": "x" * 33_600_000}]
+            )
+        assert chat.version == 0

@@ -1,7 +1,7 @@
 """Rendering: whatever the log holds, the request is legal, and what was said is in it as it came."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -48,7 +48,7 @@ def turns(*messages: Message) -> list[tuple[str, object]]:
 
 def blocks_of(content: object) -> list[Block]:
     assert isinstance(content, list)
-    return content
+    return cast("list[Block]", content)
 
 
 HELLO = user("hello")

@@ -9,10 +9,11 @@ import anthropic
 import pytest
 from pytest_httpserver import HTTPServer
 
+from refold.application.errors import TokenCountError
 from refold.application.ports import TokenCounter
 from refold.domain.errors import RefoldError
 from refold.domain.messages import Message
-from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter, TokenCountError
+from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 PATH = "/v1/messages/count_tokens"

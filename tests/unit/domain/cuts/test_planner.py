@@ -5,7 +5,7 @@ import pytest
 from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation, fold
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
-from refold.domain.cuts.rule import CutRule
+from refold.domain.cuts.rule import CutRule, Cuts
 from refold.domain.events import Trigger
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
@@ -109,8 +109,13 @@ def test_the_rule_that_leaves_no_cut_is_named(messages: list[Message], rule: str
     assert blocked(conversation(*messages)) == rule
 
 
+def nowhere(state: Conversation) -> Cuts:
+    del state
+    return frozenset()
+
+
 def test_a_rule_of_ones_own_is_named_as_well() -> None:
-    never = CutRule("never", "because", lambda _: frozenset())
+    never = CutRule("never", "because", nowhere)
     found = plan_compaction(conversation(*talk(6)), BUDGET, POLICY, "size", [never])
     assert found == NothingToCompact(rule="never", because="because")
 
