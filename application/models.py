@@ -12,10 +12,19 @@ class ModelRules(NamedTuple):
 
 DEFAULT = ModelRules(window=200_000)
 
-# Longest prefix wins. Sizes are the documented standard windows; a larger one that must be asked
-# for (a beta, a contract) is configured with ``window=``.
+# Longest prefix wins. Windows as the vendors document them in late 2026; a model of Anthropic that
+# is not named here is taken for an older one, since too small a window only compacts earlier.
 _MODELS: dict[str, ModelRules] = {
     "claude-": ModelRules(window=200_000),
+    "claude-opus-4-6": ModelRules(window=1_000_000),
+    "claude-opus-4-7": ModelRules(window=1_000_000),
+    "claude-opus-4-8": ModelRules(window=1_000_000),
+    "claude-opus-5": ModelRules(window=1_000_000),
+    "claude-sonnet-4-6": ModelRules(window=1_000_000),
+    "claude-sonnet-5": ModelRules(window=1_000_000),
+    "claude-haiku-5-5": ModelRules(window=1_000_000),
+    "claude-fable-5": ModelRules(window=1_000_000),
+    "claude-mythos-5": ModelRules(window=1_000_000),
     "gpt-4o": ModelRules(window=128_000),
     "gpt-4-turbo": ModelRules(window=128_000),
     "gpt-4.1": ModelRules(window=1_000_000),
