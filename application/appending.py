@@ -26,7 +26,7 @@ def append(
         InvalidMessage, UnknownToolCall: nothing is stored.
         LogError: nothing is stored.
     """
-    taken = read_messages(given)
+    taken = read_messages(given, recorded=recorded)
     keys = _keys(key, len(taken))
     incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
     return store(core, thread_id, incoming, recorded=recorded)

@@ -48,15 +48,18 @@ def read_thread_id(thread_id: object) -> str:
     return thread_id
 
 
-def read_messages(given: object) -> list[Intake]:
+def read_messages(given: object, *, recorded: bool = False) -> list[Intake]:
     """One message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
+
+    ``recorded``: history is taken as it came, as long as it has a role and blocks at all.
 
     Raises:
         InvalidMessage: names the message and the field that is wrong.
     """
     if is_list(given):
-        return [read_message(item, f"messages[{index}]") for index, item in enumerate(given)]
-    return [read_message(given, "message")]
+        places = (f"messages[{index}]" for index in range(len(given)))
+        return [read_message(m, p, recorded=recorded) for m, p in zip(given, places, strict=True)]
+    return [read_message(given, "message", recorded=recorded)]
 
 
 def plain_message(message: Message) -> Message:
@@ -79,7 +82,7 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def read_message(given: object, place: str = "message") -> Intake:
+def read_message(given: object, place: str = "message", *, recorded: bool = False) -> Intake:
     """See ``read_messages``."""
     if isinstance(given, Message):
         given = {"role": given.role, "content": given.content}
@@ -91,7 +94,9 @@ def read_message(given: object, place: str = "message") -> Intake:
         raise InvalidMessage(f"{place}.role", f"must be one of {', '.join(ROLES)}, not {role!r}")
     if "content" not in fields:
         raise InvalidMessage(f"{place}.content", "is missing")
-    content = _content(fields["content"], role, f"{place}.content")
+    content = _content(fields["content"], f"{place}.content")
+    if not recorded:
+        _check_live(content, role, f"{place}.content")
     return Intake(
         # Checked field by field above, with better words than a schema has.
         Message.trusted({"role": role, "content": content}),
@@ -101,26 +106,31 @@ def read_message(given: object, place: str = "message") -> Intake:
     )
 
 
-def _content(content: object, role: str, place: str) -> str | tuple[Block, ...]:
+def _content(content: object, place: str) -> str | tuple[Block, ...]:
     if isinstance(content, str):
-        if not content and role != "assistant":
-            raise InvalidMessage(place, "is empty")
         return content
     if not is_list(content):
         raise InvalidMessage(place, f"must be a string or a list of blocks, not {_kind(content)}")
-    if not content and role != "assistant":
-        raise InvalidMessage(place, "is an empty list")
     for index, block in enumerate(content):
-        _check_block(block, role, f"{place}[{index}]")
+        if not is_object(block):
+            raise InvalidMessage(
+                f"{place}[{index}]", f"must be a content block, not {_kind(block)}"
+            )
+        if not _is_id(block.get("type")):
+            raise InvalidMessage(f"{place}[{index}].type", "is missing")
     return tuple(content)
 
 
-def _check_block(block: object, role: str, place: str) -> None:
-    if not is_object(block):
-        raise InvalidMessage(place, f"must be a content block, not {_kind(block)}")
-    kind = block.get("type")
-    if not isinstance(kind, str) or not kind:
-        raise InvalidMessage(f"{place}.type", "is missing")
+def _check_live(content: str | tuple[Block, ...], role: str, place: str) -> None:
+    if not content and role != "assistant":
+        raise InvalidMessage(place, "is empty")
+    if not isinstance(content, str):
+        for index, block in enumerate(content):
+            _check_block(block, role, f"{place}[{index}]")
+
+
+def _check_block(block: Block, role: str, place: str) -> None:
+    kind = str(block.get("type"))
     for field, check, wanted in _REQUIRED.get(kind, ()):
         if not check(block.get(field)):
             raise InvalidMessage(f"{place}.{field}", f"must be {wanted}")

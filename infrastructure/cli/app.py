@@ -1,5 +1,6 @@
 """The program ``refold``: its commands, and how it ends."""
 
+import logging
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -9,13 +10,17 @@ import typer
 from refold.domain.errors import RefoldError
 
 from . import demo, importing, looking, maintaining, playing
-from .output import clean, errors, print_json
+from .output import clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
+ABOUT = "Conversation memory for LLM agents that can always be rebuilt."
+
 app = typer.Typer(
     name="refold",
-    help="Conversation memory for LLM agents that can always be rebuilt.",
+    help=ABOUT,
+    epilog="Begin with: refold demo. Then: refold play FILE, with a transcript of yours. "
+    "Exit codes: 0 done, 1 the answer is no, 2 wrong use or bad input.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,7 +46,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version_wanted: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version.", callback=_version, is_eager=True, metavar=""
+        ),
     ] = False,
 ) -> None:
     """Conversation memory for LLM agents that can always be rebuilt."""
@@ -49,20 +57,45 @@ def _main(
 
 def main() -> None:
     """Run a command. Exit code 0: done; 1: the answer is no; 2: wrong use or bad input."""
+    show_any_text()
+    logging.getLogger("refold").addHandler(_Warnings(logging.WARNING))
     try:
         app()
     except RefoldError as error:
-        _explain(error)
+        _explain(type(error).__name__, str(error))
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        errors.print("Stopped. What was stored stays; the same command goes on from there.")
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(DONE)
+    except OSError as error:
+        # What the file system refuses (a full disk, a folder that went away) is no fault of refold.
+        _explain("OSError", f"{error.strerror or error}: {error.filename or 'input or output'}")
+        sys.exit(BAD_INPUT)
+    except SystemExit as end:
+        _explain_end(end)
+        raise
 
 
-def _explain(error: RefoldError) -> None:
+class _Warnings(logging.Handler):
+    """Shows what refold logs as a line on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        warn(f"[yellow]warning[/yellow]: {clean(record.getMessage())}")
+
+
+def _explain_end(end: SystemExit) -> None:
+    """Say why a command ended that never came to its own last words."""
+    if end.code == INTERRUPTED:
+        warn("Stopped. What was stored stays; the same command goes on from there.")
+        _tell_program("Interrupted", "stopped by Ctrl-C; what was stored stays")
+    elif end.code == BAD_INPUT and not isinstance(end.__context__, typer.Exit):
+        # Wrong use: the reason stands on standard error already, in words for people.
+        problem = getattr(end.__context__, "format_message", lambda: "no command was given")
+        _tell_program("WrongUse", str(problem()))
+
+
+def _explain(name: str, message: str) -> None:
+    _tell_program(name, message)
+    warn(f"[red]{name}[/red]: {clean(message)}")
+
+
+def _tell_program(name: str, message: str) -> None:
     if "--json" in sys.argv:
-        print_json({"error": type(error).__name__, "message": str(error)})
-    errors.print(f"[red]{type(error).__name__}[/red]: {clean(error)}")
+        print_json({"error": name, "message": message})

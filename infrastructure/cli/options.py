@@ -1,22 +1,33 @@
 """The options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]
+
 Db = Annotated[Path, typer.Option("--db", help="The log to use.", metavar="PATH")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Thread = Annotated[str, typer.Argument(help="The thread id of the conversation.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.", metavar="")
+]
+Thread = Annotated[
+    str, typer.Argument(metavar="THREAD", help="The thread id; `refold list` shows them.")
+]
 Window = Annotated[
     int | None,
-    typer.Option("--window", help="Context window in tokens; else the one known for the model."),
+    typer.Option(
+        "--window",
+        metavar="TOKENS",
+        help="Context window of the model; known for common models, else 200000.",
+    ),
 ]
 ModelName = Annotated[
-    str | None, typer.Option("--model", help="The model that would answer.", metavar="NAME")
+    str | None,
+    typer.Option("--model", help="The model that would answer; gives the window.", metavar="NAME"),
 ]
 SummariserName = Annotated[
-    str,
+    Literal["extractive", "anthropic"],
     typer.Option(
         "--summariser",
         metavar="NAME",
@@ -24,8 +35,12 @@ SummariserName = Annotated[
     ),
 ]
 Format = Annotated[
-    str,
-    typer.Option("--format", help="auto, claude-code, anthropic, openai or pi.", metavar="NAME"),
+    FormatName,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="auto (told from the content), claude-code, anthropic, openai or pi.",
+    ),
 ]
 
 DEFAULT_DB = Path("agent.db")

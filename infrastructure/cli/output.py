@@ -1,23 +1,55 @@
 """What commands print: tables and sentences for people, or one JSON object for programs."""
 
+import io
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 Cell: TypeAlias = str | int | float | None
 
-# Everything that could move a cursor, ring a bell or colour a screen, and what hides or turns text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+PIPE_WIDTH = 160
+"""Columns of a table that no terminal shows; ``COLUMNS`` says otherwise."""
+SHORTEST_TEXT = 8
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+# Everything that could move a cursor, ring a bell or colour a screen, and what hides or turns text.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# What JSON allows in a string and a terminal may still take for a command.
+_C1 = re.compile("[\x7f-\x9f]")
+
+
+class _Output(Console):
+    """A console whose reader may go away (``| head``): the command still ends with its own code."""
+
+    def on_broken_pipe(self) -> None:
+        _write_nowhere(self.file)
+
+
+# Texts of transcripts are shown as they are: no colours by guess, no :smiley: made a picture.
+console = _Output(highlight=False, emoji=False)
+errors = _Output(stderr=True, highlight=False, emoji=False)
+
+
+def show_any_text() -> None:
+    """Let every text be printed: where the terminal has no such character, it shows ``?``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _write_nowhere(stream: IO[str]) -> None:
+    # Python flushes the stream once more at its end, and must not fail then either.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def clean(text: object) -> str:
@@ -33,28 +65,62 @@ def one_line(text: str, width: int) -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON object, and nothing else, on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        line.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        line = json.dumps(value, default=str)
+    line = _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _write_nowhere(sys.stdout)
 
 
 def say(text: str = "") -> None:
     """Print a sentence with markup; texts of transcripts in it must be cleaned."""
-    console.print(text)
+    _print(console, text)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table; columns whose name ends with ``#`` hold numbers."""
-    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
-    for column in columns:
-        number = column.endswith("#")
-        made.add_column(column.rstrip("#"), justify="right" if number else "left")
-    for row in rows:
-        made.add_row(*(_cell(value) for value in row))
-    return made
+def warn(text: str) -> None:
+    """Print a sentence with markup on standard error; texts in it must be cleaned."""
+    _print(errors, text)
+
+
+def _print(where: Console, text: str) -> None:
+    # Lines are broken for people only: a program that reads them finds each sentence whole.
+    where.print(text, soft_wrap=not where.is_terminal)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table."""
-    console.print(table(title, columns, rows))
+    """Print a table.
+
+    Of a column's name, ``#`` at the end says that it holds numbers, and ``…`` that it holds texts:
+    each is shown on one line, as far as there is room. All other cells are shown whole.
+    """
+    cells = [[_cell(value) for value in row] for row in rows]
+    made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    made.show_header = any(columns)
+    width = console.width if console.is_terminal or "COLUMNS" in os.environ else PIPE_WIDTH
+    room = _room_for_texts(columns, cells, width)
+    for column in columns:
+        match column[-1:]:
+            case "#":
+                made.add_column(column[:-1], justify="right", no_wrap=True)
+            case "…":
+                made.add_column(column[:-1], no_wrap=True, overflow="ellipsis", max_width=room)
+            case _:
+                made.add_column(column, overflow="fold")
+    for row in cells:
+        made.add_row(*row)
+    console.print(made, width=width)
+
+
+def _room_for_texts(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
+    whole = [n for n, column in enumerate(columns) if not column.endswith("…")]
+    used = sum(max(Text.from_markup(row[n]).cell_len for row in [columns, *rows]) for n in whole)
+    return max(SHORTEST_TEXT, width - used - 2 * len(columns) - 2)
 
 
 def _cell(value: Cell) -> str:

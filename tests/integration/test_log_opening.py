@@ -92,7 +92,8 @@ class Interrupted(sqlite3.Connection):
             Interrupted.done = True
             path = next(super().execute("PRAGMA database_list"))[2]
             SQLiteLog(path).close()
-            return super().execute("SELECT ?", found[0])
+            marks = ",".join("?" * len(found[0]))
+            return super().execute(f"SELECT {marks}", found[0])
         return rows
 
 

@@ -200,7 +200,7 @@ def test_an_empty_decision_sees_what_another_log_appended(tmp_path: Path) -> Non
     "content",
     [
         "half \ud83d of a pair",
-        "\ud800\udfff\0",
+        "\udfff\ud800\0",
         (tool_use("a", **{"k\ud83d": "\udc4d", "n": [1, 10**30, 1.5, None, True, -0.0, 1e-300]}),),
     ],
 )

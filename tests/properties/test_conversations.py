@@ -34,6 +34,7 @@ ALWAYS: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.live_messages_are_shown_once_and_covered_ones_never,
     rendered.unanswered_messages_are_word_for_word,
     rendered.thinking_is_whole_or_absent,
+    rendered.the_summary_speaks_as_nobody,
 )
 OF_THE_LOG: tuple[Callable[[Witness], None], ...] = (
     covered.one_summary_is_active,
@@ -45,14 +46,19 @@ OF_THE_LOG: tuple[Callable[[Witness], None], ...] = (
     covered.every_attempt_ends_once,
     replayed.a_fresh_load_is_the_live_state,
 )
-SUMMARISERS: tuple[Callable[[], Summariser], ...] = (
-    GoodSummariser,
-    EmptySummariser,
-    TruncatedSummariser,
-    LongerThanSourceSummariser,
-    RaisingSummariser,
-    EchoingSummariser,
-    HostileSummariser,
+SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
+    (
+        GoodSummariser,
+        GoodSummariser,
+        GoodSummariser,
+        GoodSummariser,
+        EmptySummariser,
+        TruncatedSummariser,
+        LongerThanSourceSummariser,
+        RaisingSummariser,
+        EchoingSummariser,
+        HostileSummariser,
+    )
 )
 POLICIES = st.builds(
     refold.CompactionPolicy,
@@ -64,9 +70,10 @@ POLICIES = st.builds(
     retry_growth=st.sampled_from((0.02, 0.1)),
 )
 # Deferred: their descriptions are longer than Hypothesis likes to print.
-LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=250, huge=1_500))
+LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=400, huge=3_000))
+LONG = st.deferred(lambda: turns(min_messages=12, max_messages=24, max_text=400, huge=3_000))
 RECORDED = st.deferred(
-    lambda: turns(recorded=True, min_messages=2, max_messages=14, max_text=250, huge=1_500)
+    lambda: turns(recorded=True, min_messages=2, max_messages=14, max_text=400, huge=3_000)
 )
 WORDS = st.sampled_from(("And now?", "请继续,谢谢 👍", "Look at src/app.py again. " * 12))
 LONG_WORDS = "The build failed in step 7, please look at it once more. " * 8
@@ -81,26 +88,37 @@ class Talking(RuleBasedStateMachine):
         self.script: deque[Step] = deque()
         self.recorded = False
         self.parts = 0
+        self.checked = -1
 
-    @initialize(window=st.sampled_from((2_000, 3_000, 5_000, 8_000)), policy=POLICIES)
-    def begin(self, window: int, policy: refold.CompactionPolicy) -> None:
+    @initialize(
+        window=st.sampled_from((1_500, 2_000, 3_000, 4_000)),
+        policy=POLICIES,
+        steps=LONG,
+        recorded=st.booleans(),
+    )
+    def begin(
+        self, window: int, policy: refold.CompactionPolicy, steps: list[Step], recorded: bool
+    ) -> None:
         self.witness = Witness(Path(self.folder.name), window, policy)
+        self._play(steps, recorded=recorded, later=0)
 
     @precondition(lambda self: not self.script)
-    @rule(steps=LIVE)
-    def talk(self, steps: list[Step]) -> None:
-        self._play(steps, recorded=False)
+    @rule(steps=LIVE, later=st.sampled_from((0, 1, 2, 5)))
+    def talk(self, steps: list[Step], later: int) -> None:
+        self._play(steps, recorded=False, later=later)
 
     @precondition(lambda self: not self.script)
-    @rule(steps=RECORDED)
-    def replay_a_recording(self, steps: list[Step]) -> None:
-        self._play(steps, recorded=True)
+    @rule(steps=RECORDED, later=st.sampled_from((0, 1, 2, 5)))
+    def replay_a_recording(self, steps: list[Step], later: int) -> None:
+        self._play(steps, recorded=True, later=later)
 
-    def _play(self, steps: list[Step], *, recorded: bool) -> None:
+    def _play(self, steps: list[Step], *, recorded: bool, later: int) -> None:
+        """Append the steps but the last ones, which ``go_on`` appends one by one."""
         self.parts += 1
         self.script.extend(numbered_through(steps, len(self.witness.spoken), self.parts))
         self.recorded = recorded
-        self.go_on()
+        while len(self.script) > later:
+            self.go_on()
 
     @precondition(lambda self: self.script)
     @rule()
@@ -111,70 +129,71 @@ class Talking(RuleBasedStateMachine):
         else:
             self.witness.append(step)
 
-    @precondition(lambda self: self.script)
-    @rule()
-    def go_on_to_the_end(self) -> None:
-        while self.script:
-            self.go_on()
-
-    @rule(make=st.sampled_from(SUMMARISERS))
-    def plug(self, make: Callable[[], Summariser]) -> None:
+    @rule(make=SUMMARISERS, focus=st.sampled_from((None, None, deeds.FOCUS)))
+    def compact(self, make: Callable[[], Summariser], focus: str | None) -> None:
         self.witness.summariser.current = make()
-
-    @rule(focus=st.sampled_from((None, None, deeds.FOCUS)))
-    def compact(self, focus: str | None) -> None:
         deeds.compact(self.witness, focus)
+
+    @rule(make=SUMMARISERS)
+    def ask(self, make: Callable[[], Summariser]) -> None:
+        self.witness.summariser.current = make()
+        answer = deeds.ask(self.witness)
+        if answer.context is not None:
+            rendered.the_request_fits(self.witness, answer.context)
 
     @precondition(lambda self: not self.script)
     @rule(generations=st.integers(1, 4))
-    def pass_generations(self, generations: int) -> None:
+    def compact_generations(self, generations: int) -> None:
         """Talk and compact, again and again: many summaries on one conversation are common."""
         self.witness.summariser.current = GoodSummariser()
         for _ in range(generations):
             for _ in range(3):
-                self.witness.append(deeds.exchange(self.witness, LONG_WORDS))
+                self.witness.append(deeds.exchange(self.witness, 0.1))
             deeds.compact(self.witness)
             self.all_invariants_hold()
 
-    @rule()
-    def ask(self) -> None:
-        if self.witness.spoken:
-            answer = deeds.ask(self.witness)
-            if answer.context is not None:
-                rendered.the_request_fits(self.witness, answer.context)
+    @precondition(lambda self: not self.script)
+    @rule(generations=st.integers(1, 4), share=st.sampled_from((0.2, 0.5)), make=SUMMARISERS)
+    def outgrow_the_window(
+        self, generations: int, share: float, make: Callable[[], Summariser]
+    ) -> None:
+        """Talk until the context must be compacted to fit, again and again."""
+        for _ in range(generations):
+            self.witness.append(deeds.exchange(self.witness, share))
+            deeds.append_elsewhere(self.witness, "And now?")
+            self.ask(make)
+            self.all_invariants_hold()
 
     @rule()
     def restart(self) -> None:
         self.witness.restart()
+        self.checked = -1
 
     @precondition(lambda self: not self.script)
     @rule(words=WORDS)
-    def deliver_twice(self, words: str) -> None:
+    def interrupt(self, words: str) -> None:
         deeds.deliver_twice(self.witness, words)
-
-    @precondition(lambda self: not self.script)
-    @rule(words=WORDS)
-    def append_elsewhere(self, words: str) -> None:
         deeds.append_elsewhere(self.witness, words)
 
     @rule(wait=st.booleans())
     def crash_while_compacting(self, wait: bool) -> None:
         deeds.crash_while_compacting(self.witness, wait=wait)
 
-    @rule()
-    def reject_then_accept(self) -> None:
+    @rule(make=SUMMARISERS)
+    def reject_then_accept(self, make: Callable[[], Summariser]) -> None:
+        self.witness.summariser.current = make()
         deeds.reject_then_accept(self.witness)
 
     @invariant()
     def all_invariants_hold(self) -> None:
         witness = self.witness
-        if not witness.spoken:
-            return
         shown = witness.shown()
+        if shown.version == self.checked:
+            return
+        self.checked = shown.version
         witness.seen[shown.version] = as_bytes(shown)
         for holds in ALWAYS:
             holds(witness, shown)
-        rendered.summary_never_speaks_as_the_assistant(shown)
         for holds_in_log in OF_THE_LOG:
             holds_in_log(witness)
         replayed.every_version_is_rendered_as_it_was(witness, newest=2)

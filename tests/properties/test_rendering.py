@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from refold.application.projections.window import Window, project
 from refold.application.rendering.render import Rendered, render
 from refold.domain.coverage import Coverage
-from refold.domain.events import CompactionPerformed, Event, MessageAppended, OffloadedPart
-from refold.domain.events import ToolContentOffloaded
+from refold.domain.events import (
+    CompactionPerformed,
+    Event,
+    MessageAppended,
+    OffloadedPart,
+    ToolContentOffloaded,
+)
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.histories import Message, live_histories, recorded_histories
@@ -22,8 +27,10 @@ from tests.support.witness import as_message
 COUNTER = EstimatingTokenCounter()
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 HISTORIES = st.deferred(
-    lambda: recorded_histories(max_messages=24, max_text=120, huge=800)
-    | live_histories(max_messages=24, max_text=120, huge=800)
+    lambda: (
+        recorded_histories(max_messages=24, max_text=120, huge=800)
+        | live_histories(max_messages=24, max_text=120, huge=800)
+    )
 )
 
 

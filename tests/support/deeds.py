@@ -16,9 +16,11 @@ SAVES = 200
 """Tokens that are worth a summary in any case: a good one of the tests is far smaller."""
 
 
-def exchange(witness: Witness, words: str) -> list[Message]:
-    """A question and an answer without tools."""
-    first = len(witness.spoken)
+def exchange(witness: Witness, share: float) -> list[Message]:
+    """A question and an answer without tools, together about this share of the window."""
+    first, size = len(witness.spoken), int(witness.window * share)
+    sentence = "The build failed in step 7, please look at it once more. "
+    words = sentence * max(1, size // witness.counter.count_text(sentence) // 2)
     return [
         {"role": "user", "content": f"{marker(first)} {words}"},
         {"role": "assistant", "content": f"{marker(first + 1)} Done. {words}"},
@@ -116,6 +118,7 @@ def deliver_twice(witness: Witness, words: str) -> None:
     other = witness.open()
     elsewhere = other.conversation(witness.chat.thread_id).append(message, key=key)
     other.close()
+    witness.is_stale = True
     for later in (again, elsewhere):
         assert [m.new for m in later.messages] == [False]
         assert (later.positions, later.ids, later.version) == (

@@ -117,6 +117,8 @@ class Witness:
         self.counter = EstimatingTokenCounter(image_tokens=SMALL_IMAGE)
         self.memory = self.open()
         self.reader = SQLiteLog(self.path)
+        self.is_stale = True
+        """Whether there may be events that were not read yet."""
         self._events: list[LoggedEvent] = []
 
     @property
@@ -141,6 +143,7 @@ class Witness:
 
     def restart(self) -> None:
         """Close everything and open it again."""
+        self.is_stale = True
         self.close()
         self.memory = self.open()
         self.reader = SQLiteLog(self.path)
@@ -151,6 +154,8 @@ class Witness:
 
     def append(self, messages: Sequence[Message], *, key: str | None = None) -> refold.Appended:
         """Append live messages, all or none; a key is for the first of them."""
+        # What is empty altogether is refused at the edge; white space is the nearest to it.
+        messages = [{**m, "content": m["content"] or " "} for m in messages]
         keys = [key, *[None] * (len(messages) - 1)]
         appended = self.chat.append(list(messages), key=keys)
         self.note(messages, appended)
@@ -166,6 +171,7 @@ class Witness:
 
     def note(self, messages: Sequence[Message], appended: refold.Appended) -> None:
         """Remember messages that were acknowledged as new."""
+        self.is_stale = True
         for message, at in zip(messages, appended.messages, strict=True):
             if at.new:
                 assert at.position == len(self.spoken), "an append got a position out of order"
@@ -173,6 +179,7 @@ class Witness:
 
     def ask(self) -> Answer:
         """Get the request to send next, as an agent does before each model call."""
+        self.is_stale = True
         before = len(self.summariser.calls)
         try:
             context = self.chat.context()
@@ -191,6 +198,7 @@ class Witness:
 
     def compact(self, focus: str | None = None) -> tuple[CompactionResult, int]:
         """Compact on demand; returns the result and how many model calls it took."""
+        self.is_stale = True
         before = len(self.summariser.calls)
         return self.chat.compact(focus=focus), len(self.summariser.calls) - before
 
@@ -200,8 +208,10 @@ class Witness:
 
     def events(self) -> Sequence[LoggedEvent]:
         """All events so far, read from the log by its own reader."""
-        more = self.reader.read(THREAD, len(self._events) + 1, 1 << 40)
-        self._events.extend(more)
+        if self.is_stale:
+            more = self.reader.read(THREAD, len(self._events) + 1, 1 << 40)
+            self._events.extend(more)
+            self.is_stale = False
         return self._events
 
     def performed(self) -> list[tuple[int, CompactionPerformed]]:

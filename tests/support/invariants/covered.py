@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from refold.application.ports import SourceMessage
 from refold.domain.budget import budget_for, summary_target
 from refold.domain.events import CompactionPerformed, CompactionRequested, SummarySuperseded
-
-from ..talk import Spoken, preamble, running_requests, unanswered, waiting_calls
-from ..witness import Witness, as_message
+from tests.support.talk import Spoken, preamble, running_requests, unanswered, waiting_calls
+from tests.support.witness import Witness, as_message
 
 BAD = frozenset({"empty", "truncated", "longer", "raising", "crashing"})
 """Summarisers whose text may never be committed."""

@@ -9,12 +9,11 @@ from refold.application.context import Context
 from refold.application.rendering.texts import SUMMARY_HEADING
 from refold.domain.events import CompactionPerformed, ToolContentOffloaded
 from refold.domain.messages import Message
-
-from ..histories import marked
-from ..legality import prefix_violations, preserved_thinking_violations, violations
-from ..rules.request import THINKING, blocks_of, message_blocks
-from ..talk import Spoken, strings, unanswered
-from ..witness import Witness
+from tests.support.histories import marked
+from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
+from tests.support.rules.request import THINKING, blocks_of, message_blocks
+from tests.support.talk import Spoken, strings, unanswered
+from tests.support.witness import Witness
 
 MODEL = "claude-opus-5-5"
 FRAMES = ("[Result of tool call", "[System message]")
@@ -111,7 +110,7 @@ def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
             assert _bytes(placed.block) in said, f"{placed.where} was changed"
 
 
-def summary_never_speaks_as_the_assistant(shown: Context) -> None:
+def the_summary_speaks_as_nobody(_: Witness, shown: Context) -> None:
     """Invariants 17 and 20: the summary is one block that opens the user's first turn."""
     if shown.summary is None:
         return

@@ -254,3 +254,11 @@ def test_what_an_object_dumps_is_checked_as_well() -> None:
     with pytest.raises(InvalidMessage) as caught:
         read_messages(said([DumpsBytes()]))
     assert caught.value.field == "message.content[0].text"
+
+
+def test_two_halves_of_a_character_become_it_because_json_cannot_tell_them_apart() -> None:
+    pair = "\ud83d\udc4d"
+    assert read(said(pair)) == user("👍")
+    assert read(called_with({pair: [pair, "\udc4d\ud83d"]})).blocks()[0]["input"] == {
+        "v": {"👍": ["👍", "\udc4d\ud83d"]}
+    }
