@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from .calls import open_calls
-from .conversation import Conversation, fold
+from .conversation import Conversation
 from .errors import UnknownToolCall
 from .events import MessageAppended
 from .messages import Message, gist
@@ -34,18 +34,20 @@ def append_messages(
     Raises:
         UnknownToolCall: a live tool result answers no call, or one that was answered before.
     """
+    calls = None if recorded else set(open_calls(state))
     events: list[MessageAppended] = []
     for index, item in enumerate(incoming):
-        answered = () if recorded else gist(item.message).results
-        if answered:
-            _check_results(fold(events, state), answered, index)
+        if calls is not None:
+            does = gist(item.message)
+            _answer(calls, does.results, index)
+            if item.message.role == "assistant":
+                calls = set(does.calls)
         position = state.length + index
         events.append(MessageAppended.trusted({"position": position, **item.__dict__}))
     return tuple(events)
 
 
-def _check_results(state: Conversation, answered: Sequence[str], index: int) -> None:
-    calls = set(open_calls(state))
+def _answer(calls: set[str], answered: Sequence[str], index: int) -> None:
     for call_id in answered:
         if call_id not in calls:
             raise UnknownToolCall(

@@ -17,16 +17,24 @@ from refold.application.results import CompactionResult
 from refold.application.verifying import Verification
 from refold.domain.value import Value
 
+from .figures import show_figures
 from .options import Json
 from .output import clean, console, one_line, print_json, say, show_table
-from .playing import progress_bar, show_figures
+from .watching import progress_bar
 
 WINDOW = 48_000
 RESTART_EVERY = 90
 SUMMARY_LINES = 14
 
 OwnWindow = Annotated[
-    int, typer.Option("--window", help="Context window in tokens.", min=8_000, max=1_000_000)
+    int,
+    typer.Option(
+        "--window",
+        help="Context window in tokens, from 8000.",
+        min=8_000,
+        max=1_000_000,
+        metavar="TOKENS",
+    ),
 ]
 
 
@@ -72,10 +80,10 @@ def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
         if not json:
             _introduce(len(recorded.messages), window)
         folds: list[Fold] = []
-        with progress_bar("playing", len(recorded.messages), quiet=json) as advance:
+        with progress_bar("playing", len(recorded.messages), quiet=json) as bar:
 
             def watch(event: Played) -> None:
-                advance(event)
+                bar.advance(event)
                 if event.compaction is not None and event.compaction.outcome == "performed":
                     folds.append(_fold(event.index, event.compaction))
 
@@ -162,7 +170,7 @@ def _introduce(messages: int, window: int) -> None:
 def _tell(story: Story) -> None:
     show_table(
         "What was folded when",
-        ["message#", "tokens", "before#", "after#", "covers#", "keeps#"],
+        ["message#", "tokens…", "before#", "after#", "covers#", "keeps#"],
         [
             (
                 fold.message,
@@ -177,7 +185,7 @@ def _tell(story: Story) -> None:
     )
     say(f"The summary that the agent has at the end begins ({len(story.summary):,} characters):")
     for line in story.summary.splitlines()[:SUMMARY_LINES]:
-        say(f"  [dim]{one_line(line, 96)}[/dim]")
+        say(f"  [dim]{one_line(line, min(96, console.width - 12))}[/dim]")
     say("")
     show_figures("Figures", story.figures)
     say("Then the read models were damaged on purpose:")
@@ -190,11 +198,12 @@ def _tell(story: Story) -> None:
     same = "the same bytes as before" if story.same_context else "[red]not the same[/red]"
     say(f"The context that the model would see: {same}. No model was called for any of this.\n")
     say("The same with a transcript of yours (Claude Code, Anthropic, OpenAI or pi format):")
-    console.print("  refold play FILE --window 200000 --requests requests.jsonl", markup=False)
+    say("  refold play FILE --window 200000 --requests requests.jsonl")
     say("and in an agent: the ten lines in the README.")
 
 
 def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:
     scale = 24 / max(f.tokens_before for f in folds)
     after, before = round(fold.tokens_after * scale), round(fold.tokens_before * scale)
-    return "█" * after + "[dim]" + "░" * (before - after) + "[/dim]"
+    kept, freed = "#-" if console.options.ascii_only else "█░"
+    return kept * after + "[dim]" + freed * (before - after) + "[/dim]"

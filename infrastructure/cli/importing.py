@@ -1,22 +1,30 @@
 """``refold import``: recorded conversations into the log."""
 
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from refold.application.chat import Chat
 from refold.application.errors import TranscriptError
+from refold.application.intake import plain_message
 from refold.application.memory import Memory
 from refold.application.transcripts import RecordedConversation, Transcript
 
 from .options import DEFAULT_DB, Db, Format, Json
-from .output import clean, errors, print_json, say, show_table
+from .output import clean, print_json, say, show_table, warn
 
-Files = Annotated[list[Path], typer.Argument(help="Transcript files, plain or .gz.")]
-ThreadOption = Annotated[
-    str | None, typer.Option("--thread", help="Thread id, for a file with one conversation.")
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Transcript files, plain or .gz.")
 ]
+ThreadOption = Annotated[
+    str | None,
+    typer.Option("--thread", metavar="ID", help="Thread id, for a file with one conversation."),
+]
+AT_ONCE = 500
+"""Messages in one transaction: a sync to the disk for each message would take minutes."""
 
 
 def import_files(
@@ -31,37 +39,39 @@ def import_files(
     from refold.infrastructure.transcripts import read_transcript
 
     done: list[dict[str, Any]] = []
-    failed = 0
-    with open_memory(db) as memory:
+    memory: Memory | None = None
+    with ExitStack() as stack:
         for path in files:
             try:
                 transcript = read_transcript(path, format=format)
+                # Not before there is something to store: a wrong path leaves no empty log behind.
+                memory = memory or stack.enter_context(open_memory(db))
                 done.append(_import(memory, path, transcript, thread))
             except TranscriptError as error:
-                failed += 1
                 done.append({"file": str(path), "error": str(error)})
-                errors.print(f"[red]{clean(path)}[/red]: {clean(error)}")
+                warn(f"[red]not imported[/red]: {clean(error)}")
     if json:
         print_json({"db": str(db), "files": done})
     else:
         _tell(db, done)
-    if failed:
+    if any("error" in item for item in done):
         raise typer.Exit(2)
 
 
 def _import(
     memory: Memory, path: Path, transcript: Transcript, thread: str | None
 ) -> dict[str, Any]:
-    if thread is not None and len(transcript.conversations) > 1:
-        raise TranscriptError(
-            f"{path} holds {len(transcript.conversations)} conversations; "
-            "--thread names only one: leave it out, each gets an id of its own"
-        )
-    conversations = [_store(memory, c, thread) for c in transcript.conversations]
+    require_one(transcript, thread)
+    chats = [memory.conversation(thread or c.thread_id) for c in transcript.conversations]
+    for chat, recorded in zip(chats, transcript.conversations, strict=True):
+        refuse_another(chat, recorded, transcript)
     return {
         "file": str(path),
         "format": transcript.format,
-        "conversations": conversations,
+        "conversations": [
+            _store(chat, recorded)
+            for chat, recorded in zip(chats, transcript.conversations, strict=True)
+        ],
         "skipped": skipped_counts(transcript),
         "damaged": [
             {"line": s.line, "reason": s.reason, "detail": s.detail}
@@ -71,12 +81,49 @@ def _import(
     }
 
 
-def _store(memory: Memory, recorded: RecordedConversation, thread: str | None) -> dict[str, Any]:
-    chat = memory.conversation(thread or recorded.thread_id)
+def require_one(transcript: Transcript, thread: str | None) -> None:
+    """Refuse a thread id that is to name several conversations.
+
+    Raises:
+        TranscriptError: says how many there are.
+    """
+    count = len(transcript.conversations)
+    if thread is not None and count > 1:
+        raise TranscriptError(
+            f"{transcript.source} holds {count} conversations; --thread names only one: "
+            "leave it out, each gets an id of its own"
+        )
+
+
+def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Transcript) -> None:
+    """Refuse to mix two conversations: files without ids of their own go by the file's name.
+
+    Raises:
+        TranscriptError: what is stored under this thread id says something else.
+    """
+    # Only what users said: an answer may have been half written at the last import.
+    known = [m for m in recorded.messages if m.message.role == "user" and chat.knows(m)]
+    if not known:
+        return
+    stored = chat.messages()
+    places = chat.append_recorded(known).positions
+    said = (plain_message(m.message) for m in known)
+    if all(stored[place].message == message for place, message in zip(places, said, strict=True)):
+        return
+    raise TranscriptError(
+        f"{transcript.source}: thread {chat.thread_id!r} holds another conversation already; "
+        + (
+            "import this one under a name of its own with --thread ID"
+            if len(transcript.conversations) == 1
+            else "give the file another name, its conversations are named after it"
+        )
+    )
+
+
+def _store(chat: Chat, recorded: RecordedConversation) -> dict[str, Any]:
     new = 0
-    # One transaction for many messages: a sync to the disk for each would take minutes.
-    for start in range(0, len(recorded.messages), 500):
-        appended = chat.append_recorded(recorded.messages[start : start + 500])
+    for start in range(0, len(recorded.messages), AT_ONCE):
+        appended = chat.append_recorded(recorded.messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)
     if recorded.label:
         chat.label(recorded.label)
@@ -94,13 +141,17 @@ def _tell(db: Path, done: list[dict[str, Any]]) -> None:
         for f in done
         for c in f.get("conversations", ())
     ]
-    show_table("", ["file", "format", "thread", "messages#", "new#"], rows)
+    if rows:
+        show_table("", ["file", "format", "thread", "messages#", "new#"], rows)
     for item in done:
+        name = clean(Path(item["file"]).name)
+        if not item.get("conversations") and "error" not in item:
+            say(f"  {name}: no message of a conversation in it, nothing to import")
         for reason, count in item.get("skipped", {}).items():
-            say(f"  {clean(Path(item['file']).name)}: left out {count:,} × {clean(reason)}")
+            say(f"  {name}: left out {count:,} × {clean(reason)}")
         for damage in item.get("damaged", ()):
             place = "" if damage["line"] is None else f" line {damage['line']}"
-            say(f"  [yellow]{clean(Path(item['file']).name)}{place}[/yellow]: "
+            say(f"  [yellow]{name}{place}[/yellow]: "
                 f"{clean(damage['reason'])} {clean(damage['detail'])}")  # fmt: skip
     if rows:
         say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")

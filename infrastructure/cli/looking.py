@@ -1,6 +1,9 @@
 """``refold list``, ``show``, ``context`` and ``summaries``: looking at what is stored."""
 
-from typing import Annotated
+import json as jsonlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +14,7 @@ from refold.domain.errors import InvalidThreadId
 from refold.domain.messages import text_of
 
 from .options import DEFAULT_DB, Db, Json, ModelName, Thread, Window
-from .output import clean, console, one_line, print_json, say, show_table
+from .output import clean, one_line, print_json, say, show_table
 
 
 def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
@@ -21,17 +24,20 @@ def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
     if json:
         print_json({"conversations": [row.model_dump() for row in rows]})
         return
+    if not rows:
+        say(f"No conversation yet. Next: refold import FILE --db {clean(db)}")
+        return
     show_table(
         "",
-        ["thread", "label", "messages#", "tokens#", "compactions#", "last activity"],
+        ["thread", "label…", "messages#", "tokens#", "compactions#", "last activity"],
         [
             (
                 clean(r.thread_id),
-                one_line(r.label or "", 40),
+                one_line(r.label or "", 60),
                 r.messages,
                 r.tokens,
                 r.compactions,
-                r.last_activity[:19].replace("T", " "),
+                r.last_activity[:16].replace("T", "\N{NO-BREAK SPACE}"),
             )
             for r in rows
         ],
@@ -41,8 +47,12 @@ def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
 def show(
     thread: Thread,
     db: Db = DEFAULT_DB,
-    start: Annotated[int, typer.Option("--start", help="First position.")] = 0,
-    stop: Annotated[int | None, typer.Option("--stop", help="Position to stop before.")] = None,
+    start: Annotated[
+        int, typer.Option("--start", help="First position, from 0.", min=0, metavar="N")
+    ] = 0,
+    stop: Annotated[
+        int | None, typer.Option("--stop", help="Position to stop before.", min=0, metavar="N")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the original messages of a conversation, compacted or not."""
@@ -50,21 +60,28 @@ def show(
         require(memory, thread)
         chat = memory.conversation(thread)
         messages = chat.messages(start, stop)
+        length = len(messages) or len(chat.messages())
         summary = next((s for s in chat.summaries() if s.is_active), None)
     if json:
         print_json({"thread_id": thread, "messages": [_as_json(m) for m in messages]})
         return
+    if not messages:
+        say(f"No message there: positions 0 to {length - 1} exist.")
+        return
     reaches = -1 if summary is None else summary.compact_up_to_index
     show_table(
         "",
-        ["position#", "", "role", "tokens#", "text"],
+        ["position#", "", "role", "tokens#", "text…"],
         [
             (m.position, "·" if m.position <= reaches else "", m.message.role, m.tokens, _gist(m))
             for m in messages
         ],
     )
     if summary is not None:
-        say(f"· up to {reaches}: in the context by summary {summary.summary_id[:12]}…")
+        say(
+            f"· up to position {reaches}: summary {summary.summary_id} stands for these in the "
+            f"context. Next: refold summaries {clean(thread)} --db {clean(db)}"
+        )
 
 
 def context(
@@ -72,7 +89,10 @@ def context(
     db: Db = DEFAULT_DB,
     window: Window = None,
     model: ModelName = None,
-    at: Annotated[int | None, typer.Option("--at", help="As it was at this version.")] = None,
+    at: Annotated[
+        int | None,
+        typer.Option("--at", help="As it was after so many events.", min=0, metavar="VERSION"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
@@ -83,19 +103,14 @@ def context(
     if json:
         print_json({**as_request(made), "version": made.version, "budget": made.budget.limit})
         return
-    if made.system:
-        say("[bold]system[/bold]")
-        texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
-        say(clean("\n".join(texts)))
-    for message in made.messages:
-        say(f"[bold]{message['role']}[/bold]")
-        content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        for block in blocks:
-            kind = block.get("type")
-            label = "" if kind == "text" else f"[dim]<{clean(kind)}>[/dim] "
-            console.print(label + clean(text_of(block) or block.get("input", "")))
-    say(f"[dim]{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}[/dim]")
+    show_request(made)
+    size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
+    say(f"[dim]{size}[/dim]")
+    if made.tokens > made.budget.limit:
+        say(
+            "[yellow]Larger than the budget[/yellow]: before a request an agent's memory compacts "
+            "this by itself; `refold compact` does it now."
+        )
 
 
 def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
@@ -107,7 +122,7 @@ def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         print_json({"thread_id": thread, "summaries": [row.model_dump() for row in rows]})
         return
     if not rows:
-        say("No summary yet: nothing was compacted.")
+        say("No summary yet: nothing was compacted. `refold compact THREAD` compacts now.")
     for row in rows:
         state = "[green]active[/green]" if row.is_active else "superseded"
         say(
@@ -116,7 +131,37 @@ def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
             f"{row.tokens:,} tokens, by {clean(row.model)}"
         )
         if row.is_active:
-            say(clean(row.summary_text))
+            say(clean(row.summary_text) + "\n")
+
+
+def show_request(made: Context) -> None:
+    """Print a request as a person would read it."""
+    if made.system:
+        say("[bold]system[/bold]")
+        texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
+        say(clean("\n".join(texts)) + "\n")
+    for message in made.messages:
+        say(f"[bold]{clean(message['role'])}[/bold]")
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            say(clean(in_words(block)))
+        say()
+
+
+def in_words(block: Mapping[str, Any]) -> str:
+    """What a content block says: its text, or which tool was called with what."""
+    match block.get("type"):
+        case "text":
+            return text_of(block)
+        case "tool_use":
+            return f"→ {block.get('name')} {jsonlib.dumps(block.get('input'), ensure_ascii=False)}"
+        case "tool_result":
+            return f"← {text_of(block)}"
+        case "thinking":
+            return f"<thinking> {block.get('thinking')}"
+        case kind:
+            return f"<{kind}> {text_of(block)}".rstrip()
 
 
 def as_request(made: Context) -> dict[str, object]:
@@ -148,25 +193,14 @@ def require(memory: Memory, thread: str) -> None:
         )
 
 
-def _opened(db: object, *, window: int | None = None, model: str | None = None) -> Memory:
+def _opened(db: Path, *, window: int | None = None, model: str | None = None) -> Memory:
     from refold.infrastructure.opening import open_memory
 
-    return open_memory(str(db), create=False, window=window, model=model)
+    return open_memory(db, create=False, window=window, model=model)
 
 
 def _gist(stored: StoredMessage) -> str:
-    parts: list[str] = []
-    for block in stored.message.blocks():
-        match block.get("type"):
-            case "text":
-                parts.append(text_of(block))
-            case "tool_use":
-                parts.append(f"→ {block.get('name')} {block.get('input')}")
-            case "tool_result":
-                parts.append(f"← {text_of(block)}")
-            case kind:
-                parts.append(f"<{kind}>")
-    return one_line(" ".join(parts), 100)
+    return one_line(" ".join(map(in_words, stored.message.blocks())), 400)
 
 
 def _as_json(stored: StoredMessage) -> dict[str, object]:

@@ -16,7 +16,8 @@ def compact(
     thread: Thread,
     db: Db = DEFAULT_DB,
     focus: Annotated[
-        str | None, typer.Option("--focus", help="What the summary should keep above all.")
+        str | None,
+        typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
     ] = None,
     window: Window = None,
     model: ModelName = None,

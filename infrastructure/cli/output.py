@@ -17,7 +17,7 @@ from rich.text import Text
 Cell: TypeAlias = str | int | float | None
 
 PIPE_WIDTH = 160
-"""Columns of a table that no terminal shows; ``COLUMNS`` says otherwise."""
+"""The width of what no terminal shows; ``COLUMNS`` says otherwise."""
 SHORTEST_TEXT = 8
 
 # Everything that could move a cursor, ring a bell or colour a screen, and what hides or turns text.
@@ -38,6 +38,8 @@ class _Output(Console):
 # Texts of transcripts are shown as they are: no colours by guess, no :smiley: made a picture.
 console = _Output(highlight=False, emoji=False)
 errors = _Output(stderr=True, highlight=False, emoji=False)
+if not (console.is_terminal or "COLUMNS" in os.environ):
+    console.width = PIPE_WIDTH
 
 
 def show_any_text() -> None:
@@ -94,33 +96,50 @@ def _print(where: Console, text: str) -> None:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table.
+    """Print a table; where it is too wide for the terminal, its rows one below the other.
 
     Of a column's name, ``#`` at the end says that it holds numbers, and ``…`` that it holds texts:
     each is shown on one line, as far as there is room. All other cells are shown whole.
     """
     cells = [[_cell(value) for value in row] for row in rows]
+    names = [column.rstrip("#…") for column in columns]
+    room = _room_for_texts(columns, [names, *cells])
+    if any(names) and room < SHORTEST_TEXT:
+        _show_records(title, names, cells)
+        return
     made = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
-    made.show_header = any(columns)
-    width = console.width if console.is_terminal or "COLUMNS" in os.environ else PIPE_WIDTH
-    room = _room_for_texts(columns, cells, width)
-    for column in columns:
+    made.show_header = any(names)
+    for column, name in zip(columns, names, strict=True):
         match column[-1:]:
             case "#":
-                made.add_column(column[:-1], justify="right", no_wrap=True)
+                made.add_column(name, justify="right", no_wrap=True)
             case "…":
-                made.add_column(column[:-1], no_wrap=True, overflow="ellipsis", max_width=room)
+                made.add_column(name, no_wrap=True, overflow="ellipsis", max_width=room)
             case _:
-                made.add_column(column, overflow="fold")
+                made.add_column(name, overflow="fold")
     for row in cells:
         made.add_row(*row)
-    console.print(made, width=width)
+    console.print(made)
 
 
-def _room_for_texts(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> int:
+def _room_for_texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """What is left for the column of texts, in characters; negative where the others do not fit."""
     whole = [n for n, column in enumerate(columns) if not column.endswith("…")]
-    used = sum(max(Text.from_markup(row[n]).cell_len for row in [columns, *rows]) for n in whole)
-    return max(SHORTEST_TEXT, width - used - 2 * len(columns) - 2)
+    used = sum(max(Text.from_markup(row[n]).cell_len for row in rows) for n in whole)
+    room = console.width - used - 3 * len(columns) - 1
+    return room if len(whole) < len(columns) else room + SHORTEST_TEXT
+
+
+def _show_records(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = max(map(len, names))
+    say(title)
+    for row in rows:
+        for name, cell in zip(names, row, strict=True):
+            if name and cell:
+                line = Text.from_markup(f"[dim]{name:<{width}}[/dim]  {cell}")
+                line.truncate(max(console.width, width + 40), overflow="ellipsis")
+                console.print(line, soft_wrap=True)
+        say()
 
 
 def _cell(value: Cell) -> str:

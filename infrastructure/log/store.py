@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -68,6 +69,7 @@ class SQLiteLog:
         self._snapshots = SnapshotStore(snapshots)
         self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots)
         self._cache: OrderedDict[str, Stream] = OrderedDict()
+        self._cache_lock = threading.Lock()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """See ``ConversationLog``."""
@@ -162,10 +164,11 @@ class SQLiteLog:
         return stream
 
     def _remember(self, thread_id: str, stream: Stream) -> None:
-        self._cache[thread_id] = stream
-        self._cache.move_to_end(thread_id)
-        if len(self._cache) > CACHED:
-            self._cache.popitem(last=False)
+        with self._cache_lock:
+            self._cache[thread_id] = stream
+            self._cache.move_to_end(thread_id)
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
 
     def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
         thread_id, head = stream.loaded.thread_id, stream.head

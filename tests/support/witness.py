@@ -113,6 +113,9 @@ class Witness:
     seen: dict[int, bytes] = field(default_factory=dict[int, bytes])
     """What was rendered at each version when it was the newest."""
 
+    judged: int = 0
+    """How many compactions were looked at already."""
+
     def __post_init__(self) -> None:
         self.counter = EstimatingTokenCounter(image_tokens=SMALL_IMAGE)
         self.memory = self.open()

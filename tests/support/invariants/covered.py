@@ -2,12 +2,22 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
+from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage
-from refold.domain.budget import budget_for, summary_target
+from refold.domain.budget import summary_target
 from refold.domain.events import CompactionPerformed, CompactionRequested, SummarySuperseded
-from tests.support.talk import Spoken, preamble, running_requests, unanswered, waiting_calls
-from tests.support.witness import Witness, as_message
+from refold.domain.requests import MOST_PROTECTED
+from tests.support.talk import (
+    Spoken,
+    last_assistant,
+    preamble,
+    running_requests,
+    unanswered,
+    waiting_calls,
+)
+from tests.support.witness import THREAD, Witness, as_message
 
 BAD = frozenset({"empty", "truncated", "longer", "raising", "crashing"})
 """Summarisers whose text may never be committed."""
@@ -21,7 +31,7 @@ def one_summary_is_active(witness: Witness) -> None:
     assert [row.summary_id for row in rows if row.is_active] == performed[-1:]
     events = [e.event for e in witness.events()]
     handed_over = [(e.summary_id, e.by) for e in events if isinstance(e, SummarySuperseded)]
-    assert handed_over == list(zip(performed, performed[1:], strict=False))
+    assert handed_over == list(pairwise(performed))
 
 
 def coverage_only_grows(witness: Witness) -> None:
@@ -60,16 +70,23 @@ def positions(event: CompactionPerformed | CompactionRequested) -> set[int]:
 
 def open_business_is_not_covered(witness: Witness) -> None:
     """Invariant 4, at the version of each compaction: calls, unanswered words, running requests."""
-    for version, event in witness.performed():
+    performed = witness.performed()
+    for number in range(witness.judged, len(performed)):
+        version, event = performed[number]
         requested = _request_of(witness, event)
         spoken = witness.spoken[: _length_at(witness, requested)]
-        covered = positions(event)
+        covered = positions(event) - (positions(performed[number - 1][1]) if number else set())
         kept = {s.position for s in unanswered(spoken)}
         kept |= {s.position for s in spoken if s.role == "system" and s.position < preamble(spoken)}
         if waiting_calls(spoken):
-            kept |= {s.position for s in spoken if set(s.calls) & waiting_calls(spoken)}
-        kept |= {s.position for s in _pinned(witness, spoken)}
-        assert not covered & kept, f"version {version} covers {sorted(covered & kept)}"
+            kept |= {s.position for s in spoken if s.position == last_assistant(spoken)}
+        kept |= {s.position for s in _pinned(witness, spoken, requested - 1)}
+        asked = [s.position for s in running_requests(spoken)]
+        assert not covered & kept, (
+            f"version {version} covers {sorted(covered & kept)} of {len(spoken)}, asked at {asked}"
+            f" {event.trigger} by {event.summariser}"
+        )
+    witness.judged = len(performed)
 
 
 def _request_of(witness: Witness, event: CompactionPerformed) -> int:
@@ -85,13 +102,18 @@ def _length_at(witness: Witness, version: int) -> int:
     return sum(1 for name in names if name == "MessageAppended")
 
 
-def _pinned(witness: Witness, spoken: Sequence[Spoken]) -> list[Spoken]:
-    """The newest running request always; all of them where they are small."""
+def _pinned(witness: Witness, spoken: Sequence[Spoken], version: int) -> list[Spoken]:
+    """The newest running request always; all of them where together they are small."""
     requests = running_requests(spoken)
-    budget = budget_for(witness.window, 0, witness.policy)
-    goal = budget.target - summary_target(budget, witness.policy) - 150
+    before = LoadedConversation(THREAD).after([e.event for e in witness.events()[:version]])
+    shown = witness.chat.context(at=version)
+    extra = max(0, shown.tokens - before.state.tokens)
+    budget = shown.budget.carrying(extra)
+    goal = budget.target - budget.fixed - budget.summary_overhead
+    goal -= summary_target(budget, witness.policy)
     size = sum(witness.counter.count_message(as_message(s.message)).total for s in requests)
-    return requests if size <= goal * witness.policy.request_share * 0.8 else requests[-1:]
+    small = size <= goal * witness.policy.request_share and len(requests) < MOST_PROTECTED
+    return requests if small else requests[-1:]
 
 
 def only_good_texts_are_committed(witness: Witness) -> None:

@@ -1,6 +1,7 @@
 """Invariants of what is sent: legal, whole, each message shown once, nothing in a wrong voice."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -44,10 +45,13 @@ def live_messages_are_shown_once_and_covered_ones_never(witness: Witness, shown:
             assert position in markers or not _leads_with_text(spoken), f"{position} is not shown"
             continue
         for text, count in Counter(_shown_texts(spoken)).items():
-            found = texts[text] + sum(
-                n for t, n in framed.items() if t != text and text.strip() in t
-            )
+            found = texts[text] + sum(n for t, n in framed.items() if t != text and _holds(t, text))
             assert found == count, f"message {position}: {text[:40]!r} shown {found} times"
+
+
+def _holds(framed: str, text: str) -> bool:
+    # Not followed by the mark of a further block: then it is the beginning of another text.
+    return re.search(re.escape(text.strip()) + "(?!⟦)", framed) is not None
 
 
 def _without_summary(shown: Context) -> list[Any]:

@@ -1,0 +1,78 @@
+"""Following a play: a bar while somebody watches, and afterwards what went wrong and why."""
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from refold.application.playing import Played
+
+from .output import clean, errors, say
+
+
+class Troubles:
+    """What did not go as wished, over all conversations of a play."""
+
+    def __init__(self) -> None:
+        self.refused: list[dict[str, Any]] = []
+        """Requests that could not be made: conversation, message, why."""
+        self._failed: Counter[tuple[str, str]] = Counter()
+
+    def note(self, thread_id: str, event: Played) -> None:
+        """Keep what an event says about trouble."""
+        if event.refused is not None:
+            why = {"thread_id": thread_id, "message": event.index, "reason": event.refused}
+            self.refused.append(why)
+        if event.compaction is not None and event.compaction.outcome == "failed":
+            self._failed[event.compaction.reason, event.compaction.detail] += 1
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Why compactions failed, the most frequent reason first."""
+        return [
+            {"reason": reason, "detail": detail, "count": count}
+            for (reason, detail), count in self._failed.most_common()
+        ]
+
+    def tell(self) -> None:
+        """Say each kind of trouble once, with an example."""
+        for item in self.failed:
+            say(
+                f"  [yellow]compaction failed[/yellow]: {item['count']:,} × "
+                f"{clean(item['reason'])}: {clean(item['detail'])}"
+            )
+        for item in self.refused[:1]:
+            more = f" (and {len(self.refused) - 1:,} more)" if self.refused[1:] else ""
+            say(
+                f"  [yellow]request not made[/yellow]{more}: at message {item['message']}: "
+                f"{clean(item['reason'])}"
+            )
+
+
+class Bar:
+    """How far a play is."""
+
+    def __init__(self, progress: Progress, name: str, total: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task(clean(name), total=total)
+
+    def advance(self, event: Played) -> None:
+        """Show that this message was played."""
+        self._progress.update(self._task, completed=event.index + 1)
+
+
+@contextmanager
+def progress_bar(name: str, total: int, *, quiet: bool) -> Generator[Bar]:
+    """A bar on standard error where that is a terminal; else nothing is shown."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=errors,
+        disable=quiet or not errors.is_terminal,
+        transient=True,
+    ) as progress:
+        yield Bar(progress, name, total)
