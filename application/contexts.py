@@ -47,7 +47,7 @@ async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context
         tighter = budget.tightened(context.tokens / exact)
         results += await settle(core, thread_id, tighter)
         loaded = await asyncio.to_thread(core.log.load, thread_id)
-        context = _fitting(loaded, _rendered(core, loaded, tighter, extras))
+        context = _rendered(core, loaded, budget, extras)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise ContextWindowExceeded(exact, budget.limit, _explanation(loaded, budget))

@@ -1,0 +1,694 @@
+"""The command line as people and programs use it: what it prints, and the code it ends with."""
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+
+from refold.infrastructure.cli import output
+from refold.infrastructure.cli.app import main
+from refold.infrastructure.cli.options import FormatName
+from refold.infrastructure.transcripts.reading import FORMATS
+from tests.support.legality import violations
+from tests.support.log_files import execute, flipped, rows, set_state
+from tests.support.transcript_files import (
+    call,
+    claude_answer,
+    claude_user,
+    jsonl,
+    result,
+    text,
+)
+
+COMMANDS = "demo import play list show context compact summaries verify replay".split()
+# What a terminal could take for a command; a new line is the only control character that is meant.
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\x08\r\u202e"
+
+
+class Ran(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """The one JSON object that is all of standard output."""
+        (line,) = self.out.splitlines()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+Refold = Callable[..., Ran]
+
+
+@pytest.fixture
+def refold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Refold]:
+    """Run a command in this process, in a folder of its own; what it set up is undone."""
+    logger = logging.getLogger("refold")
+    quieted = logging.getLogger("refold.application.compaction")
+    handlers, levels = list(logger.handlers), (logger.level, quieted.level)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output.console, "width", 160)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["refold", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        return Ran(end.value.code, *capsys.readouterr())
+
+    yield run
+    logger.handlers[:] = handlers
+    logger.setLevel(levels[0])
+    quieted.setLevel(levels[1])
+
+
+PROGRAM = [sys.executable, "-c", "from refold.infrastructure.cli.app import main; main()"]
+
+
+def process(
+    *words: object, folder: Path, env: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
+    """A command in a process of its own, as a shell would start it."""
+    return subprocess.Popen(
+        [*PROGRAM, *map(str, words)],
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def ran(
+    *words: object, folder: Path, env: Mapping[str, str] | None = None, encoding: str = "utf-8"
+) -> Ran:
+    """A command in a process of its own, run to its end."""
+    with process(*words, folder=folder, env=env) as started:
+        out, err = started.communicate(timeout=120)
+    return Ran(started.returncode, out.decode(encoding), err.decode(encoding))
+
+
+def talk(turns: int, words: str = "Some words of the talk. ") -> list[dict[str, Any]]:
+    """Messages of a talk with tools, four for each turn, all different."""
+    messages: list[dict[str, Any]] = []
+    for n in range(turns):
+        used = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {"at": n}}
+        found = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"{n}: {words * 4}"}
+        messages += [
+            {"role": "user", "content": f"Question {n}: {words}"},
+            {"role": "assistant", "content": [used]},
+            {"role": "user", "content": [found]},
+            {"role": "assistant", "content": f"Answer {n}: {words}"},
+        ]
+    return messages
+
+
+def talk_file(path: Path, turns: int = 3) -> Path:
+    path.write_text(json.dumps(talk(turns)), "utf-8")
+    return path
+
+
+@pytest.fixture
+def stored(refold: Refold, tmp_path: Path) -> Path:
+    """A log with one conversation of 80 messages, ``talk``, compacted once."""
+    talk_file(tmp_path / "talk.json", 20)
+    assert refold("import", "talk.json").code == 0
+    assert refold("compact", "talk").code == 0
+    return tmp_path / "agent.db"
+
+
+# --- help and wrong use
+
+
+def test_without_a_command_it_shows_the_commands_and_ends_with_2(refold: Refold) -> None:
+    done = refold()
+    assert done.code == 2
+    assert all(f" {name} " in done.out for name in COMMANDS)
+    assert "refold demo" in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(refold: Refold, command: str) -> None:
+    done = refold(command, "--help")
+    assert done.code == 0
+    assert "--json" in done.out
+    assert ("agent.db" in done.out) == (command not in ("demo", "play"))
+
+
+def test_the_version_is_told(refold: Refold) -> None:
+    assert re.fullmatch(r"refold \d+\.\d+\.\d+\n", refold("--version").out)
+
+
+def test_the_formats_that_can_be_named_are_those_that_can_be_read() -> None:
+    assert set(get_args(FormatName)) == {"auto", *FORMATS}
+
+
+WRONG: dict[str, tuple[str, str]] = {
+    "unknown command": ("dance", "No such command 'dance'"),
+    "unknown option": ("list --dance", "No such option"),
+    "missing argument": ("play", "Missing argument 'FILE'"),
+    "no such transcript": ("play none.json", "none.json does not exist"),
+    "a folder as transcript": ("play folder", "folder is a folder"),
+    "an empty transcript": ("play empty.json", "empty.json is empty"),
+    "a transcript of something else": ("play odd.json", "no known format"),
+    "a transcript without messages": ("play title.jsonl", "nothing to play"),
+    "unknown format": ("play talk.json --format yaml", "'yaml' is not one of"),
+    "unknown format on import": ("import talk.json --format yaml", "'yaml' is not one of"),
+    "another format": ("play talk.json --format pi", "cannot be read as pi"),
+    "unknown summariser": ("play talk.json --summariser gpt", "'gpt' is not one of"),
+    "window of 0": ("play talk.json --window 0", "at least 1000 tokens"),
+    "window of 500": ("play talk.json --window 500", "at least 1000 tokens"),
+    "negative window": ("play talk.json --window -5", "at least 1000 tokens"),
+    "window in words": ("play talk.json --window many", "'--window'"),
+    "negative restarts": ("play talk.json --restart-every -1", "'--restart-every'"),
+    "requests into no folder": ("play talk.json --requests none/r.jsonl", "No such file"),
+    "requests into a folder": ("play talk.json --requests folder", "Is a directory"),
+    "requests over the transcript": ("play talk.json --requests talk.json", "name another file"),
+    "requests over the log": ("play talk.json --db a.db --requests a.db", "name another file"),
+    "blank thread": ("play talk.json --thread  ", "thread id is required"),
+    "one thread for several": ("play several.jsonl --thread x", "holds 2 conversations"),
+    "one thread for several on import": ("import several.jsonl --thread x", "2 conversations"),
+    "no log": ("list --db none.db", "there is no log at none.db"),
+    "a log in no folder": ("play talk.json --db none/a.db", "folder none does not exist"),
+    "a folder as log": ("list --db folder", "folder is a folder"),
+    "another file as log": ("list --db odd.json", "odd.json is not a log of refold"),
+    "import into another file": ("import talk.json --db odd.json", "is not a log of refold"),
+    "another database as log": ("verify --db other.db", "SQLite file of something else"),
+    "unknown thread": ("show nobody --db a.db", "no conversation 'nobody'"),
+    "unknown thread for context": ("context nobody --db a.db", "there are: talk"),
+    "unknown thread for compact": ("compact nobody --db a.db", "there are: talk"),
+    "unknown thread for summaries": ("summaries nobody --db a.db", "there are: talk"),
+    "a version to come": ("context talk --db a.db --at 99", "versions 0 to 12"),
+    "a negative position": ("show talk --db a.db --start -1", "'--start'"),
+}
+
+
+def words_of(line: str) -> list[str]:
+    return [word or "  " for word in re.split(" (?! )", line)]
+
+
+@pytest.fixture
+def mishaps(refold: Refold, tmp_path: Path) -> None:
+    """A folder with what people name by mistake."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "odd.json").write_text('{"a": 1}')
+    (tmp_path / "title.jsonl").write_text('{"type":"summary","summary":"x","leafUuid":"y"}\n')
+    (tmp_path / "several.jsonl").write_text(
+        jsonl({"id": "p", "messages": talk(1)}, {"id": "q", "messages": talk(1)})
+    )
+    execute(tmp_path / "other.db", "CREATE TABLE somebody_elses (a)")
+    talk_file(tmp_path / "talk.json")
+    assert refold("import", "talk.json", "--db", "a.db").code == 0
+
+
+@pytest.mark.usefixtures("mishaps")
+@pytest.mark.parametrize(("line", "told"), WRONG.values(), ids=WRONG)
+def test_wrong_use_ends_with_2_and_says_what_is_wrong(refold: Refold, line: str, told: str) -> None:
+    done = refold(*words_of(line))
+    said = " ".join(re.sub("[│╭╮╰╯─]", " ", done.err).split())
+    assert done.code == 2
+    assert told in said
+    assert "Traceback" not in said
+    as_json = refold(*words_of(line), "--json")
+    assert as_json.code == 2
+    assert told in json.dumps(as_json.answer)
+
+
+@pytest.mark.usefixtures("mishaps")
+@pytest.mark.parametrize("line", ["requests over the transcript", "requests over the log"])
+def test_a_file_in_use_is_not_overwritten_by_requests(
+    refold: Refold, tmp_path: Path, line: str
+) -> None:
+    before = {name: (tmp_path / name).read_bytes() for name in ("talk.json", "a.db")}
+    assert refold(*words_of(WRONG[line][0])).code == 2
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+
+
+def test_a_wrong_path_leaves_no_log_behind(refold: Refold, tmp_path: Path) -> None:
+    assert refold("import", "none.json", "--db", "new.db").code == 2
+    assert refold("list", "--db", "new.db").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- standard output with --json
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import talk.json",
+        "play talk.json",
+        "play talk.json --window 1200 --restart-every 3",
+        "list",
+        "show talk --start 2 --stop 4",
+        "context talk",
+        "context talk --at 7 --window 8000",
+        "compact talk",
+        "compact talk --focus tests",
+        "summaries talk",
+        "verify",
+        "replay",
+    ],
+)
+@pytest.mark.usefixtures("stored")
+def test_with_json_there_is_one_object_and_nothing_else(refold: Refold, line: str) -> None:
+    done = refold(*line.split(), "--json")
+    assert done.code == 0
+    assert "error" not in done.answer
+    assert done.err == ""
+
+
+def test_json_stays_json_where_the_terminal_knows_ascii_only(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "你好 🙂 \ud83d"}, {"role": "assistant", "content": "é"}]
+    (tmp_path / "t.json").write_text(json.dumps(said))
+    ascii_only = {"PYTHONIOENCODING": "ascii", "LANG": "C"}
+    assert ran("import", "t.json", folder=tmp_path, env=ascii_only, encoding="ascii").code == 0
+    shown = ran("show", "t", "--json", folder=tmp_path, env=ascii_only, encoding="ascii")
+    assert shown.code == 0
+    assert [m["content"] for m in shown.answer["messages"]][1] == "é"
+
+
+# --- import
+
+
+def test_several_files_of_which_one_is_broken_store_the_good_ones(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "one.json")
+    (tmp_path / "two.json").write_text("{not json")
+    talk_file(tmp_path / "three.json", 1)
+    done = refold("import", "one.json", "two.json", "three.json")
+    assert done.code == 2
+    assert "two.json is not a transcript" in done.err
+    assert "Next: refold list" in done.out
+    listed = refold("list", "--json").answer["conversations"]
+    assert {(c["thread_id"], c["messages"]) for c in listed} == {("one", 12), ("three", 4)}
+
+
+def test_importing_again_adds_nothing_and_what_was_added_to_the_file_is_added(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "talk.json", 3)
+    assert refold("import", "talk.json", "--json").answer["files"][0]["conversations"] == [
+        {"thread_id": "talk", "messages": 12, "new": 12}
+    ]
+    again = refold("import", "talk.json", "talk.json", "--json").answer["files"]
+    assert [f["conversations"][0]["new"] for f in again] == [0, 0]
+    talk_file(tmp_path / "talk.json", 4)
+    more = refold("import", "talk.json", "--json").answer["files"]
+    assert more[0]["conversations"][0]["new"] == 4
+    assert refold("verify").code == 0
+
+
+def test_an_answer_that_was_half_written_at_the_last_import_is_no_other_conversation(
+    refold: Refold, tmp_path: Path
+) -> None:
+    asked, half = claude_user("u1", "Hi"), claude_answer("a1", "m1", text("Hello"))
+    rest = [claude_answer("a2", "m1", call("c1")), claude_user("u2", [result("c1")])]
+    (tmp_path / "s.jsonl").write_text(jsonl(asked, half))
+    assert refold("import", "s.jsonl").code == 0
+    (tmp_path / "s.jsonl").write_text(jsonl(asked, half, *rest))
+    assert refold("import", "s.jsonl").code == 0
+    assert refold("list", "--json").answer["conversations"][0]["messages"] == 3
+
+
+@pytest.mark.parametrize("command", ["import", "play"])
+def test_another_conversation_of_the_same_name_is_not_mixed_in(
+    refold: Refold, tmp_path: Path, command: str
+) -> None:
+    talk_file(tmp_path / "chat.json", 1)
+    assert refold("import", "chat.json").code == 0
+    other = [{"role": "user", "content": "Another"}, *talk(1)[1:], *talk(1)]
+    (tmp_path / "chat.json").write_text(json.dumps(other))
+    refused = refold(command, "chat.json", "--db", "agent.db")
+    assert refused.code == 2
+    assert "thread 'chat' holds another conversation already" in refused.err
+    assert refold("list", "--json").answer["conversations"][0]["messages"] == 4
+    assert refold(command, "chat.json", "--db", "agent.db", "--thread", "chat-2").code == 0
+    assert len(refold("show", "chat-2", "--json").answer["messages"]) == 8
+
+
+def test_what_was_left_out_is_counted_and_damage_is_named_by_its_line(
+    refold: Refold, tmp_path: Path
+) -> None:
+    lines = [claude_user("u1", "Hi"), "{broken", {"type": "progress"}, {"type": "progress"}]
+    (tmp_path / "s.jsonl").write_text(jsonl(*lines))
+    done = refold("import", "s.jsonl")
+    assert done.code == 0
+    assert "s.jsonl line 2: broken line" in done.out
+    assert "left out 2 × " in done.out
+
+
+def test_a_file_without_messages_is_said_to_have_none(refold: Refold, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text('{"type":"summary","summary":"x","leafUuid":"y"}\n')
+    done = refold("import", "s.jsonl")
+    assert done.code == 0
+    assert "nothing to import" in done.out
+    assert "Next:" not in done.out
+
+
+# --- play
+
+
+def test_play_ends_with_its_figures_and_verify(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 60)
+    done = refold("play", "talk.json", "--window", 8000, "--restart-every", 50)
+    assert done.code == 0
+    figures = dict(re.findall(r"^  (\S.*?\S)  +(\S.*?) *$", done.out, re.MULTILINE))
+    assert figures["messages"] == "240"
+    assert figures["requests"] == "120"
+    assert figures["requests over budget"] == "0"
+    assert figures["restarts of the store"] == "4"
+    assert int(figures["compactions"]) > 1
+    numbers = {k: int(v.replace(",", "")) for k, v in figures.items() if re.fullmatch("[0-9,]+", v)}
+    assert numbers["largest request, tokens"] <= numbers["budget of a request, tokens"]
+    assert numbers["tokens sent"] < numbers["tokens without compaction"]
+    assert "verify: all is well" in done.out
+    assert "p50 / p99, ms" in done.out
+
+
+def test_every_request_is_written_as_it_would_be_sent(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 60)
+    line = "play talk.json --window 8000 --model claude-x --requests r.jsonl --db a.db --json"
+    played = refold(*line.split()).answer
+    written = (tmp_path / "r.jsonl").read_text("utf-8").splitlines()
+    requests = [json.loads(request) for request in written]
+    keys = ["index", "model", "system", "messages", "tokens", "summary_id", "thread"]
+    assert len(requests) == played["requests"] == 120
+    assert all(list(request) == keys for request in requests)
+    assert [r["index"] for r in requests] == [n for n in range(240) if n % 2]
+    assert {r["model"] for r in requests} == {"claude-x"}
+    assert max(r["tokens"] for r in requests) == played["largest_request"]
+    assert [v for r in requests for v in violations({"messages": r["messages"]})] == []
+    summaries = refold("summaries", "talk", "--db", "a.db", "--json").answer["summaries"]
+    shown = dict.fromkeys(r["summary_id"] for r in requests if r["summary_id"])
+    assert list(shown) == [s["summary_id"] for s in summaries]
+
+
+def test_playing_again_into_the_same_log_sends_nothing_and_stores_nothing(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "talk.json", 20)
+    first = refold("play", "talk.json", "--db", "a.db", "--window", 2000, "--json").answer
+    again = refold("play", "talk.json", "--db", "a.db", "--window", 2000, "--json").answer
+    assert (first["requests"], again["requests"]) == (40, 0)
+    assert again["verify"] == first["verify"]
+
+
+def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
+    refold: Refold, tmp_path: Path
+) -> None:
+    huge = {"role": "user", "content": "word " * 20_000}
+    said = [*talk(30), huge, {"role": "assistant", "content": "ok"}, *talk(1)]
+    (tmp_path / "t.json").write_text(json.dumps(said))
+    done = refold("play", "t.json", "--window", 8000, "--summariser", "anthropic")
+    assert done.code == 0
+    (failure,) = re.findall("compaction failed: .*", done.out)
+    assert "ANTHROPIC_API_KEY" in failure
+    (refused,) = re.findall("request not made.*", done.out)
+    assert "Use a model with a larger window" in refused
+    assert done.err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_told_without_a_traceback(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 60)
+    done = refold("play", "talk.json", "--requests", "/dev/full")
+    assert done.code == 2
+    assert "No space left on device" in done.err
+
+
+def test_play_stopped_by_ctrl_c_goes_on_where_it_was(tmp_path: Path, refold: Refold) -> None:
+    turns = 300
+    talk_file(tmp_path / "talk.json", turns)
+    line = "play talk.json --db a.db --window 8000 --json".split()
+    with process(*line, folder=tmp_path) as started:
+        wait_for_events(tmp_path / "a.db", 120)
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert b"Traceback" not in err
+    assert b"goes on from there" in err
+    assert json.loads(out)["error"] == "Interrupted"
+    assert refold("verify", "--db", "a.db").code == 0
+    before = len(refold("show", "talk", "--db", "a.db", "--json").answer["messages"])
+    assert 0 < before < 4 * turns
+    again = refold(*line).answer
+    assert again["verify"]["ok"]
+    assert 0 < again["requests"] < 2 * turns
+    assert again["requests_over_budget"] == 0
+    messages = refold("show", "talk", "--db", "a.db", "--json").answer["messages"]
+    assert [(m["role"], m["content"]) for m in messages] == [
+        (m["role"], m["content"]) for m in talk(turns)
+    ]
+
+
+def wait_for_events(log: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if log.exists() and log.stat().st_size and len(written(log)) >= count:
+            return
+        time.sleep(0.02)
+    pytest.fail("nothing was played in a minute")
+
+
+def written(log: Path) -> list[Any]:
+    import sqlite3
+
+    try:
+        return list(rows(log))
+    except sqlite3.OperationalError:
+        return []
+
+
+# --- looking
+
+
+@pytest.mark.usefixtures("stored")
+def test_compact_show_context_and_summaries_agree(refold: Refold) -> None:
+    summary = refold("summaries", "talk")
+    assert "active" in summary.out
+    assert "covers 75 messages up to position 74" in summary.out
+    shown = refold("show", "talk", "--stop", 3)
+    assert "Question 0" in shown.out
+    assert 'look {"at": 0}' in shown.out
+    made = refold("context", "talk")
+    assert "[Conversation Summary]" in made.out
+    assert "Answer 19" in made.out
+    assert "Question 3:" not in refold("context", "talk", "--json").answer["messages"][-1]
+    assert "0 tokens freed" in refold("compact", "talk").out
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_context_of_an_earlier_version_is_shown_as_it_was(refold: Refold) -> None:
+    early = refold("context", "talk", "--at", 3, "--json").answer
+    assert early["version"] == 3
+    assert early["summary_id"] is None
+    assert len(early["messages"]) == 3
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_context_over_the_budget_says_so(refold: Refold) -> None:
+    assert "Larger than the budget" in refold("context", "talk", "--window", 1000).out
+    assert "Larger than the budget" not in refold("context", "talk").out
+
+
+@pytest.mark.usefixtures("stored")
+def test_positions_that_do_not_exist_are_told(refold: Refold) -> None:
+    assert "positions 0 to 79 exist" in refold("show", "talk", "--start", 200).out
+
+
+# --- hostile texts and narrow terminals
+
+
+def hostile_file(folder: Path) -> Path:
+    path = folder / f"x{HOSTILE.replace('/', '')}.jsonl"
+    used = {"type": "tool_use", "id": "c1", "name": f"look{HOSTILE}", "input": {HOSTILE: HOSTILE}}
+    odd = {"type": f"odd{HOSTILE}", "text": HOSTILE}
+    path.write_text(
+        jsonl(
+            {"type": "summary", "summary": f"title {HOSTILE}", "leafUuid": "u1"},
+            claude_user("u1", f"[red]not markup[/red] [/] :smile: {HOSTILE}" * 30),
+            claude_answer("a1", "m1", text(HOSTILE), used, odd, model=f"m{HOSTILE}"),
+            claude_user("u2", [result("c1", HOSTILE * 50)]),
+            claude_answer("a2", "m2", text("Done. " * 300)),
+            claude_user("u3", "Thanks", sessionId=f"s{HOSTILE}"),
+            *(claude_answer(f"b{n}", f"n{n}", text(f"More {n} " * 50)) for n in range(9)),
+            {"type": f"news{HOSTILE}"},
+            f'{{"broken{HOSTILE}',
+        ),
+        "utf-8",
+    )
+    return path
+
+
+def test_texts_of_a_transcript_command_no_terminal(refold: Refold, tmp_path: Path) -> None:
+    path = hostile_file(tmp_path)
+    prints = [refold("import", path), refold("list"), refold("play", path, "--window", 1200)]
+    threads = [c["thread_id"] for c in refold("list", "--json").answer["conversations"]]
+    assert threads
+    for thread in threads:
+        for line in ("show", "context", "compact", "summaries", "context --window 1000"):
+            command, *rest = line.split()
+            prints += [refold(command, thread, *rest), refold(command, thread, *rest, "--json")]
+    prints += [refold("show", HOSTILE), refold("play", HOSTILE), refold("import", HOSTILE)]
+    prints += [refold("list", "--db", HOSTILE), refold("compact", HOSTILE, "--json")]
+    for done in prints:
+        assert CONTROL.search(done.out + done.err) is None
+    everything = "".join(done.out for done in prints)
+    assert "[red]not markup[/red] [/] :smile:" in everything
+
+
+def test_a_damaged_log_names_its_thread_without_its_control_characters(
+    refold: Refold, stored: Path
+) -> None:
+    execute(stored.with_name("agent.views.db"), "UPDATE conversations SET label=?", (HOSTILE,))
+    done = refold("verify")
+    assert done.code == 1
+    assert CONTROL.search(done.out + done.err) is None
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"PYTHONIOENCODING": "ascii", "LANG": "C"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["ascii", "posix"],
+)
+def test_a_terminal_without_unicode_gets_everything_it_can_show(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    said = [{"role": "user", "content": "你好 🙂 abc"}, {"role": "assistant", "content": "é xyz"}]
+    (tmp_path / "t.json").write_text(json.dumps(said))
+    for line in ("import t.json", "list", "show t", "context t", "verify", "play t.json"):
+        done = ran(*line.split(), folder=tmp_path, env=env, encoding="ascii")
+        assert done.code == 0, done.err
+    assert "abc" in ran("show", "t", folder=tmp_path, env=env, encoding="ascii").out
+    play = ran("play", "t.json", "--requests", "r.jsonl", folder=tmp_path, env=env)
+    assert play.code == 0
+    request = json.loads((tmp_path / "r.jsonl").read_text("utf-8"))
+    assert "你好 🙂 abc" in json.dumps(request["messages"], ensure_ascii=False)
+
+
+def test_a_narrow_terminal_still_shows_whole_names_and_numbers(
+    refold: Refold, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "9a9eadc8-c1f1-493e-a0f1-884aa996b05b"
+    talk_file(tmp_path / f"{name}.json", 40)
+    monkeypatch.setattr(output.console, "width", 40)
+    for done in (refold("import", f"{name}.json"), refold("list")):
+        assert done.code == 0
+        assert name in done.out
+        assert "160" in done.out
+    shown = refold("show", name, "--start", 8, "--stop", 10).out
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "Question 2:" in shown
+    assert "25,000" in refold("play", f"{name}.json", "--window", "32258").out
+
+
+# --- verify and replay
+
+
+def test_a_changed_event_is_named_by_thread_and_version(refold: Refold, stored: Path) -> None:
+    state = next(row for row in rows(stored) if row[1] == 7)[3]
+    set_state(stored, 7, flipped(state, len(state) - 5))
+    done = refold("verify")
+    assert done.code == 1
+    assert re.search(r"log +talk +7 ", done.out)
+    assert "restore it from a backup" in done.out
+    damage = refold("verify", "--json")
+    assert damage.code == 1
+    assert not damage.answer["ok"]
+    found = {(d["place"], d["thread_id"], d["version"]) for d in damage.answer["damage"]}
+    assert ("log", "talk", 7) in found
+    refused = refold("show", "talk")
+    assert refused.code == 2
+    assert "refold verify" in refused.err
+
+
+def test_damaged_read_models_are_found_and_rebuilt_by_replay(refold: Refold, stored: Path) -> None:
+    before = refold("show", "talk", "--json").answer
+    views = stored.with_name("agent.views.db")
+    execute(views, "UPDATE messages SET text='something else' WHERE position=1")
+    execute(views, "DELETE FROM summaries")
+    found = refold("verify")
+    assert found.code == 1
+    assert "refold replay" in found.out
+    assert {d["place"] for d in refold("verify", "--json").answer["damage"]} == {
+        "messages",
+        "summaries",
+    }
+    replayed = refold("replay")
+    assert replayed.code == 0
+    assert "No model was called" in replayed.out
+    assert refold("verify").code == 0
+    assert refold("show", "talk", "--json").answer == before
+
+
+def test_lost_read_models_are_made_again_when_asked(refold: Refold, stored: Path) -> None:
+    before = refold("summaries", "talk", "--json").answer
+    for path in stored.parent.glob("agent.views.db*"):
+        path.unlink()
+    assert refold("summaries", "talk", "--json").answer == before
+    assert refold("verify").code == 0
+
+
+# --- processes: exit codes, pipes, the installed program
+
+
+def test_exit_codes_reach_the_shell(tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 20)
+    assert ran("import", "talk.json", folder=tmp_path).code == 0
+    execute(tmp_path / "agent.views.db", "DELETE FROM messages") if (
+        tmp_path / "agent.views.db"
+    ).exists() else None
+    assert ran("list", folder=tmp_path).code == 0
+    execute(tmp_path / "agent.views.db", "DELETE FROM messages")
+    assert ran("verify", folder=tmp_path).code == 1
+    assert ran("show", "nobody", folder=tmp_path).code == 2
+
+
+@pytest.mark.parametrize("line", ["show talk", "show talk --json", "context talk"])
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, line: str) -> None:
+    (tmp_path / "talk.json").write_text(json.dumps(talk(300, "Many words here. " * 20)))
+    assert ran("import", "talk.json", folder=tmp_path).code == 0
+    with process(*line.split(), folder=tmp_path) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        assert started.stdout.read(1)
+        started.stdout.close()
+        err = started.stderr.read()
+        assert started.wait(60) == 0
+    assert err == b""
+
+
+def test_the_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
+    told = ran("demo", folder=tmp_path)
+    assert told.code == 0
+    assert "all is well" in told.out
+    assert "the same bytes as before" in told.out
+    assert "refold play FILE" in told.out
+    assert told.err == ""
+    story = ran("demo", "--window", "32000", "--json", folder=tmp_path).answer
+    assert story["figures"]["requests_over_budget"] == 0
+    assert story["after_repair"]["ok"]
+    assert story["same_context"]
+    assert not story["damage_found"]["ok"]
+    assert list(tmp_path.iterdir()) == []
