@@ -15,7 +15,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 
-from .row_changes import Added, Cell, Change, Changed, utc
+from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
 
 VERSION = 1
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -43,6 +43,9 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return ()
         case _:
             assert_never(event)
+
+
+changes_of_run = one_by_one(changes, CompactionRequested, CompactionPerformed, CompactionFailed)
 
 
 def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:

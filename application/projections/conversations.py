@@ -1,6 +1,6 @@
 """Which conversations are there, how large are they, and when was each last used?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 from refold.application.event_log import LoggedEvent
@@ -23,28 +23,38 @@ VERSION = 1
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
     """The first event of a conversation makes its row, every one counts into it."""
-    event = logged.event
-    to: dict[str, Cell] = {"version": logged.version}
-    more: Mapping[str, int] = {}
-    match event:
-        case MessageAppended():
-            to["last_activity"] = logged.at
-            more = {"messages": 1, "tokens": event.tokens}
-        case CompactionPerformed():
-            more = {"compactions": 1}
-        case ConversationLabelled():
-            to["label"] = event.label
-        case (
-            CompactionRequested()
-            | CompactionFailed()
-            | SummarySuperseded()
-            | ToolContentOffloaded()
-        ):
-            pass
-        case _:
-            assert_never(event)
-    row = Changed({"thread_id": logged.thread_id}, to, more)
-    return (Added(_begun(logged)), row) if logged.version == 1 else (row,)
+    return changes_of_run((logged,))
+
+
+def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
+    """One change for the whole run, however long it is."""
+    to: dict[str, Cell] = {"version": run[-1].version}
+    messages = tokens = compactions = 0
+    for logged in run:
+        event = logged.event
+        match event:
+            case MessageAppended():
+                to["last_activity"] = logged.at
+                messages += 1
+                tokens += event.tokens
+            case CompactionPerformed():
+                compactions += 1
+            case ConversationLabelled():
+                to["label"] = event.label
+            case (
+                CompactionRequested()
+                | CompactionFailed()
+                | SummarySuperseded()
+                | ToolContentOffloaded()
+            ):
+                pass
+            case _:
+                assert_never(event)
+    more = {"messages": messages, "tokens": tokens} if messages else {}
+    if compactions:
+        more["compactions"] = compactions
+    row = Changed({"thread_id": run[0].thread_id}, to, more)
+    return (Added(_begun(run[0])), row) if run[0].version == 1 else (row,)
 
 
 def _begun(logged: LoggedEvent) -> ConversationRow:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from refold.application.event_log import LoggedEvent
-from refold.application.read_models import MessageRow
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -17,61 +16,66 @@ from refold.domain.events import (
 )
 from refold.domain.messages import THINKING, Block, Message, text_of
 
-from .row_changes import Added, Change, utc
+from .row_changes import Appended, Cell, Change, utc
 
 VERSION = 1
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
+# Made once: `json.dumps` with settings makes an encoder for every call.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
-def changes(logged: LoggedEvent) -> Sequence[Change]:
+
+def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     """Each message is one row, which never changes: summaries and offloads do not touch it."""
-    event = logged.event
-    match event:
-        case MessageAppended():
-            return (Added(_said(logged, event)),)
-        case (
-            CompactionRequested()
-            | CompactionPerformed()
-            | CompactionFailed()
-            | SummarySuperseded()
-            | ToolContentOffloaded()
-            | ConversationLabelled()
-        ):
-            return ()
-        case _:
-            assert_never(event)
+    rows: list[tuple[Cell, ...]] = []
+    for logged in run:
+        event = logged.event
+        match event:
+            case MessageAppended():
+                rows.append(_said(logged, event))
+            case (
+                CompactionRequested()
+                | CompactionPerformed()
+                | CompactionFailed()
+                | SummarySuperseded()
+                | ToolContentOffloaded()
+                | ConversationLabelled()
+            ):
+                pass
+            case _:
+                assert_never(event)
+    return (Appended(rows),) if rows else ()
 
 
 def readable(message: Message) -> str:
     """Words in full, tool calls as ``→ name {input}``, results as text; thinking is left out."""
-    if isinstance(message.content, str):
-        return message.content
-    parts = (_readable(block) for block in message.content if block.get("type") not in THINKING)
-    return "\n".join(part for part in parts if part.strip())
+    content = message.content
+    if isinstance(content, str):
+        return content
+    parts = [_readable(block) for block in content if block.get("type") not in THINKING]
+    return "\n".join([part for part in parts if part and not part.isspace()])
 
 
 def _readable(block: Block) -> str:
     kind = block.get("type")
     if kind in CALLS:
-        arguments = json.dumps(block.get("input"), ensure_ascii=False, default=str)
-        return f"→ {block.get('name')} {arguments}"
+        return f"→ {block.get('name')} {_as_json(block.get('input'))}"
     # Blank text says nothing; a block without text (an image) is at least named.
     return text_of(block) or ("" if kind == "text" else f"[{kind}]")
 
 
-def _said(logged: LoggedEvent, event: MessageAppended) -> MessageRow:
-    # Complete and valid as the event is; validating each would cost as much as storing it.
-    return MessageRow.trusted(
-        {
-            "thread_id": logged.thread_id,
-            "position": event.position,
-            "version": logged.version,
-            "message_id": event.message_id,
-            "role": event.message.role,
-            "at": utc(event.written_at) if event.written_at else logged.at,
-            "tokens": event.tokens,
-            "text": readable(event.message),
-        }
+def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
+    """The columns of ``MessageRow`` in their order; an object for each would cost as much again."""
+    message = event.message
+    return (
+        logged.thread_id,
+        event.position,
+        logged.version,
+        event.message_id,
+        message.role,
+        utc(event.written_at) if event.written_at else logged.at,
+        event.tokens,
+        readable(message),
     )

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from refold.application.event_log import LoggedEvent
+from refold.domain.events import Event
 from refold.domain.value import Value
 
 Cell = str | int | None
@@ -18,6 +19,12 @@ class Added(NamedTuple):
     row: Value
 
 
+class Appended(NamedTuple):
+    """New rows of one conversation that never change: their values in the order of the columns."""
+
+    rows: Sequence[tuple[Cell, ...]]
+
+
 class Changed(NamedTuple):
     """Every row whose columns equal ``where`` (there may be none) gets new values."""
 
@@ -27,9 +34,22 @@ class Changed(NamedTuple):
     """By how much numbers in the row grow."""
 
 
-Change = Added | Changed
+Change = Added | Appended | Changed
 Changes = Callable[[LoggedEvent], Sequence[Change]]
 """A projection's fold: pure, so that replay gives the same rows as following live."""
+RunChanges = Callable[[Sequence[LoggedEvent]], Sequence[Change]]
+"""The same for a run, successive events of one conversation: what one by one gives, at less cost."""
+
+
+def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
+    """The fold of a run by a projection that looks only at events of these kinds."""
+    wanted = frozenset(kinds)
+
+    def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
+        seen = [logged for logged in run if type(logged.event) in wanted]
+        return [change for logged in seen for change in changes(logged)]
+
+    return changes_of_run
 
 
 def utc(moment: datetime) -> str:

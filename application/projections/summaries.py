@@ -16,7 +16,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 
-from .row_changes import Added, Cell, Change, Changed
+from .row_changes import Added, Cell, Change, Changed, one_by_one
 
 VERSION = 1
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -43,6 +43,9 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return ()
         case _:
             assert_never(event)
+
+
+changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded)
 
 
 def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:

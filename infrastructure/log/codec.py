@@ -39,6 +39,7 @@ _MESSAGE_DEFAULTS: Json = {
     for name, field in events.MessageAppended.model_fields.items()
     if not field.is_required()
 }
+_MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
 
@@ -80,12 +81,14 @@ def decode(
     if name not in NAMES or shape > shapes[name]:
         raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
     fields = _fields(payload)
+    if name == _MESSAGE_APPENDED and shape == shapes[name]:
+        return _message_appended(fields)
     while shape < shapes[name]:
         if (name, shape) not in upcasters:
             raise CodecError(f"event {name!r} has no shape {shape}")
         fields = upcasters[name, shape](fields)
         shape += 1
-    if name == "message_appended":
+    if name == _MESSAGE_APPENDED:
         return _message_appended(fields)
     try:
         return NAMES[name].model_validate(fields)

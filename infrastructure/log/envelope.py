@@ -61,13 +61,12 @@ def unseal(blob: object, *, check: bool = True) -> Envelope:
     """
     if not isinstance(blob, bytes) or not blob.startswith(MAGIC):
         raise EnvelopeError("the stored bytes are not an event of refold")
-    end = blob.find(b"\n")
+    head, _, payload = blob.partition(b"\n")
     try:
-        _, number, at, salt, digest, previous = blob[:end].decode("ascii").split(" ")
+        _, number, at, salt, digest, previous = head.decode("ascii").split(" ")
         shape = int(number)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error
-    payload = blob[end + 1 :]
     if check and digest_of(salt, payload) != digest:
         raise EnvelopeError("the content differs from its digest")
     return Envelope(shape, at, salt, digest, previous, payload)

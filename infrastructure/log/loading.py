@@ -128,9 +128,18 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
 
 def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
     """Open a row; damage becomes an error of the log that names the place."""
+    return opened_columns(
+        mapper, str(row.originator_id), row.originator_version, row.topic, row.state
+    )
+
+
+def opened_columns(
+    mapper: EventMapper, stream: str, version: int, name: str, state: object
+) -> RecordedEvent:
+    """The same for a row that comes as its columns."""
     try:
-        return mapper.to_domain_event(row)
+        return mapper.open(stream, version, name, state)
     except NewerShape as error:
         raise NewerLog(f"{error}; install a newer refold to use this log") from error
     except (EnvelopeError, CodecError) as error:
-        raise LogDamaged(str(row.originator_id), row.originator_version, str(error)) from error
+        raise LogDamaged(stream, version, str(error)) from error

@@ -67,12 +67,16 @@ class EventMapper(Mapper[Any]):
             EnvelopeError: the bytes were changed.
             CodecError: the event cannot be read by this version.
         """
-        stream, version, name = (
+        return self.open(
             str(stored_event.originator_id),
             stored_event.originator_version,
             stored_event.topic,
+            stored_event.state,
         )
-        envelope = unseal(stored_event.state)
+
+    def open(self, stream: str, version: int, name: str, state: object) -> RecordedEvent:
+        """Check and open the columns of a row; raises as ``to_domain_event`` does."""
+        envelope = unseal(state)
         event = codec.decode(name, envelope.shape, envelope.payload)
         link = envelope.link(stream, version, name)
         return RecordedEvent(

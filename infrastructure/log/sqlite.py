@@ -46,6 +46,10 @@ class Head(NamedTuple):
     link: str = GENESIS
 
 
+Row = tuple[int, str, int, str, bytes]
+"""A stored event: number, stream, version, name, and the bytes, which may be anything if damaged."""
+
+
 class DurablePool(SQLiteConnectionPool):
     """Connections to a log that survive power loss: WAL with a sync at every commit."""
 
@@ -140,6 +144,19 @@ class LogRecorder(SQLiteApplicationRecorder):
         with self.datastore.transaction(commit=False) as c:
             c.execute(statement, (str(originator_id), lowest, highest, most))
             return [StoredEvent(*row) for row in c.fetchall()]
+
+    def rows_after(self, number: int, limit: int) -> list[Row]:
+        """The next events of the whole log, at a third of what notifications cost for each."""
+        with self.datastore.transaction(commit=False) as c:
+            # Plain tuples: nobody asks for these columns by name.
+            c.sqlite_cursor.row_factory = None
+            c.execute(
+                "SELECT rowid, originator_id, originator_version, topic, state "
+                f"FROM {self.events_table_name} WHERE rowid>? ORDER BY rowid LIMIT ?",
+                (number, limit),
+            )
+            rows: list[Row] = c.fetchall()
+            return rows
 
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """The events with these versions, in their order; what is missing is left out."""

@@ -19,7 +19,8 @@ from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import CompactionPerformed, Event, MessageAppended
 
 from .checking import check_rows
-from .loading import Stream, StreamLoader, follows, opened
+from .envelope import GENESIS
+from .loading import Stream, StreamLoader, follows, opened_columns
 from .lock import WriteLock
 from .mapper import EventMapper, RecordedEvent, UnsealedEvent
 from .snapshots import SnapshotStore
@@ -39,7 +40,8 @@ CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
 LARGEST_EVENT = 32 * 1024 * 1024
 """Bytes of one event: no request with a larger message would be accepted."""
-BATCH = 1_000
+BATCH = 200
+"""Events that a scan reads at once: as many as stay in the processor's cache."""
 
 
 class SQLiteLog:
@@ -114,18 +116,20 @@ class SQLiteLog:
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
+        # From the beginning each stream is known whole; later on, from its first event here.
+        first = None if after else GENESIS
         links: dict[str, str] = {}
         while True:
             with self._guarded():
-                rows = self._recorder.select_notifications(after, BATCH, inclusive_of_start=False)
-            for row in rows:
-                recorded = opened(self._mapper, row)
-                follows(recorded, links.get(recorded.originator_id))
-                links[recorded.originator_id] = recorded.link
-                yield _logged(row.id, recorded)
+                rows = self._recorder.rows_after(after, BATCH)
+            for number, stream, version, name, state in rows:
+                recorded = opened_columns(self._mapper, stream, version, name, state)
+                follows(recorded, links.get(stream, first))
+                links[stream] = recorded.link
+                yield LoggedEvent(number, stream, version, recorded.at, recorded.event)
             if len(rows) < BATCH:
                 return
-            after = rows[-1].id
+            after = rows[-1][0]
 
     def check(self) -> Iterator[Damage]:
         """See ``ConversationLog``."""

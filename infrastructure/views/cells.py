@@ -9,8 +9,11 @@ from .damage import ViewsDamaged
 
 CHECKSUM = "checksum"
 
+Sealed = tuple[*tuple[Cell, ...], int]
+"""The values of a row and their checksum."""
 
-def sealed(values: tuple[Cell, ...]) -> tuple[Cell, ...]:
+
+def sealed(values: tuple[Cell, ...]) -> Sealed:
     """The values of a row and their checksum, ready to be stored."""
     try:
         return (*values, checksum(values))
@@ -36,9 +39,11 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
 
 def checksum(values: tuple[Cell, ...]) -> int:
     """Of all values in their order; meant for accidents, not against attackers."""
-    joined = "\x1f".join(map(str, values)).encode()
-    # The count tells an absent value from the text "None".
-    return zlib.crc32(joined, values.count(None))
+    *first, last = map(str, values)
+    # The count tells an absent value from the text "None". The last value is by itself: joining a
+    # long text to the others would copy it.
+    begun = zlib.crc32("\x1f".join((*first, "")).encode(), values.count(None))
+    return zlib.crc32(last.encode(), begun)
 
 
 def storable(value: Cell) -> Cell:

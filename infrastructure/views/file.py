@@ -3,7 +3,7 @@
 import logging
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -21,6 +21,9 @@ BUSY_TIMEOUT = 30
 CACHE_KIB = 16_384
 """Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
 
+PAGE_SIZE = 8_192
+"""Bytes; messages are of about 1.4 kB, of which the usual page of 4,096 holds only two."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -31,9 +34,10 @@ class ViewsFile:
     must never be paired with a database that it was not made for.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """``path`` None is a database in memory."""
+    def __init__(self, path: Path | None, fill: Callable[[Database], None]) -> None:
+        """``path`` None is a database in memory; ``fill`` is what a new file begins with."""
         self.path = path
+        self._fill = fill
         self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT)
         self._pid = os.getpid()
         self._db: Database | None = None
@@ -107,37 +111,52 @@ class ViewsFile:
 
     def _opened(self) -> Database:
         self._identity = self._found()
-        if self.path is not None and self._identity is None:
-            # What is left of a file that somebody deleted would be taken for a part of the new one.
-            self._delete(self.path)
-        connection = sqlite3.connect(
-            self.path or ":memory:",
-            timeout=BUSY_TIMEOUT,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            db = wrapped(connection)
-            db.conn.execute("PRAGMA journal_mode=WAL")
-            # A crash of the process loses nothing. A power loss may damage the file: every read notices,
-            # and the rows are folded again. Syncs would only make rebuilding and following slower.
-            db.conn.execute("PRAGMA synchronous=OFF")
-            db.conn.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-            if not schema_of(db):
-                self._create(db)
-        except BaseException:
-            connection.close()
-            raise
+        if self.path is not None and not (self._identity and self.path.stat().st_size):
+            if self._identity is not None:
+                logger.warning("%s is empty; making it again from the log", self.path)
+            self._build(self.path)
+        db = self._connected(self.path or ":memory:", "WAL")
+        if self.path is None:
+            with transaction(db, "IMMEDIATE"):
+                self._begin(db)
         self._identity = self._found()
         return db
 
-    def _create(self, db: Database) -> None:
-        if self._identity is not None:
-            logger.warning("%s is empty; making it again from the log", self.path)
-        db.conn.execute("BEGIN IMMEDIATE")
+    def _build(self, path: Path) -> None:
+        """Make a new file elsewhere and move it into place: there is a whole one or none."""
+        place = Path(f"{path}.new")
+        self._delete(place)
+        try:
+            # Without a journal, each page is written once; of a crash nothing needs to be undone.
+            with closing(self._connected(place, "OFF")) as db, transaction(db, "EXCLUSIVE"):
+                self._begin(db)
+                self._fill(db)
+            # What is left of a file that was there would be taken for a part of the new one.
+            self._delete(path)
+            place.replace(path)
+        finally:
+            self._delete(place)
+
+    def _begin(self, db: Database) -> None:
         create_tables(db)
         write_progress(db, nowhere())
-        db.conn.execute("COMMIT")
+
+    @staticmethod
+    def _connected(place: Path | str, journal: str) -> Database:
+        connection = sqlite3.connect(
+            place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+            connection.execute(f"PRAGMA journal_mode={journal}")
+            # A crash of the process loses nothing. A power loss may damage the file: every read notices,
+            # and the rows are folded again. Syncs would only make rebuilding and following slower.
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        except BaseException:
+            connection.close()
+            raise
+        return wrapped(connection)
 
     def _found(self) -> tuple[int, int] | None:
         if self.path is None:
@@ -162,3 +181,16 @@ class ViewsFile:
 
 def _lenient(raw: bytes) -> str:
     return raw.decode(errors="replace")
+
+
+@contextmanager
+def transaction(db: Database, kind: str) -> Generator[None]:
+    """All of what is done inside, or nothing."""
+    db.conn.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.conn.execute("COMMIT")
+    finally:
+        # Nothing is open after a commit; after an error nothing may stay.
+        if db.conn.in_transaction:
+            db.conn.execute("ROLLBACK")

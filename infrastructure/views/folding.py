@@ -3,23 +3,26 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import assert_never
 
 from sqlite_utils import Database
 
 from refold.application.event_log import LoggedEvent
-from refold.application.projections.row_changes import Added, Cell, Change, Changed
+from refold.application.projections.row_changes import Added, Appended, Cell, Change, Changed
 
-from .cells import opened, sealed, storable
+from .cells import Sealed, opened, sealed, storable
 from .progress import Progress, Total, mark_of, nowhere, write_progress
 from .tables import TABLES, TALLIES, Table
 
 BATCH = 5_000
 """Events that are gathered before they are written, and at most that many in a transaction."""
 
-CHUNK = 500
-"""Rows that are handed to the database at once: as many as stay in the processor's cache."""
+CHUNK = 200
+"""Events that are folded at once: as many as stay in the processor's cache."""
+
+_THREAD = attrgetter("thread_id")
 
 Key = tuple[Cell, ...]
 Cells = Mapping[str, Cell]
@@ -38,16 +41,16 @@ def fold_into(
         sqlite3.DatabaseError: the same for what the database notices by itself.
     """
     batches = tuple(Batch(db, table) for table in TABLES)
-    appliers = tuple((batch.table.changes, batch.apply) for batch in batches)
     taken, last = 0, None
-    for logged in islice(events, BATCH):
-        taken += 1
-        if logged.number <= progress.number:
-            continue
-        last = logged
-        for changes, apply in appliers:
-            for change in changes(logged):
-                apply(change)
+    while chunk := list(islice(events, min(CHUNK, BATCH - taken))):
+        taken += len(chunk)
+        new = [logged for logged in chunk if logged.number > progress.number]
+        for _, run in groupby(new, _THREAD):
+            successive = tuple(run)
+            for batch in batches:
+                for change in batch.table.changes(successive):
+                    batch.apply(change)
+            last = successive[-1]
     if last is not None:
         totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
         progress = Progress(last.number, mark_of(last), totals)
@@ -69,8 +72,6 @@ class Batch:
     def __init__(self, db: Database, table: Table) -> None:
         self.table = table
         self._db = db
-        self._new: list[tuple[Cell, ...]] = []
-        """Rows that are complete and not stored yet."""
         self._rows: dict[Key, dict[str, Cell]] = {}
         """Rows that may still change."""
         self._stored: dict[Key, int] = {}
@@ -81,12 +82,11 @@ class Batch:
     def apply(self, change: Change) -> None:
         """Take one change in."""
         match change:
+            case Appended(rows):
+                self._insert([sealed(row) for row in rows])
             case Added(row):
-                if self.table.append_only:
-                    self._complete(sealed(self.table.values(row.__dict__)))
-                else:
-                    cells = self.table.cells(row)
-                    self._rows[self._key(cells)] = cells
+                cells = self.table.cells(row)
+                self._rows[self._key(cells)] = cells
             case Changed(where, to, more):
                 for cells in self._matching(where):
                     cells.update(to)
@@ -97,33 +97,29 @@ class Batch:
 
     def write(self, total: Total) -> Total:
         """Write everything, in the transaction that is open; returns the new total of the table."""
-        changed: list[tuple[Cell, ...]] = []
+        new: list[Sealed] = []
+        changed: list[Key] = []
         for key, cells in self._rows.items():
             row = sealed(self.table.values(cells))
             if key in self._stored:
                 changed.append((*row, *key))
-                self._checksums[cells["thread_id"]] += int(row[-1] or 0) - self._stored[key]
+                self._checksums[cells["thread_id"]] += row[-1] - self._stored[key]
             else:
-                self._complete(row)
+                new.append(row)
         # Changed rows first: the active summary gives way before the new one comes.
         self._update(changed)
-        self._insert()
+        self._insert(new)
         threads = {t: Total(self._counts[t], grown) for t, grown in self._checksums.items()}
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
 
-    def _complete(self, row: tuple[Cell, ...]) -> None:
-        thread_id = row[self.table.thread]
-        self._counts[thread_id] += 1
-        self._checksums[thread_id] += row[-1]  # type: ignore[operator]
-        self._new.append(row)
-        if self.table.append_only and len(self._new) >= CHUNK:
-            self._insert()
-
-    def _insert(self) -> None:
+    def _insert(self, rows: Sequence[Sealed]) -> None:
+        place = self.table.thread
+        for row in rows:
+            self._counts[row[place]] += 1
+            self._checksums[row[place]] += row[-1]
         marks = ",".join("?" * len(self.table.types))
-        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", self._new)
-        self._new.clear()
+        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", rows)
 
     def _update(self, rows: Sequence[tuple[Cell, ...]]) -> None:
         to = ", ".join(f"{column} = ?" for column in self.table.types)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from sqlite_utils import Database
 
 from refold.application.projections import compactions, conversations, messages, summaries
-from refold.application.projections.row_changes import Cell, Changes
+from refold.application.projections.row_changes import Cell, RunChanges
 from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
 from refold.domain.value import Value
 
@@ -30,9 +30,7 @@ class Table:
     """Of the projection; rows of another version are dropped and replayed."""
     row: type[Value]
     key: tuple[str, ...]
-    changes: Changes
-    append_only: bool = False
-    """Whether a row never changes once it is there."""
+    changes: RunChanges
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -89,25 +87,28 @@ TABLES = (
         conversations.VERSION,
         ConversationRow,
         ("thread_id",),
-        conversations.changes,
+        conversations.changes_of_run,
     ),
     Table(
         "messages",
         messages.VERSION,
         MessageRow,
         ("thread_id", "position"),
-        messages.changes,
-        append_only=True,
+        messages.changes_of_run,
     ),
     Table(
-        "summaries", summaries.VERSION, SummaryRow, ("thread_id", "summary_id"), summaries.changes
+        "summaries",
+        summaries.VERSION,
+        SummaryRow,
+        ("thread_id", "summary_id"),
+        summaries.changes_of_run,
     ),
     Table(
         "compactions",
         compactions.VERSION,
         CompactionRow,
         ("thread_id", "attempt_id"),
-        compactions.changes,
+        compactions.changes_of_run,
     ),
 )
 

@@ -3,9 +3,8 @@
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,13 +17,16 @@ from refold.application.read_models import CompactionRow, ConversationRow, Messa
 from . import answers
 from .checking import check_file
 from .damage import ViewsDamaged, is_unusable
-from .file import ViewsFile
-from .folding import fold_into
+from .file import ViewsFile, transaction
+from .folding import fold_all, fold_into
 from .progress import events_after, read_progress
 from .tables import LATE_INDEX, create_late_index, schema_of
 
 TRIES = 4
 """As it is, rebuilt, in memory, and rebuilt in memory."""
+
+BULK = 200_000
+"""Events that a new file is filled with before others may open it: some seconds of work."""
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -39,8 +41,10 @@ class SQLiteViews:
 
     def __init__(self, path: str | Path, log: ConversationLog) -> None:
         """Nothing is opened before the first question. ``":memory:"`` never touches a disk."""
-        self._file = ViewsFile(None if str(path) == ":memory:" else Path(path).absolute())
         self._log = log
+        self._file = ViewsFile(
+            None if str(path) == ":memory:" else Path(path).absolute(), self._fill
+        )
         self._threads = threading.RLock()
 
     def conversations(self) -> Sequence[ConversationRow]:
@@ -88,7 +92,7 @@ class SQLiteViews:
                 try:
                     db = self._file.database()
                     self._catch_up(db)
-                    with _transaction(db, "DEFERRED"):
+                    with transaction(db, "DEFERRED"):
                         return question(db)
                 except (ViewsDamaged, sqlite3.Error, OSError) as error:
                     self._repair(error, tries)
@@ -96,6 +100,11 @@ class SQLiteViews:
             f"the read models of {self._file.path or 'the log'} cannot be rebuilt; "
             "run `refold verify`, the log may be damaged"
         )
+
+    def _fill(self, db: Database) -> None:
+        # Others wait meanwhile: a very long log is finished in the way that lets them in.
+        fold_all(db, islice(self._log.scan(), BULK))
+        create_late_index(db)
 
     def _catch_up(self, db: Database) -> None:
         known = read_progress(db)
@@ -106,14 +115,14 @@ class SQLiteViews:
         events = chain((first,), events)
         more = True
         while more:
-            with _transaction(db, "IMMEDIATE"):
+            with transaction(db, "IMMEDIATE"):
                 # Another process may have folded the same events in meanwhile.
                 now = read_progress(db)
                 if now != known:
                     events = events_after(self._log, now)
                 known, more = fold_into(db, now, events)
         if LATE_INDEX not in schema_of(db):
-            with _transaction(db, "IMMEDIATE"):
+            with transaction(db, "IMMEDIATE"):
                 create_late_index(db)
 
     def _repair(self, error: Exception, tries: int) -> None:
@@ -137,16 +146,4 @@ class SQLiteViews:
             error,
         )
         self._file.close()
-        self._file = ViewsFile(None)
-
-
-@contextmanager
-def _transaction(db: Database, kind: str) -> Generator[None]:
-    db.conn.execute(f"BEGIN {kind}")
-    try:
-        yield
-        db.conn.execute("COMMIT")
-    finally:
-        # Nothing is open after a commit; after an error nothing may stay.
-        if db.conn.in_transaction:
-            db.conn.execute("ROLLBACK")
+        self._file = ViewsFile(None, self._fill)

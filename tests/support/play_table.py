@@ -6,6 +6,7 @@ recordings whose path has one of the names in it, or of all of them.
 
 import argparse
 import json
+import logging
 import tempfile
 import time
 from collections import Counter
@@ -107,11 +108,13 @@ def judged(
     with opened() as memory:
         verified = memory.verify()
     return Judged(
-        combined(figures),
-        *(tuple(found[name]) for name in ("illegal", "prefix", "thinking")),
-        events,
-        verified,
-        time.perf_counter() - start,
+        figures=combined(figures),
+        illegal=tuple(found["illegal"]),
+        prefix=tuple(found["prefix"]),
+        thinking=tuple(found["thinking"]),
+        events=events,
+        verified=verified,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -191,6 +194,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of paths; all recordings if left out")
     parser.add_argument("--windows", default=",".join(map(str, WINDOWS)), help="tokens, by commas")
     chosen = parser.parse_args()
+    logging.getLogger("refold").setLevel(logging.ERROR)  # Failures are counted in the table.
     data = data_folder()
     if data is None:
         parser.error("no real data: put it at ../shared/data or name its folder in REFOLD_DATA")

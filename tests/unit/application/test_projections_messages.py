@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from refold.application.projections.messages import changes, readable
-from refold.application.projections.row_changes import Added
+from refold.application.projections.messages import changes_of_run, readable
+from refold.application.projections.row_changes import Appended
 from refold.application.read_models import MessageRow
 from refold.domain.messages import Message
 from tests.support.view_events import appended, failed, logged, performed, requested
@@ -15,29 +15,29 @@ def blocks(*content: dict[str, Any]) -> Message:
 
 
 def test_a_message_is_one_row_and_nothing_else_is() -> None:
-    assert changes(logged(appended(3, "Good morning", tokens=4), version=8)) == (
-        Added(
-            MessageRow(
-                thread_id="t",
-                position=3,
-                version=8,
-                message_id="m3",
-                role="assistant",
-                at="2026-01-02T03:04:05.000000Z",
-                tokens=4,
-                text="Good morning",
-            )
-        ),
+    row = MessageRow(
+        thread_id="t",
+        position=3,
+        version=8,
+        message_id="m3",
+        role="assistant",
+        at="2026-01-02T03:04:05.000000Z",
+        tokens=4,
+        text="Good morning",
     )
-    assert [changes(logged(e)) for e in (requested(1), performed(1), failed(1))] == [(), (), ()]
+    said = logged(appended(3, "Good morning", tokens=4), version=8)
+    others = [logged(e) for e in (requested(1), performed(1), failed(1))]
+    assert changes_of_run([others[0], said, *others]) == (
+        Appended([tuple(row.model_dump().values())]),
+    )
+    assert changes_of_run(others) == ()
 
 
 def test_a_recorded_message_has_the_time_when_it_was_written_in_utc() -> None:
     written = datetime(2025, 6, 1, 12, 0, tzinfo=timezone(timedelta(hours=2)))
-    (change,) = changes(logged(appended(0).replaced(written_at=written)))
-    assert isinstance(change, Added)
-    assert isinstance(change.row, MessageRow)
-    assert change.row.at == "2025-06-01T10:00:00.000000Z"
+    (change,) = changes_of_run([logged(appended(0).replaced(written_at=written))])
+    assert isinstance(change, Appended)
+    assert [row[5] for row in change.rows] == ["2025-06-01T10:00:00.000000Z"]
 
 
 def test_words_calls_and_results_are_text_and_thinking_is_not() -> None:

@@ -1,0 +1,87 @@
+"""Real recordings, played as a live agent would have them: every request fits, is legal and stable.
+
+Without ``CI`` a sample is played; with it all recordings, the longest ones in the two smaller windows.
+The whole table comes from ``python -m tests.support.play_table``.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from refold.application.transcripts import RecordedConversation
+from refold.infrastructure.transcripts import read_transcript
+from tests.support.play_table import WINDOWS, Judged, judged, recordings
+from tests.support.real_data import needs_data
+
+pytestmark = needs_data
+
+SMALL, MIDDLE, LARGE = WINDOWS
+SAMPLE = (
+    "claude-code-entire/6860e2316a8a",
+    "claude-code-entire/83a0bb2f3f73",
+    "claude-code-entire/cd95adddad32",
+    "claude-code-episodic-memory/long",
+    "claude-code-viewer",
+    "openhands-llm-logs",
+    "pi/",
+    "swe-agent/i_got_id",
+    "tau-bench",
+)
+LONG = 120_000
+"""Bytes of a packed recording that takes half a minute in a large window."""
+REOPENED = MIDDLE
+"""In this window the store is closed and opened again every 37 messages."""
+MOST_CONVERSATIONS = 10
+"""Of a file with more, every so many are played that about ten are."""
+
+
+def cases() -> list[tuple[Path, int]]:
+    """What is played: recording and window."""
+    if os.environ.get("CI"):
+        every = recordings()
+        return [(p, w) for p in every for w in WINDOWS if w < LARGE or p.stat().st_size < LONG]
+    found = recordings(SAMPLE)
+    return [
+        (path, window)
+        for path in found
+        for window in WINDOWS
+        if window == MIDDLE or path.stat().st_size < LONG
+    ]
+
+
+def name_of(case: object) -> str:
+    return f"{case.parent.name}/{case.name}" if isinstance(case, Path) else str(case)
+
+
+@cache
+def conversations(path: Path) -> tuple[RecordedConversation, ...]:
+    found = read_transcript(path).conversations
+    return found[:: max(1, len(found) // MOST_CONVERSATIONS)]
+
+
+@pytest.mark.parametrize(("path", "window"), cases(), ids=name_of)
+def test_every_request_of_a_recording_fits_is_legal_and_repeats_its_prefix(
+    path: Path, window: int, tmp_path: Path
+) -> None:
+    played = judged(
+        conversations(path), tmp_path, window, restart_every=37 if window == REOPENED else 0
+    )
+    assert played.figures.requests_over_budget == 0
+    assert played.illegal == ()
+    assert played.prefix == ()
+    assert played.thinking == ()
+    assert played.verified.ok
+    assert_all_was_played(played, path)
+
+
+def assert_all_was_played(played: Judged, path: Path) -> None:
+    figures, events = played.figures, played.events
+    assert events["MessageAppended"] == figures.messages
+    assert figures.messages == sum(len(c.messages) for c in conversations(path))
+    assert figures.largest_request <= figures.budget or figures.requests == 0
+    assert played.success > 0.99
+    assert events["CompactionRequested"] == (
+        events["CompactionPerformed"] + events["CompactionFailed"]
+    )

@@ -1,0 +1,220 @@
+"""While a summariser works, everything else goes on: no append is lost, at most one summary commits."""
+
+import asyncio
+import itertools
+import tempfile
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import refold
+from refold.application.ports import SummaryDraft, SummaryRequest
+from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
+from tests.support.histories import Message, marked, marker
+from tests.support.rules.pairing import unanswered_calls
+from tests.support.rules.request import blocks_of
+from tests.support.talk import strings
+
+THREAD = "talk"
+WORDS = "The build failed in step 7, please look at it once more. " * 6
+MOMENTS = st.lists(st.sampled_from(("append", "elsewhere", "round", "ask")), max_size=6)
+
+
+class Talk:
+    """A conversation for asyncio that knows what was appended and acknowledged."""
+
+    def __init__(self, path: Path, summariser: refold.Summariser, window: int = 4_000) -> None:
+        self.path = path
+        self.window = window
+        self.memory = refold.aopen(path, window=window, summariser=summariser)
+        self.chat = self.memory.conversation(THREAD)
+        self.appended: list[Message] = []
+
+    async def say(self, *contents: object, role: str = "user") -> None:
+        messages: list[Message] = [{"role": role, "content": content} for content in contents]
+        await self.chat.append(messages)
+        self.appended += messages
+
+    async def chatter(self, exchanges: int) -> None:
+        for _ in range(exchanges):
+            await self.say(self.marked(WORDS))
+            await self.say(self.marked(WORDS), role="assistant")
+
+    def marked(self, words: str) -> str:
+        return f"{marker(len(self.appended))} {words}"
+
+    async def elsewhere(self) -> None:
+        """Another memory on the same file appends."""
+        message = {"role": "user", "content": self.marked("from elsewhere")}
+        async with refold.aopen(self.path, window=self.window) as other:
+            await other.conversation(THREAD).append(message)
+        self.appended.append(message)
+
+    async def tool_round(self) -> None:
+        """A call, and its result in a second append."""
+        call = {"type": "tool_use", "id": f"call_{len(self.appended)}", "name": "bash", "input": {}}
+        await self.say([call], role="assistant")
+        text = self.marked("result")
+        await self.say([{"type": "tool_result", "tool_use_id": call["id"], "content": text}])
+
+    async def do(self, moment: str) -> None:
+        match moment:
+            case "append":
+                await self.say(self.marked("meanwhile"))
+            case "elsewhere":
+                await self.elsewhere()
+            case "round":
+                await self.tool_round()
+            case _:
+                await self.chat.context()
+
+    async def everything_is_there(self) -> None:
+        """Each acknowledged message is in the log once, in order, and shown or covered."""
+        stored = await self.chat.messages()
+        assert [m.position for m in stored] == list(range(len(self.appended)))
+        for found, said in zip(stored, self.appended, strict=True):
+            content = found.message.content
+            content = content if isinstance(content, str) else list(content)
+            assert {"role": found.message.role, "content": content} == said
+        context = await self.chat.context()
+        covered = context.summary.coverage if context.summary else None
+        messages = context.messages
+        if context.summary is not None:
+            messages = [{"content": blocks_of(messages[0]["content"])[1:]}, *messages[1:]]
+        shown = {n for text in strings(messages) for n in marked(text)}
+        for position, said in enumerate(self.appended):
+            if any(marked(text) for text in strings(said)):
+                assert (position in shown) != bool(covered and covered.covers(position))
+        assert list(unanswered_calls(context.for_anthropic())) == []
+
+
+def in_a_new_file(act: Callable[[Path], Coroutine[None, None, None]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(act(Path(folder) / "talk.db"))
+
+
+@given(before=st.integers(4, 8), moments=MOMENTS)
+def test_what_is_appended_while_a_summariser_works_survives(
+    before: int, moments: list[str]
+) -> None:
+    async def act(path: Path) -> None:
+        slow = SlowSummariser()
+        talk = Talk(path, slow)
+        async with talk.memory:
+            await talk.chatter(before)
+            compaction = asyncio.create_task(talk.chat.compact())
+            await slow.started.wait()
+            for moment in moments:
+                await talk.do(moment)
+            slow.release.set()
+            result = await compaction
+            assert result.outcome == "performed", result
+            assert result.messages_kept >= len(talk.appended) - 2 * before
+            await talk.everything_is_there()
+
+    in_a_new_file(act)
+
+
+@given(rivals=st.integers(2, 5))
+def test_of_several_compactions_at_once_exactly_one_asks_a_model(rivals: int) -> None:
+    async def act(path: Path) -> None:
+        slow = SlowSummariser()
+        counted = RecordingSummariser(slow)
+        talk = Talk(path, counted)
+        async with talk.memory:
+            await talk.chatter(5)
+            attempts = [asyncio.create_task(talk.chat.compact()) for _ in range(rivals)]
+            await slow.started.wait()
+            done, _ = await asyncio.wait(attempts, timeout=30, return_when="FIRST_COMPLETED")
+            assert done
+            slow.release.set()
+            outcomes = sorted([result.outcome for result in await asyncio.gather(*attempts)])
+            assert outcomes == ["in_flight"] * (rivals - 1) + ["performed"]
+            assert len(counted.requests) == 1
+            assert len([row for row in await talk.chat.summaries() if row.is_active]) == 1
+            await talk.everything_is_there()
+
+    in_a_new_file(act)
+
+
+def test_a_compaction_that_was_overtaken_commits_nothing() -> None:
+    """The context may not wait: the embedded summariser takes over, and the slow one is too late."""
+
+    async def act(path: Path) -> None:
+        slow = SlowSummariser()
+        talk = Talk(path, slow, window=2_000)
+        async with talk.memory:
+            await talk.chatter(4)
+            compaction = asyncio.create_task(talk.chat.compact())
+            await slow.started.wait()
+            await talk.chatter(6)
+            await talk.say(talk.marked("And now?"))
+            context = await talk.chat.context()
+            assert context.summary is not None
+            assert context.summary.summariser == "extractive"
+            slow.release.set()
+            late = await compaction
+            assert (late.outcome, late.reason) == ("failed", "overtaken")
+            assert (await talk.chat.context()).for_anthropic() == context.for_anthropic()
+            assert len(await talk.chat.summaries()) == 1
+            await talk.everything_is_there()
+
+    in_a_new_file(act)
+
+
+@given(moments=MOMENTS)
+def test_a_cancelled_compaction_leaves_everything_as_it_was(moments: list[str]) -> None:
+    async def act(path: Path) -> None:
+        slow = SlowSummariser()
+        talk = Talk(path, slow)
+        async with talk.memory:
+            await talk.chatter(5)
+            compaction = asyncio.create_task(talk.chat.compact())
+            await slow.started.wait()
+            for moment in moments:
+                await talk.do(moment)
+            compaction.cancel()
+            await asyncio.gather(compaction, return_exceptions=True)
+            assert compaction.cancelled()
+            assert (await talk.chat.context()).summary is None
+            assert [row.outcome for row in await talk.chat.compactions()] == ["failed"]
+            slow.release.set()
+            assert (await talk.chat.compact()).outcome == "performed"
+            await talk.everything_is_there()
+
+    in_a_new_file(act)
+
+
+class Gated:
+    """A good summariser that asks a test before it answers."""
+
+    name = "gated"
+
+    def __init__(self, gate: Callable[[], Awaitable[None]]) -> None:
+        self.gate = gate
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        await self.gate()
+        return await GoodSummariser().summarise(request)
+
+
+@given(generations=st.integers(3, 12), moment=st.sampled_from(("append", "elsewhere", "round")))
+def test_appends_in_every_one_of_many_generations_survive(generations: int, moment: str) -> None:
+    async def act(path: Path) -> None:
+        async def gate() -> None:
+            await talk.do(moment)
+
+        talk = Talk(path, Gated(gate))
+        async with talk.memory:
+            for number in itertools.count(1):
+                await talk.chatter(4)
+                result = await talk.chat.compact()
+                assert result.outcome == "performed", (number, result)
+                if number == generations:
+                    break
+            assert len(await talk.chat.summaries()) == generations
+            await talk.everything_is_there()
+
+    in_a_new_file(act)
