@@ -4,6 +4,11 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+# The slots of every model, written past the guard that keeps values frozen.
+_set_fields = BaseModel.__dict__["__dict__"].__set__
+_set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+_set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
+_set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 _NOT_RECORDED: set[str] = set()
 """Which fields were given explicitly matters to nobody here; one empty set serves all values."""
 
@@ -21,10 +26,10 @@ class Value(BaseModel, frozen=True):
         Loading folds thousands of events; validating each value of each step would double its cost.
         """
         value = cls.__new__(cls)
-        object.__setattr__(value, "__dict__", fields)
-        object.__setattr__(value, "__pydantic_fields_set__", _NOT_RECORDED)
-        object.__setattr__(value, "__pydantic_extra__", None)
-        object.__setattr__(value, "__pydantic_private__", None)
+        _set_fields(value, fields)
+        _set_given(value, _NOT_RECORDED)
+        _set_extra(value, None)
+        _set_private(value, None)
         return value
 
     def replaced(self, **changes: Any) -> Self:

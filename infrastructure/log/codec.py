@@ -54,13 +54,14 @@ class NewerShape(CodecError):
 def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
     """The stored name, shape and payload of an event or a snapshot."""
     name = SNAPSHOT if isinstance(event, Conversation) else _NAME_OF[type(event)]
+    # A default may change one day, and old events must keep their meaning: they are stored in full.
+    # Those of a message are "nothing" and stay, and messages are what a log is full of.
+    brief = name == "message_appended"
     try:
-        payload = event.model_dump_json(exclude_defaults=True).encode()
+        payload = event.model_dump_json(exclude_defaults=brief).encode()
     except PydanticSerializationError:
         # Lone surrogates have no UTF-8; JSON can escape them.
-        payload = json.dumps(
-            event.model_dump(mode="python", exclude_defaults=True), default=str
-        ).encode()
+        payload = json.dumps(event.model_dump(exclude_defaults=brief), default=str).encode()
     return name, SHAPES[name], payload
 
 

@@ -1,12 +1,13 @@
-"""The envelope around every stored event: time, salt, digest of the payload, and the chain.
+"""The envelope around every stored event: time, salt, digest, and the chain.
 
 One line of ASCII, a line feed, then the payload (JSON in UTF-8)::
 
     refold1 SHAPE TIME SALT DIGEST PREVIOUS
 
-``DIGEST`` is the SHA-256 of salt and payload; ``PREVIOUS`` is the link of the event before it in the
-stream. A link covers stream, version, name, shape, time, digest and the previous link, but not the
-payload: a payload can be erased in place and the chain still holds.
+``DIGEST`` is the SHA-256 of salt, place (stream, version, name), shape, time and payload: content that
+was changed or put elsewhere is noticed from its row alone. ``PREVIOUS`` is the link of the event before
+it in the stream, and a link is the SHA-256 of the previous link and the digest. So the chain covers
+digests, not payloads: a payload can be erased in place and the chain still holds.
 """
 
 from hashlib import sha256
@@ -15,14 +16,20 @@ from typing import NamedTuple
 MAGIC = b"refold1"
 GENESIS = "0" * 64
 """What the first event of a stream names as the previous link."""
-
-
 LONGEST_FRAME = 300
 """No frame is longer than so many bytes."""
 
 
 class EnvelopeError(ValueError):
-    """Stored bytes are not an envelope, or its content differs from its digest."""
+    """Stored bytes are not an envelope, or they differ from their digest."""
+
+
+class Place(NamedTuple):
+    """Where a row belongs."""
+
+    stream: str
+    version: int
+    name: str
 
 
 class Envelope(NamedTuple):
@@ -35,38 +42,53 @@ class Envelope(NamedTuple):
     previous: str
     payload: bytes
 
-    def link(self, stream: str, version: int, name: str) -> str:
+    def link(self) -> str:
         """What the next event of the stream must name as its previous link."""
-        frame = f"{self.previous}\0{stream}\0{version}\0{name}\0{self.shape}\0{self.at}\0"
-        return sha256((frame + self.digest).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256((self.previous + self.digest).encode("ascii")).hexdigest()
 
 
-def digest_of(salt: str, payload: bytes) -> str:
-    """The digest of a payload; the salt keeps a short erased text from being guessed."""
-    return sha256(salt.encode("ascii") + payload).hexdigest()
+def digest_of(place: Place, shape: int, at: str, salt: str, payload: bytes) -> str:
+    """The digest of an event; the salt keeps a short erased text from being guessed."""
+    stream, version, name = place
+    head = f"{salt}\0{stream}\0{version}\0{name}\0{shape}\0{at}\0"
+    digest = sha256(head.encode("utf-8", "surrogatepass"))
+    digest.update(payload)
+    return digest.hexdigest()
 
 
-def seal(shape: int, at: str, salt: str, previous: str, payload: bytes) -> tuple[Envelope, bytes]:
+def seal(
+    place: Place, shape: int, at: str, salt: str, previous: str, payload: bytes
+) -> tuple[Envelope, bytes]:
     """Frame a payload; returns the envelope and the bytes to store."""
-    envelope = Envelope(shape, at, salt, digest_of(salt, payload), previous, payload)
-    head = f"{MAGIC.decode()} {shape} {at} {salt} {envelope.digest} {previous}\n"
-    return envelope, head.encode("ascii") + payload
+    digest = digest_of(place, shape, at, salt, payload)
+    head = f"{MAGIC.decode()} {shape} {at} {salt} {digest} {previous}\n"
+    return Envelope(shape, at, salt, digest, previous, payload), head.encode("ascii") + payload
 
 
-def unseal(blob: object, *, check: bool = True) -> Envelope:
-    """Take stored bytes apart, and refuse content that differs from its digest.
+def unseal(place: Place, blob: object) -> Envelope:
+    """Take the stored bytes of a row apart.
 
     Raises:
-        EnvelopeError: the bytes are not an envelope, or were changed.
+        EnvelopeError: the bytes are not an envelope, were changed, or belong elsewhere.
+    """
+    envelope = framed(blob)
+    shape, at, salt, digest, _, payload = envelope
+    if digest_of(place, shape, at, salt, payload) != digest:
+        raise EnvelopeError("the content differs from its digest")
+    return envelope
+
+
+def framed(blob: object) -> Envelope:
+    """Take stored bytes apart without checking them; the payload may be missing.
+
+    Raises:
+        EnvelopeError: the bytes are not an envelope.
     """
     if not isinstance(blob, bytes) or not blob.startswith(MAGIC):
         raise EnvelopeError("the stored bytes are not an event of refold")
     head, _, payload = blob.partition(b"\n")
     try:
         _, number, at, salt, digest, previous = head.decode("ascii").split(" ")
-        shape = int(number)
+        return Envelope(int(number), at, salt, digest, previous, payload)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error
-    if check and digest_of(salt, payload) != digest:
-        raise EnvelopeError("the content differs from its digest")
-    return Envelope(shape, at, salt, digest, previous, payload)

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
 
-from refold.application.errors import LogDamaged, NewerLog
+from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import Window, project
 from refold.domain.conversation import Conversation, LiveMessage, fold
 from refold.domain.events import Event, MessageAppended
 
 from .codec import CodecError, NewerShape
-from .envelope import GENESIS, EnvelopeError
+from .envelope import GENESIS, Envelope, EnvelopeError, Place
 from .mapper import EventMapper, RecordedEvent, link_of
 from .snapshots import SnapshotStore
 from .sqlite import Head, LogRecorder
@@ -128,18 +128,22 @@ def follows(event: RecordedEvent, link: str | None, version: int | None = None) 
 
 def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
     """Open a row; damage becomes an error of the log that names the place."""
-    return opened_columns(
-        mapper, str(row.originator_id), row.originator_version, row.topic, row.state
-    )
-
-
-def opened_columns(
-    mapper: EventMapper, stream: str, version: int, name: str, state: object
-) -> RecordedEvent:
-    """The same for a row that comes as its columns."""
     try:
-        return mapper.open(stream, version, name, state)
-    except NewerShape as error:
-        raise NewerLog(f"{error}; install a newer refold to use this log") from error
+        return mapper.to_domain_event(row)
     except (EnvelopeError, CodecError) as error:
-        raise LogDamaged(stream, version, str(error)) from error
+        place = Place(str(row.originator_id), row.originator_version, row.topic)
+        raise _refused(place, error) from error
+
+
+def opened_columns(mapper: EventMapper, place: Place, state: object) -> tuple[Envelope, Event]:
+    """The same for a row that comes as its columns, without its link."""
+    try:
+        return mapper.open(place, state)
+    except (EnvelopeError, CodecError) as error:
+        raise _refused(place, error) from error
+
+
+def _refused(place: Place, error: EnvelopeError | CodecError) -> LogError:
+    if isinstance(error, NewerShape):
+        return NewerLog(f"{error}; install a newer refold to use this log")
+    return LogDamaged(place.stream, place.version, str(error))

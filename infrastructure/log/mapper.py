@@ -7,7 +7,7 @@ from eventsourcing.persistence import Mapper, StoredEvent
 from refold.domain.events import Event
 
 from . import codec
-from .envelope import EnvelopeError, seal, unseal
+from .envelope import Envelope, EnvelopeError, Place, framed, seal, unseal
 
 
 class RecordedEvent(NamedTuple):
@@ -43,9 +43,9 @@ class EventMapper(Mapper[Any]):
     def store(self, new: UnsealedEvent) -> tuple[StoredEvent, str]:
         """The row to insert, and the link that the next event names."""
         name, shape, payload = codec.encode(new.event)
-        envelope, blob = seal(shape, new.at, new.salt, new.previous, payload)
-        link = envelope.link(new.originator_id, new.originator_version, name)
-        return StoredEvent(new.originator_id, new.originator_version, name, blob), link
+        place = Place(new.originator_id, new.originator_version, name)
+        envelope, blob = seal(place, shape, new.at, new.salt, new.previous, payload)
+        return StoredEvent(*place, blob), envelope.link()
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:
         """The row of an event that was recorded before: the same bytes again."""
@@ -67,29 +67,21 @@ class EventMapper(Mapper[Any]):
             EnvelopeError: the bytes were changed.
             CodecError: the event cannot be read by this version.
         """
-        return self.open(
-            str(stored_event.originator_id),
-            stored_event.originator_version,
-            stored_event.topic,
-            stored_event.state,
+        stream, version = str(stored_event.originator_id), stored_event.originator_version
+        envelope, event = self.open(Place(stream, version, stored_event.topic), stored_event.state)
+        return RecordedEvent(
+            stream, version, envelope.at, event, envelope.previous, envelope.link(), envelope.salt
         )
 
-    def open(self, stream: str, version: int, name: str, state: object) -> RecordedEvent:
+    def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
         """Check and open the columns of a row; raises as ``to_domain_event`` does."""
-        envelope = unseal(state)
-        event = codec.decode(name, envelope.shape, envelope.payload)
-        link = envelope.link(stream, version, name)
-        return RecordedEvent(
-            stream, version, envelope.at, event, envelope.previous, link, envelope.salt
-        )
+        envelope = unseal(place, state)
+        return envelope, codec.decode(place.name, envelope.shape, envelope.payload)
 
 
 def link_of(stored_event: StoredEvent) -> str:
     """The link of a row, from its frame alone."""
     try:
-        envelope = unseal(stored_event.state, check=False)
+        return framed(stored_event.state).link()
     except EnvelopeError:
         return ""
-    return envelope.link(
-        str(stored_event.originator_id), stored_event.originator_version, stored_event.topic
-    )

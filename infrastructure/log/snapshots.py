@@ -8,7 +8,7 @@ from eventsourcing.persistence import AggregateRecorder, PersistenceError, Store
 from refold.domain.conversation import Conversation
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
-from .envelope import EnvelopeError, seal, unseal
+from .envelope import EnvelopeError, Place, seal, unseal
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,8 @@ class SnapshotStore:
         """Keep ``state``. A failure is only logged: nothing depends on it."""
         try:
             name, shape, payload = encode(state)
-            _, blob = seal(shape, "-", "-", link, payload)
+            place = Place(thread_id, state.version, name)
+            _, blob = seal(place, shape, "-", "-", link, payload)
             self._recorder.insert_events([StoredEvent(thread_id, state.version, name, blob)])
         except PersistenceError as error:
             logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
@@ -56,7 +57,9 @@ class SnapshotStore:
 
 def _opened(row: StoredEvent) -> Snapshot | None:
     try:
-        envelope = unseal(row.state)
+        envelope = unseal(
+            Place(str(row.originator_id), row.originator_version, SNAPSHOT), row.state
+        )
     except EnvelopeError as error:
         logger.warning(
             "conversation %r: damaged snapshot at %d is not used: %s",

@@ -12,15 +12,15 @@ from pathlib import Path
 from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
-from refold.application.errors import LogError
+from refold.application.errors import LogDamaged, LogError
 from refold.application.event_log import Damage, Decision, LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import CompactionPerformed, Event, MessageAppended
 
 from .checking import check_rows
-from .envelope import GENESIS
-from .loading import Stream, StreamLoader, follows, opened_columns
+from .envelope import Place
+from .loading import Stream, StreamLoader, opened_columns
 from .lock import WriteLock
 from .mapper import EventMapper, RecordedEvent, UnsealedEvent
 from .snapshots import SnapshotStore
@@ -116,17 +116,20 @@ class SQLiteLog:
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
-        # From the beginning each stream is known whole; later on, from its first event here.
-        first = None if after else GENESIS
-        links: dict[str, str] = {}
+        # From the beginning each stream is known whole; later on, from its first event here. That an
+        # event belongs where it is, its digest says; the chain of links is left to ``check``.
+        begins = 0 if after == 0 else None
+        versions: dict[str, int] = {}
         while True:
             with self._guarded():
                 rows = self._recorder.rows_after(after, BATCH)
             for number, stream, version, name, state in rows:
-                recorded = opened_columns(self._mapper, stream, version, name, state)
-                follows(recorded, links.get(stream, first))
-                links[stream] = recorded.link
-                yield LoggedEvent(number, stream, version, recorded.at, recorded.event)
+                before = versions.get(stream, begins)
+                if before is not None and version != before + 1:
+                    raise LogDamaged(stream, before + 1, "the event is missing")
+                versions[stream] = version
+                envelope, event = opened_columns(self._mapper, Place(stream, version, name), state)
+                yield LoggedEvent(number, stream, version, envelope.at, event)
             if len(rows) < BATCH:
                 return
             after = rows[-1][0]

@@ -82,7 +82,14 @@ def refold(
     quieted.setLevel(levels[1])
 
 
-PROGRAM = [sys.executable, "-c", "from refold.infrastructure.cli.app import main; main()"]
+# A shell that starts tests in the background has Ctrl-C ignored, and children inherit that.
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from refold.infrastructure.cli.app import main
+main()
+"""
+PROGRAM = [sys.executable, "-c", START]
 
 
 def process(

@@ -20,7 +20,15 @@ from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.log import codec
-from refold.infrastructure.log.envelope import GENESIS, EnvelopeError, digest_of, seal, unseal
+from refold.infrastructure.log.envelope import (
+    GENESIS,
+    EnvelopeError,
+    Place,
+    digest_of,
+    framed,
+    seal,
+    unseal,
+)
 from refold.infrastructure.log.lock import WriteLock
 from refold.infrastructure.log.store import CACHED, SQLiteLog
 from tests.support.builders import NOON, appended, assistant, incoming, tool_use, user
@@ -52,35 +60,46 @@ def test_each_envelope_carries_the_digest_and_the_link_of_the_one_before(tmp_pat
         head, _, payload = blob.partition(b"\n")
         magic, shape, at, salt, digest, link = head.decode("ascii").split(" ")
         assert (magic, shape, name) == ("refold1", "1", "message_appended")
-        assert digest == sha256(salt.encode() + payload).hexdigest()
+        covered = "\0".join([salt, stream, str(version), name, shape, at, ""]).encode() + payload
+        assert digest == sha256(covered).hexdigest()
         assert link == previous
-        frame = [previous, stream, str(version), name, shape, at, digest]
-        previous = sha256("\0".join(frame).encode()).hexdigest()
+        previous = sha256((previous + digest).encode()).hexdigest()
 
 
 def test_equal_texts_have_different_digests(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", "yes", "yes")
-    salts = {unseal(blob).salt for *_, blob in rows(path)}
+    salts = {framed(blob).salt for *_, blob in rows(path)}
     assert len(salts) == 2
     assert all(len(salt) == 32 for salt in salts)
 
 
+HERE = Place("t", 1, "n")
+
+
 def test_an_erased_payload_leaves_the_link_as_it_was() -> None:
-    whole, _ = seal(1, "now", "salt", GENESIS, b'{"secret":1}')
-    erased = whole._replace(payload=b"")
-    assert erased.link("t", 1, "n") == whole.link("t", 1, "n")
+    whole, _ = seal(HERE, 1, "now", "salt", GENESIS, b'{"secret":1}')
+    assert whole._replace(payload=b"").link() == whole.link()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"at": "then"}, {"shape": 2}, {"digest": "0" * 64}, {"previous": "f" * 64}],
-    ids=str,
-)
-def test_the_link_depends_on_all_else(change: dict[str, Any]) -> None:
-    envelope, _ = seal(1, "now", "salt", GENESIS, b"{}")
-    assert envelope._replace(**change).link("t", 1, "n") != envelope.link("t", 1, "n")
-    other = {envelope.link("u", 1, "n"), envelope.link("t", 2, "n"), envelope.link("t", 1, "m")}
-    assert envelope.link("t", 1, "n") not in other
+@pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"previous": "f" * 64}], ids=str)
+def test_the_link_depends_on_digest_and_previous_link(change: dict[str, Any]) -> None:
+    envelope, _ = seal(HERE, 1, "now", "salt", GENESIS, b"{}")
+    assert envelope._replace(**change).link() != envelope.link()
+
+
+@pytest.mark.parametrize("place", [Place("u", 1, "n"), Place("t", 2, "n"), Place("t", 1, "m")])
+def test_an_event_is_refused_anywhere_but_in_its_place(place: Place) -> None:
+    _, blob = seal(HERE, 1, "now", "salt", GENESIS, b"{}")
+    assert unseal(HERE, blob).payload == b"{}"
+    with pytest.raises(EnvelopeError, match="differs from its digest"):
+        unseal(place, blob)
+
+
+@pytest.mark.parametrize("change", [(b" now ", b" then "), (b"refold1 1 ", b"refold1 2 ")])
+def test_a_changed_frame_is_refused(change: tuple[bytes, bytes]) -> None:
+    _, blob = seal(HERE, 1, "now", "salt", GENESIS, b"{}")
+    with pytest.raises(EnvelopeError, match="differs from its digest"):
+        unseal(HERE, blob.replace(*change))
 
 
 @pytest.mark.parametrize(
@@ -88,11 +107,11 @@ def test_the_link_depends_on_all_else(change: dict[str, Any]) -> None:
 )
 def test_bytes_without_a_frame_are_no_envelope(blob: bytes) -> None:
     with pytest.raises(EnvelopeError):
-        unseal(blob)
+        unseal(HERE, blob)
 
 
 def test_the_salt_is_part_of_the_digest() -> None:
-    assert digest_of("a", b"x") != digest_of("b", b"x")
+    assert digest_of(HERE, 1, "now", "a", b"x") != digest_of(HERE, 1, "now", "b", b"x")
 
 
 def test_times_are_stored_in_utc_whatever_the_zone_of_the_clock(tmp_path: Path) -> None:

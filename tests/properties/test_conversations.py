@@ -25,9 +25,7 @@ from tests.support.fake_summarisers import (
 from tests.support.histories import Step, turns
 from tests.support.invariants import covered, rendered, replayed
 from tests.support.numbering import numbered_through
-from tests.support.witness import Witness, as_bytes
-
-SHM = Path("/dev/shm")  # Where there is one: thousands of durable commits without a disk.
+from tests.support.witness import SHM, Witness, as_bytes
 
 ALWAYS: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,
@@ -84,7 +82,7 @@ class Talking(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(dir=SHM if SHM.is_dir() else None)
+        self.folder = tempfile.TemporaryDirectory(dir=SHM)
         self.script: deque[Step] = deque()
         self.recorded = False
         self.parts = 0

@@ -22,6 +22,8 @@ from .histories import Message
 from .talk import Spoken, is_the_models_turn
 
 THREAD = "talk"
+SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder in memory, where there is one: thousands of durable commits without a disk."""
 SMALL_IMAGE = 60
 """Tokens of an image: windows are small here, so images are too."""
 
