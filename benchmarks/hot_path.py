@@ -24,7 +24,9 @@ SIZES = (100, 1_000, 10_000, 100_000)
 TAIL = 60
 TURNS = 60
 ROUNDS = 25
-TEXT = "The parser reads a token, looks at the next one and decides: def visit(self, node): ... " * 16
+TEXT = (
+    "The parser reads a token, looks at the next one and decides: def visit(self, node): ... " * 16
+)
 
 
 class FixedSummariser:
@@ -38,13 +40,14 @@ class FixedSummariser:
 
 
 def turn(number: int) -> list[dict[str, object]]:
-    """Three messages: a request, a tool call, its result; about 1.4 kB each."""
+    """Four messages: a request, a tool call, its result, the answer; about 1.4 kB each."""
     call = {"type": "tool_use", "id": f"call_{number}", "name": "read", "input": {"path": TEXT}}
     result = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": TEXT}
     return [
         {"role": "user", "content": [{"type": "text", "text": f"{number} {TEXT}"}]},
         {"role": "assistant", "content": [call]},
         {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [{"type": "text", "text": f"{number} {TEXT}"}]},
     ]
 
 
@@ -81,12 +84,14 @@ class Raw:
         )
         return [json.loads(state) for (state,) in rows]
 
-    def cold_tail(self, count: int) -> list[object]:
+    def cold_tail(self, count: int) -> float:
+        """µs to open the file and read the tail."""
+        start = time.perf_counter()
         connection = self.connect()
-        try:
-            return self.tail(connection, count)
-        finally:
-            connection.close()
+        self.tail(connection, count)
+        taken = time.perf_counter() - start
+        connection.close()
+        return taken * 1e6
 
 
 def timed(act: Callable[[], object]) -> float:
@@ -107,21 +112,19 @@ def measure(folder: Path, size: int) -> dict[str, float]:
 
     with opened() as memory:
         chat = memory.conversation("chat")
-        fill(chat, raw, size)
+        covered = fill(chat, raw, size)
         append, raw_append = [], []
-        tail = TAIL
         for number in range(size, size + TURNS):
             messages = turn(number)
             raw_append.append(timed(lambda m=messages: raw.append(m)))
             append.append(timed(lambda m=messages: chat.append(m)))
-            tail += 3
-        live = len(chat.context().messages)
+        live = raw.version - covered
         warm = [timed(chat.context) for _ in range(ROUNDS)]
         raw_warm = [timed(lambda: raw.tail(raw.connection, live)) for _ in range(ROUNDS)]
     cold, raw_cold = [], []
     for _ in range(ROUNDS):
-        raw_cold.append(timed(lambda: raw.cold_tail(live)))
-        cold.append(timed(lambda: cold_context(opened)))
+        raw_cold.append(raw.cold_tail(live))
+        cold.append(cold_context(opened))
     replay, raw_replay = replay_rates(path)
     return {
         "append": median(append),
@@ -136,11 +139,11 @@ def measure(folder: Path, size: int) -> dict[str, float]:
     }
 
 
-def fill(chat: refold.Chat, raw: Raw, size: int) -> None:
-    """A conversation of ``size`` messages whose last ``TAIL`` are live, the others summarised."""
+def fill(chat: refold.Chat, raw: Raw, size: int) -> int:
+    """A conversation of ``size`` messages whose last ``TAIL`` are live; how many are summarised."""
     batch: list[dict[str, object]] = []
     early = max(3, size - TAIL)
-    for number in range(early // 3):
+    for number in range(early // 4):
         batch += turn(-number - 1)
         if len(batch) >= 900:
             chat.append(batch, recorded=True)
@@ -149,16 +152,20 @@ def fill(chat: refold.Chat, raw: Raw, size: int) -> None:
     if batch:
         chat.append(batch, recorded=True)
         raw.append(batch)
-    chat.compact()
-    for number in range(TAIL // 3):
+    covered = chat.compact().messages_covered
+    for number in range(TAIL // 4):
         messages = turn(-size - number)
         chat.append(messages)
         raw.append(messages)
+    return covered
 
 
-def cold_context(opened: Callable[[], refold.Memory]) -> None:
+def cold_context(opened: Callable[[], refold.Memory]) -> float:
+    """µs to open the memory and make the first context."""
+    start = time.perf_counter()
     with opened() as memory:
         memory.conversation("chat").context()
+        return (time.perf_counter() - start) * 1e6
 
 
 def replay_rates(path: Path) -> tuple[float, float]:
@@ -224,7 +231,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         found = {size: measure(Path(folder), size) for size in sizes}
     table = Table(title="Hot path: µs, and ratio to raw sqlite3 in the same run")
-    for column in ("messages", "live", "append 3", "×", "context warm", "×", "cold", "×", "replay/s", "×"):
+    for column in (
+        "messages",
+        "live",
+        "append 4",
+        "×",
+        "context warm",
+        "×",
+        "cold",
+        "×",
+        "replay/s",
+        "×",
+    ):
         table.add_column(column, justify="right")
     for size, r in found.items():
         table.add_row(
@@ -253,7 +271,11 @@ def judge(found: dict[int, dict[str, float]]) -> dict[str, tuple[float, str, boo
     def worst(ours: str, floor: str) -> float:
         return max(r[ours] / r[floor] for r in found.values())
 
-    append, warm, cold = worst("append", "raw append"), worst("warm", "raw warm"), worst("cold", "raw cold")
+    append, warm, cold = (
+        worst("append", "raw append"),
+        worst("warm", "raw warm"),
+        worst("cold", "raw cold"),
+    )
     warm_growth, cold_growth = last["warm"] / small["warm"], last["cold"] / small["cold"]
     replay = min(r["replay"] / r["raw replay"] for s, r in found.items() if s >= 1_000)
     imports = import_ratio()

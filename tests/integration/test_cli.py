@@ -556,8 +556,8 @@ def test_texts_of_a_transcript_command_no_terminal(refold: Refold, tmp_path: Pat
     prints += [refold("list", "--db", HOSTILE), refold("compact", HOSTILE, "--json")]
     for done in prints:
         assert CONTROL.search(done.out + done.err) is None
-    everything = "".join(done.out for done in prints)
-    assert "[red]not markup[/red] [/] :smile:" in everything
+    for line in ("show", "context"):
+        assert "[red]not markup[/red] [/] :smile:" in refold(line, threads[-1]).out
 
 
 def test_what_verify_found_commands_no_terminal(refold: Refold, stored: Path) -> None:
