@@ -1,7 +1,7 @@
 """What does the model see? The live messages, the active summary, and what was decided about them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from refold.domain.events import (
@@ -57,7 +57,7 @@ def project(window: Window, events: Sequence[Event]) -> Window:
     """Fold events into a window."""
     if all(isinstance(event, MessageAppended) for event in events):
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
-        return replace(window, entries=window.entries + added)
+        return Window(window.entries + added, window.summary, window.previews, window.thinking_from)
     entries = list(window.entries)
     summary, previews, thinking_from = window.summary, window.previews, window.thinking_from
     length = entries[-1].position + 1 if entries else 0

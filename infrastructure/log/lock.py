@@ -7,11 +7,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import portalocker
-
 from refold.application.errors import LogBusy
 
-FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+_Refused: type[Exception]
+
+try:
+    import fcntl
+except ImportError:  # Windows has another call; the library knows it.
+    import portalocker
+
+    _FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+    _Refused = portalocker.LockException
+
+    def _lock(file: IO[bytes]) -> None:
+        portalocker.lock(file, _FLAGS)
+
+    def _unlock(file: IO[bytes]) -> None:
+        portalocker.unlock(file)
+
+else:
+    # The system's own call, since this is paid at every append.
+    _Refused = BlockingIOError
+
+    def _lock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
 POLL = 0.001
 """Seconds between tries of a lock that another process holds."""
 
@@ -46,7 +70,7 @@ class WriteLock:
             try:
                 yield
             finally:
-                portalocker.unlock(self._file)
+                _unlock(self._file)
 
     def close(self) -> None:
         """Close the lock file."""
@@ -58,8 +82,8 @@ class WriteLock:
         deadline: float | None = None
         while True:
             try:
-                portalocker.lock(file, FLAGS)
-            except portalocker.LockException as error:
+                _lock(file)
+            except _Refused as error:
                 deadline = deadline or time.monotonic() + self._timeout
                 if time.monotonic() > deadline:
                     raise LogBusy(

@@ -181,9 +181,11 @@ class SQLiteLog:
         thread_id, head = stream.loaded.thread_id, stream.head
         rows: list[StoredEvent] = []
         keys: list[tuple[str, str, int]] = []
-        for event in events:
+        salts = secrets.token_hex(16 * len(events))
+        for index, event in enumerate(events):
             version = head.version + 1
-            new = UnsealedEvent(thread_id, version, stamp, event, head.link, secrets.token_hex(16))
+            salt = salts[32 * index : 32 * index + 32]
+            new = UnsealedEvent(thread_id, version, stamp, event, head.link, salt)
             row, link = self._mapper.store(new)
             head = Head(version, link)
             if len(row.state) > LARGEST_EVENT:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import refold
-from refold.application.context import Context
 from refold.application.ports import Summariser
 from tests.support import deeds
 from tests.support.fake_summarisers import (
@@ -23,27 +22,11 @@ from tests.support.fake_summarisers import (
     TruncatedSummariser,
 )
 from tests.support.histories import Step, turns
-from tests.support.invariants import covered, rendered, replayed
+from tests.support.invariants.rendered import the_request_fits
+from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
-from tests.support.witness import SHM, Witness, as_bytes
+from tests.support.witness import SHM, Witness
 
-ALWAYS: tuple[Callable[[Witness, Context], None], ...] = (
-    rendered.pairing_and_layout_are_legal,
-    rendered.live_messages_are_shown_once_and_covered_ones_never,
-    rendered.unanswered_messages_are_word_for_word,
-    rendered.thinking_is_whole_or_absent,
-    rendered.the_summary_speaks_as_nobody,
-)
-OF_THE_LOG: tuple[Callable[[Witness], None], ...] = (
-    covered.one_summary_is_active,
-    covered.coverage_only_grows,
-    covered.coverage_is_what_the_summariser_got,
-    covered.open_business_is_not_covered,
-    covered.only_good_texts_are_committed,
-    covered.every_message_is_readable,
-    covered.every_attempt_ends_once,
-    replayed.a_fresh_load_is_the_live_state,
-)
 SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
     (
         GoodSummariser,
@@ -137,7 +120,7 @@ class Talking(RuleBasedStateMachine):
         self.witness.summariser.current = make()
         answer = deeds.ask(self.witness)
         if answer.context is not None:
-            rendered.the_request_fits(self.witness, answer.context)
+            the_request_fits(self.witness, answer.context)
 
     @precondition(lambda self: not self.script)
     @rule(generations=st.integers(1, 4))
@@ -184,33 +167,21 @@ class Talking(RuleBasedStateMachine):
 
     @invariant()
     def all_invariants_hold(self) -> None:
-        witness = self.witness
-        shown = witness.shown()
-        if shown.version == self.checked:
-            return
-        self.checked = shown.version
-        witness.seen[shown.version] = as_bytes(shown)
-        for holds in ALWAYS:
-            holds(witness, shown)
-        for holds_in_log in OF_THE_LOG:
-            holds_in_log(witness)
-        replayed.every_version_is_rendered_as_it_was(witness, newest=2)
+        if (version := self.witness.chat.version) != self.checked:
+            all_hold(self.witness)
+            self.checked = version
 
     def teardown(self) -> None:
         try:
             if hasattr(self, "witness"):
-                self._look_back()
+                all_hold_in_hindsight(self.witness)
                 self.witness.close()
         finally:
             self.folder.cleanup()
 
-    def _look_back(self) -> None:
-        self.witness.restart()
-        replayed.every_version_is_rendered_as_it_was(self.witness)
-        replayed.read_models_are_a_fold_of_the_log(self.witness)
-        rendered.prefixes_are_stable_between_decisions(self.witness)
-        rendered.signed_thinking_stays_valid(self.witness)
-
 
 TestTalking = Talking.TestCase
-TestTalking.settings = settings(stateful_step_count=25)
+# A run costs some hundred commits and a thousand loads: half as many as elsewhere.
+TestTalking.settings = settings(
+    max_examples=max(10, settings().max_examples // 2), stateful_step_count=25
+)

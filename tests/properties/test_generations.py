@@ -1,0 +1,130 @@
+"""Many generations of summaries on one conversation, in one endless turn and in many short ones."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import refold
+from tests.support import deeds
+from tests.support.histories import Message, Step, marker, turns
+from tests.support.invariants.rendered import the_request_fits
+from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
+from tests.support.numbering import numbered_through
+from tests.support.witness import SHM, Witness
+
+REQUEST = "Please rename the module, 请保留用户偏好 👍, and run the tests."
+SENTENCE = "src/app.py:42: assertion failed, expected 3 but got 4\n"
+FEWER = settings(max_examples=max(5, settings().max_examples // 8))
+# Deferred: its description is longer than Hypothesis likes to print.
+PART = st.deferred(lambda: turns(min_messages=1, max_messages=5, max_text=200, huge=900))
+
+
+@contextmanager
+def conversation(window: int, **policy: Any) -> Iterator[Witness]:
+    settings = {"preview_head": 150, "preview_tail": 0, "tiny_preview": 50, "keep_last": 2}
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+        witness = Witness(Path(folder), window, refold.CompactionPolicy(**(settings | policy)))
+        try:
+            yield witness
+            all_hold_in_hindsight(witness)
+        finally:
+            witness.close()
+
+
+@FEWER
+@given(parts=st.lists(PART, min_size=3, max_size=12))
+def test_a_summary_of_summaries_of_summaries_loses_nothing(parts: list[list[Step]]) -> None:
+    with conversation(4_000) as witness:
+        for number, steps in enumerate(parts, start=1):
+            for step in numbered_through(steps, len(witness.spoken), number):
+                witness.append(step)
+            for _ in range(3):
+                witness.append(deeds.exchange(witness, 0.12))
+            assert deeds.compact(witness).outcome == "performed"
+            all_hold(witness)
+            assert len(witness.chat.summaries()) == number
+
+
+def tool_round(witness: Witness, calls: int, lines: int) -> list[Message]:
+    """Calls and all their results, ``lines`` long each."""
+    first = len(witness.spoken)
+    ids = [f"call_{first}_{n}" for n in range(calls)]
+    marks = [marker(first) + (f"⟦b{n}⟧" if n else "") for n in range(calls)]
+    inputs = [{"command": mark} for mark in marks]
+    results = [marker(first + 1) + (f"⟦b{n}⟧" if n else "") for n in range(calls)]
+    return [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": call, "name": "bash", "input": given}
+                for call, given in zip(ids, inputs, strict=True)
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": call,
+                    "content": f"{mark} {SENTENCE * lines}",
+                }
+                for call, mark in zip(ids, results, strict=True)
+            ],
+        },
+    ]
+
+
+ROUNDS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 14)), min_size=10, max_size=40)
+
+
+@FEWER
+@given(rounds=ROUNDS, window=st.sampled_from((1_500, 2_500, 4_000)))
+def test_the_request_of_an_endless_turn_stays_word_for_word(
+    rounds: list[tuple[int, int]], window: int
+) -> None:
+    with conversation(window) as witness:
+        witness.append(deeds.exchange(witness, 0.1))
+        request = f"{marker(len(witness.spoken))} {REQUEST}"
+        witness.append([{"role": "user", "content": request}])
+        for calls, lines in rounds:
+            witness.append(tool_round(witness, calls, lines))
+            answer = deeds.ask(witness)
+            assert answer.context is not None, answer.error
+            the_request_fits(witness, answer.context)
+            said = [
+                block.get("text") if isinstance(block, dict) else block
+                for message in answer.context.messages
+                if message["role"] == "user"
+                for block in _content(message)
+            ]
+            assert said.count(request) == 1
+            all_hold(witness)
+        assert len(witness.chat.summaries()) >= 1 or sum(n * m for n, m in rounds) < 60
+
+
+def _content(message: Message) -> list[Any]:
+    content = message["content"]
+    return [content] if isinstance(content, str) else content
+
+
+@FEWER
+@given(
+    questions=st.lists(st.integers(1, 6), min_size=6, max_size=30),
+    window=st.sampled_from((1_500, 2_500)),
+)
+def test_a_context_that_is_asked_for_in_time_is_never_refused(
+    questions: list[int], window: int
+) -> None:
+    with conversation(window) as witness:
+        for size in questions:
+            witness.append(deeds.exchange(witness, size / 20))
+            witness.append([{"role": "user", "content": f"{marker(len(witness.spoken))} And now?"}])
+            answer = deeds.ask(witness)
+            assert answer.context is not None, answer.error
+            the_request_fits(witness, answer.context)
+            all_hold(witness)

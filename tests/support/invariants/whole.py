@@ -1,0 +1,46 @@
+"""All invariants together: those that are judged after every step, and those at the end."""
+
+from collections.abc import Callable
+
+from refold.application.context import Context
+from tests.support.witness import Witness, as_bytes
+
+from . import covered, rendered, replayed
+
+OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
+    rendered.pairing_and_layout_are_legal,
+    rendered.live_messages_are_shown_once_and_covered_ones_never,
+    rendered.unanswered_messages_are_word_for_word,
+    rendered.thinking_is_whole_or_absent,
+    rendered.the_summary_speaks_as_nobody,
+)
+OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
+    covered.one_summary_is_active,
+    covered.coverage_only_grows,
+    covered.coverage_is_what_the_summariser_got,
+    covered.open_business_is_not_covered,
+    covered.only_good_texts_are_committed,
+    covered.every_message_is_readable,
+    covered.every_attempt_ends_once,
+    replayed.a_fresh_load_is_the_live_state,
+)
+
+
+def all_hold(witness: Witness) -> None:
+    """Judge the newest version, and compare the one before with what it was."""
+    shown = witness.shown()
+    witness.seen[shown.version] = as_bytes(shown)
+    for holds_in in OF_WHAT_IS_SHOWN:
+        holds_in(witness, shown)
+    for holds in OF_WHAT_IS_STORED:
+        holds(witness)
+    replayed.every_version_is_rendered_as_it_was(witness, newest=2)
+
+
+def all_hold_in_hindsight(witness: Witness) -> None:
+    """Judge the whole history after a restart."""
+    witness.restart()
+    replayed.every_version_is_rendered_as_it_was(witness)
+    replayed.read_models_are_a_fold_of_the_log(witness)
+    rendered.prefixes_are_stable_between_decisions(witness)
+    rendered.signed_thinking_stays_valid(witness)
