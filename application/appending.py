@@ -86,9 +86,13 @@ def _keys(key: Keys, count: int) -> Sequence[str | None]:
     if len(keys) != count:
         raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
     for k in keys:
-        if k is not None and not (isinstance(k, str) and k.strip() and is_utf8(k)):
+        if k is not None and not _is_key(k):
             raise InvalidMessage("key", f"{k!r} must be text that is not blank")
     return keys
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and bool(key.strip()) and is_utf8(key)
 
 
 def _measured(

@@ -162,8 +162,11 @@ class Player:
             context = chat.context(tools=self._recorded.tools, model=self._model or turn.model)
         except ContextWindowExceeded as error:
             tally.refused += 1
+            tally.limit = error.budget
             self._tell(turn, refused=str(error))
             return
+        if not context.messages:
+            return  # The recording begins with the model's words: nobody had asked.
         tally.context_times.append(time.perf_counter() - start)
         tally.requests += 1
         tally.largest = max(tally.largest, context.tokens)

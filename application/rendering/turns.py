@@ -37,6 +37,8 @@ class TurnBuilder:
         self._others: list[Block] = []
         self._as_it_came: str | None = None
         self._paused = False
+        self._silent = False
+        """Whether the model's last response holds nothing that can be shown."""
 
     def summary(self, text: str) -> None:
         """Open with a summary: data in the user's turn, never in the assistant's voice."""
@@ -45,6 +47,8 @@ class TurnBuilder:
     def add(self, entries: Iterable[Entry]) -> None:
         """Add messages in order."""
         for entry in entries:
+            if self._silent and entry.message.role != "assistant":
+                self._end_silence()
             match entry.message.role:
                 case "assistant":
                     self._assistant(entry)
@@ -106,6 +110,7 @@ class TurnBuilder:
 
     def _assistant(self, entry: Entry) -> None:
         shown, calls = self._assistant_blocks(entry)
+        self._silent = not shown
         if not shown:
             return
         self._close_user_turn()
@@ -122,6 +127,15 @@ class TurnBuilder:
                 self._say(texts.CONTINUE)
             self.turns.append({"role": "assistant", "content": content})
         self._paused = entry.stop_reason == "pause_turn"
+
+    def _end_silence(self) -> None:
+        # Without a turn between them, what the user said before and after would become one turn, and
+        # requests that ended with the first part would not be repeated as they were.
+        self._silent = False
+        self._close_user_turn()
+        if self.turns and self.turns[-1]["role"] == "user":
+            self.turns.append({"role": "assistant", "content": texts.SILENCE})
+            self._measure(texts.SILENCE)
 
     def _assistant_blocks(self, entry: Entry) -> tuple[list[Block], list[tuple[str, str]]]:
         thinking = entry.position >= self._window.thinking_from

@@ -13,7 +13,7 @@ LABEL = "teahouse: leases for the job queue, a ledger in fen"
 
 
 def demo_conversation() -> RecordedConversation:
-    """Two days of a coding agent at work on a job queue: 330 messages, some 160,000 tokens.
+    """Two days of a coding agent at work on a job queue: 330 messages, some 280,000 tokens.
 
     Long enough for several compactions in a window of 32,000 to 64,000 tokens. The story and all
     figures in it are made up; ``examples/write_demo_session.py`` writes the file anew.

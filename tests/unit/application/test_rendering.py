@@ -135,6 +135,9 @@ def test_two_ids_that_become_legal_alike_stay_apart() -> None:
     assert [b["tool_use_id"] for b in blocks_of(made[2][1])] == [second, first]
 
 
+SILENT = [("user", "a"), ("assistant", texts.SILENCE), ("user", "b")]
+
+
 @pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000"])
 def test_blocks_of_white_space_are_left_out(blank: str) -> None:
     made = turns(HELLO, assistant(text(blank), text("hi")), user(text(blank), text("more")))
@@ -144,8 +147,14 @@ def test_blocks_of_white_space_are_left_out(blank: str) -> None:
 @pytest.mark.parametrize(
     "blank", [assistant(""), assistant(" "), assistant(text("\n")), assistant()]
 )
-def test_an_answer_of_white_space_is_left_out(blank: Message) -> None:
-    assert turns(user("a"), blank, user("b")) == [("user", [text("a"), text("b")])]
+def test_an_answer_of_white_space_keeps_its_place_between_two_users_turns(blank: Message) -> None:
+    assert turns(user("a"), blank, user("b")) == SILENT
+
+
+@pytest.mark.parametrize("blank", [assistant(""), assistant(thinking())])
+def test_a_silent_answer_that_the_model_tried_again_is_left_out(blank: Message) -> None:
+    assert turns(user("a"), blank) == [("user", "a")]
+    assert turns(user("a"), blank, assistant("b"), DONE)[:2] == [("user", "a"), ("assistant", "b")]
 
 
 def test_a_message_of_white_space_is_left_out() -> None:
@@ -166,8 +175,8 @@ def test_thinking_at_the_end_of_an_answer_is_left_out() -> None:
     assert made[1] == ("assistant", [text("hi")])
 
 
-def test_an_answer_of_thinking_alone_is_left_out() -> None:
-    assert turns(user("a"), assistant(thinking()), user("b")) == [("user", [text("a"), text("b")])]
+def test_an_answer_of_thinking_alone_keeps_its_place_without_the_thinking() -> None:
+    assert turns(user("a"), assistant(thinking()), user("b")) == SILENT
 
 
 @pytest.mark.parametrize(
