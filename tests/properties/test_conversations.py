@@ -43,7 +43,7 @@ SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
 )
 POLICIES = st.builds(
     refold.CompactionPolicy,
-    keep_last=st.sampled_from((1, 2, 5)),
+    keep_last=st.sampled_from((1, 1, 2, 5)),
     preview_head=st.just(150),
     preview_tail=st.sampled_from((0, 60)),
     tiny_preview=st.just(50),

@@ -1,7 +1,7 @@
 """Many generations of summaries on one conversation, in one endless turn and in many short ones."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refold
+from refold.domain.json_data import is_object
 from tests.support import deeds
 from tests.support.histories import Message, Step, marker, turns
 from tests.support.invariants.rendered import the_request_fits
@@ -25,7 +26,7 @@ PART = st.deferred(lambda: turns(min_messages=1, max_messages=5, max_text=200, h
 
 
 @contextmanager
-def conversation(window: int, **policy: Any) -> Iterator[Witness]:
+def conversation(window: int, **policy: Any) -> Generator[Witness]:
     settings = {"preview_head": 150, "preview_tail": 0, "tiny_preview": 50, "keep_last": 2}
     with tempfile.TemporaryDirectory(dir=SHM) as folder:
         witness = Witness(Path(folder), window, refold.CompactionPolicy(**(settings | policy)))
@@ -97,7 +98,7 @@ def test_the_request_of_an_endless_turn_stays_word_for_word(
             assert answer.context is not None, answer.error
             the_request_fits(witness, answer.context)
             said = [
-                block.get("text") if isinstance(block, dict) else block
+                block.get("text") if is_object(block) else block
                 for message in answer.context.messages
                 if message["role"] == "user"
                 for block in _content(message)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.domain.messages import Block
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
 from tests.support.histories import Message, marked, marker
 from tests.support.rules.pairing import unanswered_calls
@@ -57,10 +58,11 @@ class Talk:
 
     async def tool_round(self) -> None:
         """A call, and its result in a second append."""
-        call = {"type": "tool_use", "id": f"call_{len(self.appended)}", "name": "bash", "input": {}}
+        call_id = f"call_{len(self.appended)}"
+        call: Block = {"type": "tool_use", "id": call_id, "name": "bash", "input": {}}
         await self.say([call], role="assistant")
         text = self.marked("result")
-        await self.say([{"type": "tool_result", "tool_use_id": call["id"], "content": text}])
+        await self.say([{"type": "tool_result", "tool_use_id": call_id, "content": text}])
 
     async def do(self, moment: str) -> None:
         match moment:
@@ -79,8 +81,8 @@ class Talk:
         assert [m.position for m in stored] == list(range(len(self.appended)))
         for found, said in zip(stored, self.appended, strict=True):
             content = found.message.content
-            content = content if isinstance(content, str) else list(content)
-            assert {"role": found.message.role, "content": content} == said
+            plain = content if isinstance(content, str) else list(content)
+            assert {"role": found.message.role, "content": plain} == said
         context = await self.chat.context()
         covered = context.summary.coverage if context.summary else None
         messages = context.messages

@@ -17,6 +17,7 @@ from refold.domain.events import (
     OffloadedPart,
     ToolContentOffloaded,
 )
+from refold.domain.json_data import is_object
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.histories import Message, live_histories, recorded_histories
@@ -170,11 +171,12 @@ def test_a_caller_who_changes_what_was_rendered_changes_nothing_else(
 
 def spoil(value: Any) -> None:
     """Change JSON data everywhere that it can be changed in place."""
-    if isinstance(value, dict):
+    if is_object(value):
         for inner in list(value.values()):
             spoil(inner)
         value["spoilt"] = True
     elif isinstance(value, list):
-        for inner in value:
+        found: list[Any] = value
+        for inner in found:
             spoil(inner)
-        value.append("spoilt")
+        found.append("spoilt")

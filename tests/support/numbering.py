@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from refold.domain.json_data import is_list, is_object
+
 from .histories import Message, Step
 
 _MARKER = re.compile(r"⟦m(\d+)⟧")
@@ -33,9 +35,9 @@ def _changed(value: Any, name: str, first: int, part: int) -> Any:
             return f"{value}{part}"
         case str():
             return _MARKER.sub(lambda found: f"⟦m{int(found[1]) + first}⟧", value)
-        case dict():
+        case _ if is_object(value):
             return {k: _changed(v, k, first, part) for k, v in value.items()}
-        case list():
+        case _ if is_list(value):
             return [_changed(v, "", first, part) for v in value]
         case _:
             return value

@@ -7,7 +7,12 @@ from itertools import pairwise
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage
 from refold.domain.budget import summary_target
-from refold.domain.events import CompactionPerformed, CompactionRequested, SummarySuperseded
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    SummarySuperseded,
+)
 from refold.domain.requests import MOST_PROTECTED
 from tests.support.talk import (
     Spoken,
@@ -76,7 +81,7 @@ def open_business_is_not_covered(witness: Witness) -> None:
         requested = _request_of(witness, event)
         spoken = witness.spoken[: _length_at(witness, requested)]
         covered = positions(event) - (positions(performed[number - 1][1]) if number else set())
-        kept = {s.position for s in unanswered(spoken)}
+        kept = {s.position for s in (*spoken[-1:], *unanswered(spoken))}
         kept |= {s.position for s in spoken if s.role == "system" and s.position < preamble(spoken)}
         if waiting_calls(spoken):
             kept |= {s.position for s in spoken if s.position == last_assistant(spoken)}
@@ -116,6 +121,19 @@ def _pinned(witness: Witness, spoken: Sequence[Spoken], version: int) -> list[Sp
     return requests if small else requests[-1:]
 
 
+def calls_and_results_share_one_fate(witness: Witness) -> None:
+    """Invariant 1 and requirement A6: a summary covers a call and its results, or none of them."""
+    performed = witness.performed()
+    covered = positions(performed[-1][1]) if performed else set[int]()
+    asking: Spoken | None = None
+    for spoken in witness.spoken:
+        if spoken.role == "assistant":
+            asking = spoken
+        elif asking is not None and set(asking.calls) & set(spoken.results):
+            at = (asking.position, spoken.position)
+            assert (at[0] in covered) == (at[1] in covered), f"call and result at {at} are parted"
+
+
 def only_good_texts_are_committed(witness: Witness) -> None:
     """Invariant 9: complete, not blank, smaller than what it replaces, by no failing summariser."""
     for _, event in witness.performed():
@@ -139,13 +157,14 @@ def every_attempt_ends_once(witness: Witness) -> None:
     """Invariant 22: one end for each attempt; only the newest may still be running."""
     ends: dict[str, list[str]] = {}
     for logged in witness.events():
-        event = logged.event
-        match type(event).__name__:
-            case "CompactionRequested":
+        match logged.event:
+            case CompactionRequested(attempt_id=attempt_id):
                 assert all(found for found in ends.values()), "two compactions at once"
-                ends[event.attempt_id] = []
-            case "CompactionPerformed" | "CompactionFailed" as name:
-                ends[event.attempt_id].append(name)
+                ends[attempt_id] = []
+            case CompactionPerformed(attempt_id=attempt_id):
+                ends[attempt_id].append("performed")
+            case CompactionFailed(attempt_id=attempt_id):
+                ends[attempt_id].append("failed")
             case _:
                 pass
     assert all(len(found) <= 1 for found in ends.values())

@@ -8,7 +8,7 @@ from typing import Any
 
 from refold.application.context import Context
 from refold.application.rendering.texts import SUMMARY_HEADING
-from refold.domain.events import CompactionPerformed, ToolContentOffloaded
+from refold.domain.events import CompactionPerformed, MessageAppended, ToolContentOffloaded
 from refold.domain.messages import Message
 from tests.support.histories import marked
 from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
@@ -114,6 +114,17 @@ def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
             assert _bytes(placed.block) in said, f"{placed.where} was changed"
 
 
+def thinking_behind_a_changed_prefix_is_dropped(witness: Witness, shown: Context) -> None:
+    """Invariant 6: what was thought before the newest decision was signed for another prefix."""
+    decisions = witness.decisions(shown.version)
+    events = witness.events()[: decisions[-1] if decisions else 0]
+    before = sum(1 for logged in events if isinstance(logged.event, MessageAppended))
+    old = {_bytes(b) for s in witness.spoken[:before] for b in s.blocks}
+    for placed in message_blocks({"messages": shown.messages}):
+        if placed.block.get("type") in THINKING:
+            assert _bytes(placed.block) not in old, f"{placed.where} is still shown"
+
+
 def the_summary_speaks_as_nobody(_: Witness, shown: Context) -> None:
     """Invariants 17 and 20: the summary is one block that opens the user's first turn."""
     if shown.summary is None:
@@ -133,7 +144,8 @@ def the_request_fits(witness: Witness, context: Context) -> None:
     messages = [Message(role=m["role"], content=_content(m)) for m in context.messages]
     measured = sum(witness.counter.count_message(m).total for m in messages)
     measured += witness.counter.count_text(str(context.system))
-    # A lone surrogate is replaced by a character that costs a little more.
+    # Each message is rounded up once, and a lone surrogate is replaced by a dearer character.
+    measured -= len(messages)
     measured -= 2 * sum(text.count("\ufffd") for text in strings(context.messages))
     assert measured <= context.tokens, f"the request has {measured} tokens, not {context.tokens}"
 

@@ -12,6 +12,7 @@ OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.live_messages_are_shown_once_and_covered_ones_never,
     rendered.unanswered_messages_are_word_for_word,
     rendered.thinking_is_whole_or_absent,
+    rendered.thinking_behind_a_changed_prefix_is_dropped,
     rendered.the_summary_speaks_as_nobody,
 )
 OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
@@ -19,6 +20,7 @@ OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     covered.coverage_only_grows,
     covered.coverage_is_what_the_summariser_got,
     covered.open_business_is_not_covered,
+    covered.calls_and_results_share_one_fate,
     covered.only_good_texts_are_committed,
     covered.every_message_is_readable,
     covered.every_attempt_ends_once,
