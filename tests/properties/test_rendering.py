@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -176,7 +176,7 @@ def spoil(value: Any) -> None:
             spoil(inner)
         value["spoilt"] = True
     elif isinstance(value, list):
-        found: list[Any] = value
+        found = cast(list[Any], value)
         for inner in found:
             spoil(inner)
         found.append("spoilt")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from refold.domain.json_data import is_list, is_object
 
@@ -23,8 +23,7 @@ def numbered_through(steps: Sequence[Step], first: int, part: int) -> list[Step]
 
 
 def _renumbered(message: Message, first: int, part: int) -> Message:
-    value: Any = _changed(message, "", first, part)
-    return value
+    return cast(Message, _changed(message, "", first, part))
 
 
 def _changed(value: Any, name: str, first: int, part: int) -> Any:
