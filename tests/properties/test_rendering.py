@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -175,8 +175,7 @@ def spoil(value: Any) -> None:
         for inner in list(value.values()):
             spoil(inner)
         value["spoilt"] = True
-    elif isinstance(value, list):
-        found = cast(list[Any], value)
-        for inner in found:
+    elif hasattr(value, "append"):
+        for inner in value:
             spoil(inner)
-        found.append("spoilt")
+        value.append("spoilt")
