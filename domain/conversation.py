@@ -91,6 +91,9 @@ class Conversation(Value, frozen=True):
     the preamble may lie before it."""
     live_tokens: int = 0
     """The size of all live messages as rendered."""
+    answer_pending: bool = False
+    """Whether the next answer may have been asked for with a prefix that has changed since: its
+    thinking was signed for that prefix, and is not shown."""
     summary: ActiveSummary | None = None
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
@@ -156,11 +159,15 @@ def _is_append(event: Event) -> bool:
 def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
+    pending = state.answer_pending
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
-        live.append(_fact(event, version))
-        tokens += event.tokens
+        fact = _fact(event, version)
+        if pending and fact.role == "assistant":
+            fact, pending = _without_thinking(fact), False
+        live.append(fact)
+        tokens += fact.tokens
         if preamble == length:
             if event.message.role == "system":
                 preamble += 1
@@ -174,6 +181,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         first_message_id=first_id,
         live=tuple(live),
         live_tokens=tokens,
+        answer_pending=pending,
     )
     return _bounded(state) if len(live) > REMEMBERED else state
 
@@ -226,6 +234,7 @@ def _compacted(state: Conversation, event: CompactionPerformed, version: int) ->
             at_length=state.length,
             at_tokens=live_tokens + event.tokens,
         ),
+        answer_pending=True,
         attempt=None,
         setbacks=Setbacks(),
         compactions=state.compactions + 1,
@@ -249,6 +258,7 @@ def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -
         version=version,
         live=live,
         live_tokens=state.older_tokens + sum(m.tokens for m in live),
+        answer_pending=True,
     )
 
 

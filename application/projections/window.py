@@ -51,28 +51,35 @@ class Window:
     previews: Mapping[PreviewKey, Preview] = field(default_factory=dict[PreviewKey, Preview])
     thinking_from: int = 0
     """Messages before this position are rendered without thinking: the prefix has changed since."""
+    answer_pending: bool = False
+    """Whether the next answer may have been asked for before that: it loses its thinking as well."""
 
 
 def project(window: Window, events: Sequence[Event]) -> Window:
     """Fold events into a window."""
-    if all(isinstance(event, MessageAppended) for event in events):
+    if not window.answer_pending and all(isinstance(e, MessageAppended) for e in events):
+        # An append: nothing changes but the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
         return Window(window.entries + added, window.summary, window.previews, window.thinking_from)
     entries = list(window.entries)
-    summary, previews, thinking_from = window.summary, window.previews, window.thinking_from
+    summary, previews = window.summary, window.previews
+    thinking_from, pending = window.thinking_from, window.answer_pending
     length = entries[-1].position + 1 if entries else 0
     for event in events:
         match event:
             case MessageAppended():
                 entries.append(entry_of(event))
                 length = event.position + 1
+                if pending and event.message.role == "assistant":
+                    thinking_from, pending = length, False
             case CompactionPerformed():
                 covers = event.coverage.covers
                 entries = [e for e in entries if not covers(e.position)]
                 previews = {at: p for at, p in previews.items() if not covers(at[0])}
-                summary, thinking_from = event, length
+                summary, thinking_from, pending = event, length, True
             case ToolContentOffloaded():
                 previews, thinking_from = _shortened(previews, event), length
+                pending = True
             case (
                 CompactionRequested()
                 | CompactionFailed()
@@ -82,7 +89,7 @@ def project(window: Window, events: Sequence[Event]) -> Window:
                 pass
             case _:
                 assert_never(event)
-    return Window(tuple(entries), summary, previews, thinking_from)
+    return Window(tuple(entries), summary, previews, thinking_from, pending)
 
 
 def _shortened(

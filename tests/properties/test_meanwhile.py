@@ -14,6 +14,7 @@ from refold.application.ports import SummaryDraft, SummaryRequest
 from refold.domain.messages import Block
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
 from tests.support.histories import Message, marked, marker
+from tests.support.legality import preserved_thinking_violations
 from tests.support.rules.pairing import unanswered_calls
 from tests.support.rules.request import blocks_of
 from tests.support.talk import strings
@@ -191,6 +192,28 @@ def test_a_cancelled_compaction_leaves_everything_as_it_was(moments: list[str]) 
             slow.release.set()
             assert (await talk.chat.compact()).outcome == "performed"
             await talk.everything_is_there()
+
+    in_a_new_file(act)
+
+
+def test_an_answer_that_was_under_way_while_it_was_compacted_is_shown_without_thinking() -> None:
+    """It was signed for the request from before the compaction."""
+
+    async def act(path: Path) -> None:
+        talk = Talk(path, GoodSummariser())
+        async with talk.memory:
+            await talk.chatter(6)
+            await talk.say(talk.marked("And now?"))
+            asked = (await talk.chat.context()).for_anthropic()
+            assert (await talk.chat.compact()).outcome == "performed"
+            answer = [
+                {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"},
+                {"type": "text", "text": "Done."},
+            ]
+            await talk.say(answer, role="assistant")
+            await talk.say(talk.marked("And now?"))
+            again = (await talk.chat.context()).for_anthropic()
+            assert preserved_thinking_violations([{**asked, "answer": answer}, again]) == []
 
     in_a_new_file(act)
 

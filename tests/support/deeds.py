@@ -97,6 +97,8 @@ def ask(witness: Witness) -> Answer:
     assert witness.chat.version == version
     if answer.context is not None and again.context is not None:
         assert as_bytes(again.context) == as_bytes(answer.context)
+        if any(c.outcome == "performed" for c in answer.context.compactions):
+            assert_compacting_again_does_nothing(witness)
     return answer
 
 
