@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from refold.domain.budget import Budget
+from refold.domain.calls import open_calls
 from refold.domain.compacting import ABANDONED, fail_compaction, may_compact
 from refold.domain.events import Event
 from refold.domain.messages import Block, Message
@@ -137,6 +138,7 @@ def _offload(core: Core, thread_id: str, parts: Sequence[LargePart], preview: Pr
 def _large_parts(core: Core, loaded: LoadedConversation, preview: Preview) -> list[LargePart]:
     """The parts that such a preview would make much smaller than they are shown now."""
     found: list[LargePart] = []
+    waiting = frozenset(open_calls(loaded.state))
     for entry in loaded.window.entries:
         address = address_of(loaded.thread_id, entry.position)
         for block in entry.message.blocks():
@@ -144,6 +146,8 @@ def _large_parts(core: Core, loaded: LoadedConversation, preview: Preview) -> li
             if side is None:
                 continue
             call_id = str(block.get("id" if side == "call" else "tool_use_id"))
+            if side == "call" and call_id in waiting:
+                continue  # Somebody may be asked to approve it: it stays word for word.
             shown = loaded.window.previews.get((entry.position, call_id, side))
             if shown is not None and shown.head <= preview.head:
                 continue

@@ -5,13 +5,20 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,  # pyright: ignore[reportUnknownVariableType]
+)
 
 import refold
 from refold.application.ports import Summariser
 from tests.support import deeds
+from tests.support.effort import one_in
 from tests.support.fake_summarisers import (
     EchoingSummariser,
     EmptySummariser,
@@ -180,8 +187,6 @@ class Talking(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-TestTalking = Talking.TestCase
-# A run costs some hundred commits and a thousand loads: half as many as elsewhere.
-TestTalking.settings = settings(
-    max_examples=max(10, settings().max_examples // 2), stateful_step_count=25
-)
+def test_the_invariants_hold_whatever_is_said_and_done() -> None:
+    # A run costs some hundred commits and a thousand loads: half as many as elsewhere.
+    run_state_machine_as_test(Talking, settings=one_in(2, stateful_step_count=25))

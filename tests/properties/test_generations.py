@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
 from refold.domain.json_data import is_object
 from tests.support import deeds
+from tests.support.effort import one_in
 from tests.support.histories import Message, Step, marker, turns
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
@@ -20,7 +21,7 @@ from tests.support.witness import SHM, Witness
 
 REQUEST = "Please rename the module, 请保留用户偏好 👍, and run the tests."
 SENTENCE = "src/app.py:42: assertion failed, expected 3 but got 4\n"
-FEWER = settings(max_examples=max(5, settings().max_examples // 8))
+FEWER = one_in(8)
 # Deferred: its description is longer than Hypothesis likes to print.
 PART = st.deferred(lambda: turns(min_messages=1, max_messages=5, max_text=200, huge=900))
 
@@ -80,7 +81,9 @@ def tool_round(witness: Witness, calls: int, lines: int) -> list[Message]:
     ]
 
 
-ROUNDS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 14)), min_size=10, max_size=40)
+ROUNDS = st.lists(
+    st.tuples(st.integers(1, 4), st.sampled_from((1, 4, 9, 40))), min_size=10, max_size=40
+)
 
 
 @FEWER
@@ -97,6 +100,9 @@ def test_the_request_of_an_endless_turn_stays_word_for_word(
             answer = deeds.ask(witness)
             assert answer.context is not None, answer.error
             the_request_fits(witness, answer.context)
+            for result in answer.context.compactions[-1:]:
+                if not result.results_offloaded:
+                    assert result.tokens_after == answer.context.tokens
             said = [
                 block.get("text") if is_object(block) else block
                 for message in answer.context.messages

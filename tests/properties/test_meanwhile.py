@@ -6,12 +6,13 @@ import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
 from refold.application.ports import SummaryDraft, SummaryRequest
 from refold.domain.messages import Block
+from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
 from tests.support.histories import Message, marked, marker
 from tests.support.legality import preserved_thinking_violations
@@ -23,7 +24,7 @@ from tests.support.witness import SHM
 THREAD = "talk"
 WORDS = "The build failed in step 7, please look at it once more. " * 6
 # Each example waits for other threads and commits to a file: a quarter is enough.
-FEWER = settings(max_examples=max(5, settings().max_examples // 4))
+FEWER = one_in(4)
 MOMENTS = st.lists(st.sampled_from(("append", "elsewhere", "round", "ask")), max_size=6)
 
 

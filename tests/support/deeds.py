@@ -156,6 +156,7 @@ def crash_while_compacting(witness: Witness, *, wait: bool) -> None:
         assert compact(witness).outcome == "in_flight"
     if wait:
         witness.clock.now += timedelta(seconds=witness.policy.lease_seconds)
+        assert compact(witness).outcome != "in_flight"
 
 
 def reject_then_accept(witness: Witness) -> None:

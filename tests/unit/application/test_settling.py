@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import refold
 from refold.application.blocking import Runner
 from refold.application.chat import Chat
 from refold.application.context import Context
@@ -250,3 +251,18 @@ def test_a_long_conversation_asks_once_a_compaction_and_each_frees_room() -> Non
     assert len(agent.events(CompactionRequested)) == len(agent.events(CompactionPerformed))
     assert 4 <= len(recording.requests) <= 12
     assert max(sizes) < 5_600 + 400
+
+
+def test_a_call_that_waits_for_approval_is_never_shortened() -> None:
+    with refold.open(":memory:", window=2_000) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "please write the file"})
+        call = {"type": "tool_use", "id": "c1", "name": "write", "input": {"text": "x1 " * 2_000}}
+        chat.append({"role": "assistant", "content": [call]})
+        with pytest.raises(refold.ContextWindowExceeded, match="message 1"):
+            chat.context()
+        answer = {"type": "tool_result", "tool_use_id": "c1", "content": "written"}
+        chat.append({"role": "user", "content": [answer]})
+        context = chat.context()
+        assert context.tokens <= context.budget.limit
+        assert "refold://t/1" in str(context.messages)
