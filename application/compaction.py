@@ -22,7 +22,7 @@ from .core import Core
 from .errors import SummariserError
 from .loaded import LoadedConversation
 from .ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
-from .results import CompactionResult
+from .results import CompactionResult, Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -159,22 +159,19 @@ class CompactionAttempt:
         return self._result("failed", loaded, reason, detail)
 
     def _result(
-        self, outcome: str, after: LoadedConversation, reason: str = "", detail: str = ""
+        self, outcome: Outcome, after: LoadedConversation, reason: str = "", detail: str = ""
     ) -> CompactionResult:
         state, fixed = after.state, self._budget.fixed
-        return CompactionResult.trusted(
-            {
-                **CompactionResult(outcome="failed", tokens_before=0, tokens_after=0).__dict__,
-                "outcome": outcome,
-                "tokens_before": self._before.state.tokens + fixed,
-                "tokens_after": state.tokens + fixed,
-                "reason": reason,
-                "detail": detail,
-                "summariser": self._summariser.name,
-                "summary_id": state.summary.summary_id if state.summary else None,
-                "messages_covered": state.summary.coverage.count if state.summary else 0,
-                "messages_kept": len(after.window.entries),
-            }
+        return CompactionResult(
+            outcome=outcome,
+            tokens_before=self._before.state.tokens + fixed,
+            tokens_after=state.tokens + fixed,
+            reason=reason,
+            detail=detail,
+            summariser=self._summariser.name,
+            summary_id=state.summary.summary_id if state.summary else None,
+            messages_covered=state.summary.coverage.count if state.summary else 0,
+            messages_kept=len(after.window.entries),
         )
 
 
