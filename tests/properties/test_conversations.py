@@ -32,6 +32,7 @@ from tests.support.histories import Step, turns
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
+from tests.support.odd_summarisers import WordySummariser
 from tests.support.witness import SHM, Witness
 
 SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
@@ -46,6 +47,7 @@ SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
         RaisingSummariser,
         EchoingSummariser,
         HostileSummariser,
+        WordySummariser,
     )
 )
 POLICIES = st.builds(

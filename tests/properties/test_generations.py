@@ -17,6 +17,7 @@ from tests.support.histories import Message, Step, marker, turns
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
+from tests.support.odd_summarisers import WordySummariser
 from tests.support.witness import SHM, Witness
 
 REQUEST = "Please rename the module, 请保留用户偏好 👍, and run the tests."
@@ -135,3 +136,21 @@ def test_a_context_that_is_asked_for_in_time_is_never_refused(
             assert answer.context is not None, answer.error
             the_request_fits(witness, answer.context)
             all_hold(witness)
+
+
+@FEWER
+@given(size=st.integers(1, 8), system=st.booleans())
+def test_a_summary_that_gains_nothing_is_refused(size: int, system: bool) -> None:
+    """Invariant 9: smaller than what it stands for; else the context stays as it was."""
+    with conversation(4_000, keep_last=1) as witness:
+        if system:
+            witness.append([{"role": "system", "content": f"{marker(0)} Be brief."}])
+        for share in (0.1, 0.1, 0):
+            witness.append(deeds.exchange(witness, share))
+        assert deeds.compact(witness).outcome == "performed"
+        witness.append(deeds.exchange(witness, size / 100))
+        witness.summariser.current = WordySummariser()
+        result = deeds.compact(witness)
+        # In between it depends on the figures of the estimate.
+        assert result.outcome == ("failed" if size == 1 else "performed") or 1 < size < 8, result
+        all_hold(witness)

@@ -5,9 +5,9 @@ from datetime import timedelta
 from refold.application.results import CompactionResult
 from refold.application.settling import MOST_ROUNDS
 
-from .crashing import CrashingSummariser, Death
 from .fake_summarisers import GoodSummariser
 from .histories import Message, marker
+from .odd_summarisers import CrashingSummariser, Death
 from .talk import clearly_coverable, preamble
 from .witness import Answer, Witness, as_bytes, as_message
 

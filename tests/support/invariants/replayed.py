@@ -28,6 +28,7 @@ def a_fresh_load_is_the_live_state(witness: Witness) -> None:
     rendered = render(THREAD, full.window, None, witness.counter.count_text)
     assert (shown.system, shown.messages) == (rendered.system, rendered.messages)
     assert shown.tokens == rendered.tokens
+    assert full.state.tokens <= rendered.tokens, "decisions are made on a size that is too large"
 
 
 def read_models_are_a_fold_of_the_log(witness: Witness) -> None:
