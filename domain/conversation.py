@@ -40,6 +40,8 @@ class LiveMessage(NamedTuple):
     """Whether it says something in words (tool traffic alone does not)."""
     paused: bool = False
     """Whether the model's response goes on in the next message."""
+    offloads: tuple[int, ...] = ()
+    """The versions of the decisions that show parts of it as previews."""
 
 
 class ActiveSummary(Value, frozen=True):
@@ -251,7 +253,7 @@ def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -
     for part in event.parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
     live = tuple(
-        m._replace(tokens=m.tokens - freed.get(m.position, 0))
+        _previewed(m, freed[m.position], version) if m.position in freed else m
         for m in map(_without_thinking, state.live)
     )
     return state.replaced(
@@ -260,6 +262,10 @@ def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -
         live_tokens=state.older_tokens + sum(m.tokens for m in live),
         answer_pending=True,
     )
+
+
+def _previewed(message: LiveMessage, freed: int, version: int) -> LiveMessage:
+    return message._replace(tokens=message.tokens - freed, offloads=(*message.offloads, version))
 
 
 def _without_thinking(message: LiveMessage) -> LiveMessage:

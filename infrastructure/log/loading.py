@@ -9,8 +9,8 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import Window, project
-from refold.domain.conversation import Conversation, LiveMessage, fold
-from refold.domain.events import Event, MessageAppended
+from refold.domain.conversation import Conversation, fold
+from refold.domain.events import Event, MessageAppended, ToolContentOffloaded
 
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, Place
@@ -48,7 +48,7 @@ class StreamLoader:
             # The snapshot is of another history: never let it stand for missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
             return self.load(thread_id, at=at)
-        early = self._early(thread_id, [m for m in state.live if m.version < state.live_from])
+        early = self._early(thread_id, state)
         return self._stream(thread_id, state, [*early, *live[:behind]], live[behind:])
 
     def _stream(
@@ -98,17 +98,27 @@ class StreamLoader:
             raise LogDamaged(thread_id, first, "the event is missing")
         return found
 
-    def _early(self, thread_id: str, messages: Sequence[LiveMessage]) -> list[RecordedEvent]:
-        """Messages that are live although they lie before the others: kept on purpose."""
+    def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
+        """Messages that are live although they lie before the others: kept on purpose.
+
+        With them come the decisions that show parts of them as previews.
+        """
+        messages = {m.version: m for m in state.live if m.version < state.live_from}
         if not messages:
             return []
-        rows = self._recorder.select_versions(thread_id, [m.version for m in messages])
+        decisions = {v for m in messages.values() for v in m.offloads if v < state.live_from}
+        rows = self._recorder.select_versions(thread_id, sorted({*messages, *decisions}))
         found = {row.originator_version: opened(self._mapper, row) for row in rows}
-        for message in messages:
-            recorded = found.get(message.version)
-            event = recorded.event if recorded else None
-            if not isinstance(event, MessageAppended) or event.message_id != message.message_id:
-                raise LogDamaged(thread_id, message.version, "the event is missing or another one")
+        for version in (*messages, *decisions):
+            match found[version].event if version in found else None:
+                case MessageAppended(message_id=message_id) if version in messages:
+                    right = message_id == messages[version].message_id
+                case ToolContentOffloaded():
+                    right = version in decisions
+                case _:
+                    right = False
+            if not right:
+                raise LogDamaged(thread_id, version, "the event is missing or another one")
         return list(found.values())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import refold
 from refold.application.chat import Chat
 from refold.application.errors import LogDamaged, LogError
 from refold.infrastructure.log.store import SQLiteLog
@@ -154,3 +155,29 @@ def kept_request(path: Path) -> Path:
     assert log.load("t").state.live[0].position == 0
     log.close()
     return path
+
+
+def test_a_kept_round_comes_back_with_its_preview_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with refold.open(path, window=6_000) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "sort the log files"})
+        for number in range(40):
+            call_id = f"c{number}"
+            call = {"type": "tool_use", "id": call_id, "name": "read", "input": {"n": number}}
+            chat.append({"role": "assistant", "content": [call]})
+            size = 9_000 if number == 3 else 60
+            result = {"type": "tool_result", "tool_use_id": call_id, "content": "line\n" * size}
+            words = (
+                [{"type": "text", "text": "stop: never touch billing.log"}] if number == 3 else []
+            )
+            chat.append({"role": "user", "content": [result, *words]})
+            shown = chat.context()
+        assert len(chat.summaries()) > 1
+        assert "never touch billing.log" in str(shown.messages)
+        assert "refold://t/8" in str(shown.messages)
+        assert shown.summary is not None
+        assert {7, 8} <= set(shown.summary.coverage.exclusions)
+    with refold.open(path, window=6_000) as memory:
+        again = memory.conversation("t").context()
+        assert (again.messages, again.tokens) == (shown.messages, shown.tokens)

@@ -66,7 +66,7 @@ def running_requests(spoken: Sequence[Spoken]) -> list[Spoken]:
     for s in reversed(spoken):
         if s.role == "assistant" and s.words and not s.calls:
             break
-        if s.role == "user" and s.words and not s.results:
+        if s.role == "user" and s.words:
             requests.append(s)
     return requests[::-1]
 

@@ -17,7 +17,7 @@ from tests.support.builders import (
 
 def positions(*messages: Message) -> list[int]:
     state = conversation(*messages)
-    return [m.position for m in open_requests(state)]
+    return [m.position for request in open_requests(state) for m in request]
 
 
 def test_what_the_user_said_since_the_model_ended_its_turn_is_open() -> None:
@@ -33,9 +33,26 @@ def test_an_answer_in_words_ends_the_turn() -> None:
     assert positions(*talk(1)) == []
 
 
-def test_results_are_no_requests_even_with_words_beside_them() -> None:
-    mixed = user(tool_result("x"), text("here you are"))
-    assert positions(user("a"), calls("x"), mixed) == [0]
+def test_results_are_no_requests() -> None:
+    assert positions(user("a"), calls("x"), results("x")) == [0]
+
+
+def test_words_beside_results_are_a_request_and_keep_their_whole_round() -> None:
+    stop = user(tool_result("x"), text("stop, not the database"))
+    round_ = (calls("x", "y"), stop, results("y"))
+    assert positions(user("a"), calls("w"), results("w"), *round_, calls("z"), results("z")) == [
+        0,
+        3,
+        4,
+        5,
+    ]
+
+
+def test_words_alone_are_kept_before_words_that_keep_a_round() -> None:
+    mixed = (calls("x"), user(tool_result("x"), text("b")))
+    state = conversation(user("a"), user("c"), *mixed, user("d"), calls("y"), results("y"))
+    assert protected_requests(state, 7, 300) == {0, 1, 4}
+    assert protected_requests(state, 7, 500) == {0, 1, 2, 3, 4}
 
 
 def test_white_space_is_no_request() -> None:
