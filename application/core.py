@@ -1,7 +1,7 @@
 """The core that all use cases share: the ports, the settings, and how a request is measured."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from refold.domain.value import Value
 
 from .event_log import ConversationLog
 from .models import rules_for
-from .ports import Clock, NewId, Summariser, TokenCounter
+from .ports import Clock, NewId, Observer, Summariser, TokenCounter
 from .read_models import ReadModels
 from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
@@ -25,6 +25,8 @@ class Settings(Value, frozen=True):
     model: str | None = None
     """The model that answers, unless a call names another."""
     policy: CompactionPolicy = CompactionPolicy()
+    background: bool = False
+    """Whether a compaction that is due begins after an append, without anybody waiting for it."""
 
 
 class Extras(NamedTuple):
@@ -33,6 +35,23 @@ class Extras(NamedTuple):
     system: System = None
     tools: Sequence[Mapping[str, Any]] = ()
     model: str | None = None
+
+
+class Owner(NamedTuple):
+    """Who works on a compaction, so that what a dead process left unfinished is not waited for."""
+
+    name: str
+    """Names this process on this machine."""
+    is_gone: Callable[[str], bool]
+    """Whether the process with this name certainly runs no more."""
+
+
+def _nobody_is_gone(name: str) -> bool:
+    del name
+    return False
+
+
+NOBODY = Owner("", _nobody_is_gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,8 @@ class Core:
     clock: Clock
     new_id: NewId
     settings: Settings
+    observers: tuple[Observer, ...] = ()
+    owner: Owner = NOBODY
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def budget(self, extras: Extras) -> Budget:

@@ -18,7 +18,10 @@ class LoadedConversation:
     window: Window = field(default_factory=Window)
 
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
-        """The conversation after these events."""
+        """The conversation after these events, none of which undoes a compaction.
+
+        ``must_reload`` of the window's projection tells; then it is loaded from the log again.
+        """
         return LoadedConversation(
             self.thread_id, fold(events, self.state), project(self.window, events)
         )

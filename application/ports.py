@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from refold.domain.messages import Message
+from refold.domain.events import OmittedMessage
+from refold.domain.messages import Block, Message
 from refold.domain.value import Value
+
+from .results import CompactionResult
 
 Clock = Callable[[], datetime]
 """The time now, time zone aware."""
@@ -28,13 +31,23 @@ class SummaryRequest(Value, frozen=True):
     messages: tuple[SourceMessage, ...]
     """What the summary will stand for, oldest first: exactly this is covered."""
     previous: str | None = None
-    """The text of the active summary; the new one replaces it and must carry what still matters."""
+    """What stands for the messages before these: the text of the active summary, or leaf summaries
+    where it is built anew. The new text replaces it and must carry what still matters."""
     focus: str | None = None
     """What the user wants kept above all, if anything."""
     target_tokens: int = 8_000
     """The length to aim at (requirement D5)."""
     limit_tokens: int = 9_600
     """The length that is refused above (requirement D5: 1.2 x the target)."""
+    part: Literal["history", "turn_prefix"] = "history"
+    """``turn_prefix``: these messages begin a turn whose end stays in the context word for word. The
+    summary says what was asked, what was done first, and what is needed to understand the rest."""
+    ledger: str = ""
+    """What code keeps word for word beside the summary, as it will be rendered: no need to repeat it."""
+    omitted: tuple[OmittedMessage, ...] = ()
+    """Messages that were too large to be among ``messages``; the text is told apart from this."""
+    repair: str | None = None
+    """Why the answer before was refused, where this asks again."""
 
 
 class SummaryDraft(Value, frozen=True):
@@ -48,6 +61,12 @@ class SummaryDraft(Value, frozen=True):
     prompt_fingerprint: str
     """Names the prompt (or algorithm) exactly: a digest that changes whenever its wording does."""
     stop_reason: str | None = None
+    required: tuple[str, ...] = ()
+    """Texts without which it is not complete, such as the headings that were asked for."""
+    block: Block | None = None
+    """The provider's own signed block, where it made the summary; rendered unchanged."""
+    attempts: int = 1
+    """How often the model was asked, retries included."""
 
 
 class Summariser(Protocol):
@@ -64,6 +83,32 @@ class Summariser(Protocol):
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Summarise ``request.messages``, carrying on ``request.previous``."""
+        ...
+
+
+@runtime_checkable
+class BoundedSummariser(Protocol):
+    """A summariser whose requests must fit a window of its own (requirements C6 to C8)."""
+
+    @property
+    def window(self) -> int:
+        """What one request and its answer may have together, in tokens."""
+        ...
+
+    def measure(self, request: SummaryRequest) -> int:
+        """The tokens of the whole text that would be sent, and of the answer it leaves room for."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told what happened. What it raises is logged and goes no further."""
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """A compaction was performed, failed or reverted, or the ladder was enough without one."""
+        ...
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """A context was made; so many of its tokens begin as the request before did."""
         ...
 
 

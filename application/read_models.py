@@ -61,6 +61,8 @@ class SummaryRow(Value, frozen=True):
     tokens: int
     model: str
     superseded_by: str | None
+    is_reverted: bool
+    """Whether the compaction that made it was undone."""
 
 
 class CompactionRow(Value, frozen=True):
@@ -70,7 +72,7 @@ class CompactionRow(Value, frozen=True):
     thread_id: str
     trigger: str
     outcome: str
-    """``requested`` while it runs, then ``performed`` or ``failed``."""
+    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone."""
     reason: str | None
     summariser: str
     summary_id: str | None
@@ -80,6 +82,8 @@ class CompactionRow(Value, frozen=True):
     tokens_after: int | None
     covered_count: int
     focus: str | None
+    model_calls: int
+    """How often a summariser was asked, retries included."""
 
 
 class ReadModels(Protocol):

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
@@ -64,9 +65,32 @@ class CompactionResult(Value, frozen=True):
     messages_kept: int = 0
     """How many messages are in the context word for word."""
     results_offloaded: int = 0
-    """How many tool results were replaced by previews on the way."""
+    """How many tool results and inputs were replaced by previews on the way."""
+    results_condensed: int = 0
+    """How many older tool results were cut short on the way."""
     offloads_released: int = 0
     """How many previews went away because their message is covered now."""
+    thread_id: str = ""
+    attempt_id: str | None = None
+    trigger: Trigger | None = None
+    effective: bool = True
+    """Whether the target was reached (invariant 7)."""
+    is_split_turn: bool = False
+    rebuilt: bool = False
+    """Whether the summary was built anew from leaf summaries."""
+    omitted: tuple[OmittedMessage, ...] = ()
+    """Covered messages that were too large to be summarised: named in the text, recallable."""
+    model_calls: int = 0
+    """How often a summariser was asked, retries included."""
+    retries: int = 0
+    seconds: float = 0.0
+    """How long it took, summariser included."""
+    breaker_open: bool = False
+    """Whether the circuit breaker is open after it: see ``CompactionPolicy.breaker_after``."""
+    blocked_since: int | None = None
+    """The position of the message that blocks, where nothing can be covered."""
+    blocked_at: str | None = None
+    """When that message was logged: ISO 8601, UTC."""
 
     @property
     def success(self) -> bool:

@@ -67,3 +67,8 @@ def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
     return max(
         SHORTEST_SUMMARY, min(policy.summary_tokens, int(budget.room * policy.summary_share))
     )
+
+
+def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
+    """The tokens that the ledger may take within this budget."""
+    return min(policy.ledger_tokens, int(max(0, budget.limit - budget.fixed) * policy.ledger_share))

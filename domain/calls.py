@@ -1,6 +1,7 @@
 """Tool calls of the live part: which are open, which can never be answered any more."""
 
-from .conversation import Conversation, LiveMessage
+from .conversation import Conversation
+from .facts import LiveMessage
 
 
 def open_calls(state: Conversation) -> tuple[str, ...]:

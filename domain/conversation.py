@@ -1,76 +1,31 @@
 """The Conversation aggregate: what decisions need to know of a history, folded from its events."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
-from .coverage import Coverage
 from .events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     Event,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from .messages import Role, gist
+from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
+from .messages import gist
 from .value import Value
 
 # The state remembers at most this many live messages one by one, so that folding an append costs
 # the same at any length. Older live ones are only counted: every cut lies among the newer ones.
 REMEMBERED = 4_096
-
-
-class LiveMessage(NamedTuple):
-    """What decisions need to know of a message that no summary covers: never its text."""
-
-    position: int
-    version: int
-    message_id: str
-    role: Role
-    tokens: int
-    """As rendered now: without thinking that was dropped, with previews for offloaded results."""
-    thinking: int = 0
-    calls: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    speaks: bool = False
-    """Whether it says something in words (tool traffic alone does not)."""
-    paused: bool = False
-    """Whether the model's response goes on in the next message."""
-    offloads: tuple[int, ...] = ()
-    """The versions of the decisions that show parts of it as previews."""
-
-
-class ActiveSummary(Value, frozen=True):
-    """The summary that stands for the covered messages."""
-
-    summary_id: str
-    version: int
-    coverage: Coverage
-    tokens: int
-    at_length: int
-    """How many messages the conversation had when it was made."""
-    at_tokens: int
-    """The size of the conversation right after."""
-
-
-class Attempt(Value, frozen=True):
-    """A compaction that was requested and has not ended."""
-
-    attempt_id: str
-    requested_at: datetime
-    coverage: Coverage
-    supersedes: str | None
-
-
-class Setbacks(Value, frozen=True):
-    """Failed compactions since the last one that worked."""
-
-    count: int = 0
-    live_tokens: int = 0
 
 
 class Conversation(Value, frozen=True):
@@ -97,6 +52,7 @@ class Conversation(Value, frozen=True):
     """Whether the next answer may have been asked for with a prefix that has changed since: its
     thinking was signed for that prefix, and is not shown."""
     summary: ActiveSummary | None = None
+    pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
     compactions: int = 0
@@ -109,8 +65,14 @@ class Conversation(Value, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The size of the conversation as rendered: summary and live messages."""
-        return self.live_tokens + (self.summary.tokens if self.summary else 0)
+        """The size of the conversation as rendered: summary, pinned texts and live messages."""
+        beside = sum(pin.tokens for pin in self.pins)
+        return self.live_tokens + beside + (self.summary.tokens if self.summary else 0)
+
+    @property
+    def pinned_positions(self) -> frozenset[int]:
+        """The messages that are pinned where they stand."""
+        return frozenset(p.position for p in self.pins if p.position is not None and not p.tokens)
 
 
 def evolve(state: Conversation, event: Event) -> Conversation:
@@ -125,14 +87,24 @@ def evolve(state: Conversation, event: Event) -> Conversation:
                 requested_at=event.requested_at,
                 coverage=event.coverage,
                 supersedes=event.supersedes,
+                owner=event.owner,
             )
             return state.replaced(version=version, attempt=attempt)
         case CompactionPerformed():
             return _compacted(state, event, version)
         case CompactionFailed():
             return _failed(state, event, version)
-        case ToolContentOffloaded():
-            return _offloaded(state, event, version)
+        case CompactionReverted():
+            return _reverted(state, event, version)
+        case ToolContentOffloaded() | MessagesCondensed():
+            return _shortened(state, event.parts, version)
+        case MessagePinned():
+            pin = Pin(event.pin_id, version, event.position, event.tokens)
+            return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+        case MessageUnpinned():
+            left = tuple(pin for pin in state.pins if pin.pin_id != event.pin_id)
+            shown = any(pin.tokens for pin in state.pins if pin.pin_id == event.pin_id)
+            return _pins(state, left, version, shown=shown)
         case SummarySuperseded():
             return state.replaced(version=version)
         case ConversationLabelled():
@@ -234,7 +206,11 @@ def _compacted(state: Conversation, event: CompactionPerformed, version: int) ->
             coverage=event.coverage,
             tokens=event.tokens,
             at_length=state.length,
-            at_tokens=live_tokens + event.tokens,
+            at_tokens=live_tokens + event.tokens + sum(pin.tokens for pin in state.pins),
+            generation=event.generation,
+            text_tokens=event.text_tokens,
+            leaves=_leaves(state, event, version),
+            effective=event.effective,
         ),
         answer_pending=True,
         attempt=None,
@@ -248,9 +224,37 @@ def _failed(state: Conversation, event: CompactionFailed, version: int) -> Conve
     return state.replaced(version=version, attempt=None, setbacks=setbacks)
 
 
-def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -> Conversation:
+def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tuple[int, ...]:
+    # A summary of an older refold has no leaf: what it covers is known from its own text alone.
+    before = state.summary.leaves if state.summary else ()
+    if event.leaf is None or (state.summary is not None and not before):
+        return ()
+    return (*before, version)
+
+
+def _reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
+    back = (*event.messages, *state.live)
+    live = tuple(_without_thinking(m) for m in sorted(back, key=lambda m: m.position))
+    live_tokens = event.older_tokens + sum(m.tokens for m in live)
+    state = state.replaced(
+        version=version,
+        live=live,
+        older_live=event.older_live,
+        older_tokens=event.older_tokens,
+        live_from=event.live_from,
+        live_tokens=live_tokens,
+        summary=event.restored,
+        answer_pending=True,
+    )
+    # The next compaction by size must not come at once and make the same summary again.
+    setbacks = Setbacks(count=state.setbacks.count + 1, live_tokens=state.tokens)
+    state = state.replaced(setbacks=setbacks)
+    return _bounded(state) if len(live) > REMEMBERED else state
+
+
+def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
     freed: dict[int, int] = {}
-    for part in event.parts:
+    for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
     live = tuple(
         _previewed(m, freed[m.position], version) if m.position in freed else m
@@ -258,6 +262,20 @@ def _offloaded(state: Conversation, event: ToolContentOffloaded, version: int) -
     )
     return state.replaced(
         version=version,
+        live=live,
+        live_tokens=state.older_tokens + sum(m.tokens for m in live),
+        answer_pending=True,
+    )
+
+
+def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
+    if not shown:
+        return state.replaced(version=version, pins=pins)
+    # A line more or less in the ledger changes what stands before every message.
+    live = tuple(map(_without_thinking, state.live))
+    return state.replaced(
+        version=version,
+        pins=pins,
         live=live,
         live_tokens=state.older_tokens + sum(m.tokens for m in live),
         answer_pending=True,

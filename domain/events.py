@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Literal
 
 from .coverage import Coverage
-from .messages import Message
+from .facts import ActiveSummary, LiveMessage
+from .ledger.line import LedgerLine
+from .messages import Block, Message
 from .policy import CompactionPolicy
 from .value import Value
 
-Trigger = Literal["size", "manual"]
+Trigger = Literal["size", "manual", "background"]
 
 
 class MessageAppended(Value, frozen=True):
@@ -43,6 +45,28 @@ class CompactionRequested(Value, frozen=True):
     policy: CompactionPolicy
     tokens_before: int
     focus: str | None = None
+    split_at: int | None = None
+    """Where the turn begins that is divided, if one is (requirement A5)."""
+    rebuilds: bool = False
+    """Whether the summary is built anew from leaf summaries, not from the one before."""
+    owner: str | None = None
+    """The process that works on it: what it leaves unfinished when it ends is abandoned."""
+
+
+class LeafSummary(Value, frozen=True):
+    """A summary, made by code, of just those messages that a compaction covered first."""
+
+    start: int
+    stop: int
+    text: str
+    tokens: int
+
+
+class OmittedMessage(Value, frozen=True):
+    """A covered message that was too large to be summarised; it can be read back."""
+
+    position: int
+    tokens: int
 
 
 class CompactionPerformed(Value, frozen=True):
@@ -52,7 +76,7 @@ class CompactionPerformed(Value, frozen=True):
     summary_id: str
     text: str
     tokens: int
-    """The size of the summary as rendered."""
+    """The size of the summary as rendered, with the ledger beside it."""
     coverage: Coverage
     source_digest: str
     trigger: Trigger
@@ -65,6 +89,26 @@ class CompactionPerformed(Value, frozen=True):
     focus: str | None = None
     is_split_turn: bool = False
     split_turn_prefix: str | None = None
+    """The part of the text that stands for the beginning of the divided turn."""
+    text_tokens: int = 0
+    """Of the text alone."""
+    target_tokens: int | None = None
+    """The size of the conversation that was aimed at."""
+    effective: bool = True
+    """Whether that was reached (invariant 7)."""
+    generation: int = 0
+    """How often the text was carried over since it was last built from leaves or originals."""
+    ledger: tuple[LedgerLine, ...] = ()
+    """What code keeps beside the prose, the most important first."""
+    ledger_shown: int = 0
+    """How many of these lines are rendered; the others are kept to be counted on."""
+    leaf: LeafSummary | None = None
+    omitted: tuple[OmittedMessage, ...] = ()
+    """What was too large to be summarised: named in the text, and recallable."""
+    block: Block | None = None
+    """The provider's own signed compaction block, rendered in place of the text, unchanged."""
+    model_calls: int = 1
+    """How often a summariser was asked, retries included."""
 
 
 class CompactionFailed(Value, frozen=True):
@@ -75,6 +119,21 @@ class CompactionFailed(Value, frozen=True):
     detail: str = ""
     live_tokens: int = 0
     """The size of the conversation when it failed; the guard against useless repetition counts from it."""
+    model_calls: int = 0
+
+
+class CompactionReverted(Value, frozen=True):
+    """The newest compaction was undone: what it covered is in the context again."""
+
+    summary_id: str
+    restored: ActiveSummary | None
+    """The summary that is active again."""
+    messages: tuple[LiveMessage, ...]
+    """What the state knew of the messages that are live again."""
+    older_live: int
+    older_tokens: int
+    live_from: int
+    reason: str = ""
 
 
 class SummarySuperseded(Value, frozen=True):
@@ -84,8 +143,8 @@ class SummarySuperseded(Value, frozen=True):
     by: str
 
 
-class OffloadedPart(Value, frozen=True):
-    """One side of a tool call that is shown as a preview from now on."""
+class ShortenedPart(Value, frozen=True):
+    """One side of a tool call that is shown shorter from now on."""
 
     position: int
     call_id: str
@@ -98,10 +157,36 @@ class OffloadedPart(Value, frozen=True):
 class ToolContentOffloaded(Value, frozen=True):
     """Large tool results or inputs were replaced by previews; their content stays in the log."""
 
-    parts: tuple[OffloadedPart, ...]
+    parts: tuple[ShortenedPart, ...]
     head: int
     tail: int
     """Characters shown from the beginning and from the end of each text."""
+
+
+class MessagesCondensed(Value, frozen=True):
+    """Tool results of older messages were cut short; their content stays in the log."""
+
+    parts: tuple[ShortenedPart, ...]
+    characters: int
+    """Characters shown from the beginning of each result; with 0 only the marker is left."""
+
+
+class MessagePinned(Value, frozen=True):
+    """A message or a text was marked to be kept word for word until it is unpinned."""
+
+    pin_id: str
+    position: int | None
+    """The message that it comes from; None for a text of its own."""
+    text: str
+    """What the ledger shows; empty where the message itself stays in the context."""
+    tokens: int
+    """Of the ledger's line; 0 where the message itself stays."""
+
+
+class MessageUnpinned(Value, frozen=True):
+    """A pin was taken back."""
+
+    pin_id: str
 
 
 class ConversationLabelled(Value, frozen=True):
@@ -115,7 +200,11 @@ Event = (
     | CompactionRequested
     | CompactionPerformed
     | CompactionFailed
+    | CompactionReverted
     | SummarySuperseded
     | ToolContentOffloaded
+    | MessagesCondensed
+    | MessagePinned
+    | MessageUnpinned
     | ConversationLabelled
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from .conversation import Conversation
-from .events import OffloadedPart, ToolContentOffloaded
+from .events import ShortenedPart, ToolContentOffloaded
 
 
 class LargePart(NamedTuple):
@@ -46,7 +46,7 @@ def offload_parts(
     """Show ``parts`` as previews from now on; what is no longer live is passed over."""
     live = {m.position for m in state.live}
     chosen = tuple(
-        OffloadedPart(
+        ShortenedPart(
             position=part.position, call_id=part.call_id, side=part.side, tokens_freed=part.freed
         )
         for part in parts

@@ -21,24 +21,91 @@ class CompactionPolicy(Value, frozen=True):
     keep_last: int = Field(default=5, ge=1)
     """A compaction on demand keeps this many of the newest messages (requirement D3), and a
     conversation with no more than these is left as it is (requirement D8)."""
+    keep_tokens: int = Field(default=0, ge=0)
+    """A compaction keeps at least so many tokens of the newest messages, where the target allows."""
+    keep_turns: int = Field(default=0, ge=0)
+    """A compaction keeps so many of the newest turns whole, where the target allows."""
+
+    summary_tier: float = Field(default=0.10, gt=0, lt=1)
+    """Tier 1: summary and ledger take at most this share of the budget (requirement B3)."""
+    condensed_tier: float = Field(default=0.35, ge=0, lt=1)
+    """Tier 2: condensed messages take at most this share of the budget (requirement B4)."""
+    whole_tier: float = Field(default=0.55, gt=0, lt=1)
+    """Tier 3: the newest messages stay whole within this share of the budget (requirement B5)."""
+    whole_last: int = Field(default=10, ge=1)
+    """Tier 3: so many of the newest messages stay whole (requirement B5)."""
+
+    offload_tokens: int = Field(default=1_000, ge=50)
+    """A tool result or input over this size is large: it can be shown as a preview (requirement D1)."""
+    giant_share: float = Field(default=0.25, gt=0, le=1)
+    """A tool result over this share of the room below the trigger is shown as a preview at once."""
+    enough_freed_tokens: int = Field(default=15_000, ge=0)
+    """Where offloading frees so much and the rest is under the trigger, nothing is summarised
+    (requirement D2); in a small window a share of it, ``enough_freed_share``, is enough."""
+    enough_freed_share: float = Field(default=0.1, gt=0, le=1)
+    """The same as a share of the window; the smaller of both counts."""
+    preview_head: int = Field(default=1_200, ge=100)
+    """Characters of a result that its preview shows from the beginning."""
+    preview_tail: int = Field(default=400, ge=0)
+    """Characters of a result that its preview shows from the end."""
+    condensed_characters: int = Field(default=200, ge=0)
+    """Characters that a condensed tool result shows (requirement B4)."""
+    tiny_preview: int = Field(default=200, ge=50)
+    """Characters from the beginning, where nothing else makes the context fit."""
+
     summary_tokens: int = Field(default=8_000, ge=100)
     """The length a summary aims at (requirement D5)."""
     summary_share: float = Field(default=0.15, gt=0, le=0.5)
     """A summary aims at no more than this share of the room below the trigger."""
     summary_slack: float = Field(default=1.2, ge=1)
     """A summary longer than its aim times this is refused (requirement D5)."""
-    giant_share: float = Field(default=0.25, gt=0, le=1)
-    """A tool result over this share of the room below the trigger is shown as a preview."""
-    preview_head: int = Field(default=1_200, ge=100)
-    """Characters of a result that its preview shows from the beginning."""
-    preview_tail: int = Field(default=400, ge=0)
-    """Characters of a result that its preview shows from the end."""
-    tiny_preview: int = Field(default=200, ge=50)
-    """Characters from the beginning, where nothing else makes the context fit."""
+    repairs: int = Field(default=1, ge=0, le=3)
+    """How often a refused summary is asked for again with the reason."""
     request_share: float = Field(default=0.5, gt=0, le=1)
     """Open requests older than the newest are kept word for word up to this share of the target."""
+
+    split_share: float = Field(default=0.5, gt=0, le=1)
+    """A turn that leaves more than this share of the window (times ``split_slack``) behind any cut
+    between turns is divided (requirement A5)."""
+    split_slack: float = Field(default=1.2, ge=1)
+    """See ``split_share``."""
+    split_prefix_share: float = Field(default=0.4, gt=0, le=1)
+    """The share of a divided turn that is at least summarised, if its messages are small
+    (requirement A15)."""
+    split_prefix_least: float = Field(default=0.15, gt=0, le=1)
+    """The same, if its messages are large."""
+
+    chunk_share: float = Field(default=0.4, gt=0, le=1)
+    """A summariser gets this share of its window at once (requirement C6)."""
+    chunk_least: float = Field(default=0.15, gt=0, le=1)
+    """The same, if messages are large: over ``chunk_large`` of its window on average."""
+    chunk_large: float = Field(default=0.1, gt=0, le=1)
+    """See ``chunk_least``."""
+    chunk_slack: float = Field(default=1.2, ge=1)
+    """Sizes are multiplied by this before they are compared with the summariser's window."""
+    oversized_share: float = Field(default=0.5, gt=0, le=1)
+    """A message over this share of the summariser's window is left out of it (requirement C7)."""
+
+    rebuild_after: int = Field(default=5, ge=1)
+    """A summary is built anew from leaf summaries after it was carried over so many times."""
+    rebuild_over_tokens: int = Field(default=1_000, ge=0)
+    """A summary longer than this is built anew at the next compaction (requirement B8)."""
+    leaf_tokens: int = Field(default=1_000, ge=50)
+    """The length of a leaf summary."""
+
+    ledger_share: float = Field(default=0.05, ge=0, le=0.5)
+    """The ledger takes at most this share of the budget."""
+    ledger_tokens: int = Field(default=4_000, ge=0)
+    """The ledger takes at most so many tokens."""
+    failures_kept: int = Field(default=8, ge=0)
+    """Tool failures in the ledger (requirement A13)."""
+    failure_characters: int = Field(default=240, ge=40)
+    """Characters of each (requirement A13)."""
+
     lease_seconds: int = Field(default=600, ge=1)
     """A compaction that was requested longer ago than this, without an end, counts as abandoned."""
     retry_growth: float = Field(default=0.02, gt=0, le=0.2)
     """After a failure the context must grow by this share of the window before a summariser is asked
-    again; by five times as much after three failures in a row, and after a compaction (invariant 7)."""
+    again; by five times as much while the breaker is open, and after a compaction (invariant 7)."""
+    breaker_after: int = Field(default=3, ge=1)
+    """After so many failures in a row the circuit breaker opens."""

@@ -1,6 +1,7 @@
 """Open requests: what the user asked for in the turn that is still being worked on."""
 
-from .conversation import Conversation, LiveMessage
+from .conversation import Conversation
+from .facts import LiveMessage
 
 MOST_PROTECTED = 16
 

@@ -9,15 +9,19 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
 )
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
 
-VERSION = 1
+VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -36,16 +40,35 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
                 outcome="performed",
                 summary_id=event.summary_id,
                 tokens_after=event.tokens_after,
+                model_calls=event.model_calls,
             )
         case CompactionFailed():
-            return _ended(logged, event.attempt_id, outcome="failed", reason=event.reason)
-        case SummarySuperseded() | ToolContentOffloaded() | ConversationLabelled():
+            return _ended(
+                logged,
+                event.attempt_id,
+                outcome="failed",
+                reason=event.reason,
+                model_calls=event.model_calls,
+            )
+        case CompactionReverted():
+            undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+            return (Changed(undone, {"outcome": "reverted"}),)
+        case (
+            SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | MessagePinned()
+            | MessageUnpinned()
+            | ConversationLabelled()
+        ):
             return ()
         case _:
             assert_never(event)
 
 
-changes_of_run = one_by_one(changes, CompactionRequested, CompactionPerformed, CompactionFailed)
+changes_of_run = one_by_one(
+    changes, CompactionRequested, CompactionPerformed, CompactionFailed, CompactionReverted
+)
 
 
 def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:
@@ -68,4 +91,5 @@ def _requested(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow
         tokens_after=None,
         covered_count=event.coverage.count,
         focus=event.focus,
+        model_calls=0,
     )

@@ -9,8 +9,12 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
 )
@@ -44,8 +48,12 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
             case (
                 CompactionRequested()
                 | CompactionFailed()
+                | CompactionReverted()
                 | SummarySuperseded()
                 | ToolContentOffloaded()
+                | MessagesCondensed()
+                | MessagePinned()
+                | MessageUnpinned()
             ):
                 pass
             case _:

@@ -9,8 +9,12 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
 )
@@ -39,8 +43,12 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 CompactionRequested()
                 | CompactionPerformed()
                 | CompactionFailed()
+                | CompactionReverted()
                 | SummarySuperseded()
                 | ToolContentOffloaded()
+                | MessagesCondensed()
+                | MessagePinned()
+                | MessageUnpinned()
                 | ConversationLabelled()
             ):
                 pass

@@ -10,15 +10,19 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
 )
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one
 
-VERSION = 1
+VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -34,10 +38,15 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
         case SummarySuperseded():
             old = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
             return (Changed(old, {"superseded_by": event.by}),)
+        case CompactionReverted():
+            return _undone(logged, event)
         case (
             CompactionRequested()
             | CompactionFailed()
             | ToolContentOffloaded()
+            | MessagesCondensed()
+            | MessagePinned()
+            | MessageUnpinned()
             | ConversationLabelled()
         ):
             return ()
@@ -45,7 +54,16 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             assert_never(event)
 
 
-changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded)
+changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)
+
+
+def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
+    made = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+    undone = Changed(made, {"is_active": 0, "is_reverted": 1})
+    if event.restored is None:
+        return (undone,)
+    before = {"thread_id": logged.thread_id, "summary_id": event.restored.summary_id}
+    return (undone, Changed(before, {"is_active": 1, "superseded_by": None}))
 
 
 def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
@@ -69,4 +87,5 @@ def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
         tokens=event.tokens,
         model=event.model,
         superseded_by=None,
+        is_reverted=False,
     )

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from refold.domain.budget import SHORTEST_SUMMARY, Budget, summary_target
-from refold.domain.conversation import Conversation, LiveMessage
+from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
+from refold.domain.facts import LiveMessage
 from refold.domain.policy import CompactionPolicy
 from refold.domain.requests import protected_requests
 from refold.domain.value import Value
@@ -24,6 +25,12 @@ class CompactionPlan(Value, frozen=True):
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
+    split_at: int | None = None
+    """Where the turn begins that the cut divides, if it divides one (requirement A5)."""
+    ledger_tokens: int = 0
+    """The room for the ledger beside the summary."""
+    goal_tokens: int = 0
+    """The size of the conversation that is aimed at, summary and all; for ``effective``."""
 
 
 class NothingToCompact(Value, frozen=True):
@@ -31,6 +38,8 @@ class NothingToCompact(Value, frozen=True):
 
     rule: str
     because: str
+    since: int | None = None
+    """The position of the message that blocks, where one does."""
 
 
 def plan_compaction(

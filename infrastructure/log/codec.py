@@ -25,8 +25,12 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "compaction_requested": events.CompactionRequested,
         "compaction_performed": events.CompactionPerformed,
         "compaction_failed": events.CompactionFailed,
+        "compaction_reverted": events.CompactionReverted,
         "summary_superseded": events.SummarySuperseded,
         "tool_content_offloaded": events.ToolContentOffloaded,
+        "messages_condensed": events.MessagesCondensed,
+        "message_pinned": events.MessagePinned,
+        "message_unpinned": events.MessageUnpinned,
         "conversation_labelled": events.ConversationLabelled,
     }
 )

@@ -8,9 +8,16 @@ from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.loaded import LoadedConversation
-from refold.application.projections.window import Window, project
+from refold.application.projections.window import Window, must_reload, project
 from refold.domain.conversation import Conversation, fold
-from refold.domain.events import Event, MessageAppended, ToolContentOffloaded
+from refold.domain.events import (
+    CompactionPerformed,
+    Event,
+    MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    ToolContentOffloaded,
+)
 
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, Place
@@ -48,7 +55,7 @@ class StreamLoader:
             # The snapshot is of another history: never let it stand for missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
             return self.load(thread_id, at=at)
-        early = self._early(thread_id, state)
+        early = [] if state.older_live else self._early(thread_id, state)
         return self._stream(thread_id, state, [*early, *live[:behind]], live[behind:])
 
     def _stream(
@@ -83,6 +90,8 @@ class StreamLoader:
             follows(recorded, head.link, head.version)
             head = Head(recorded.originator_version, recorded.link)
             events.append(recorded.event)
+        if must_reload(events):
+            return self.load(thread_id)
         return Stream(stream.loaded.after(events), head)
 
     def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
@@ -99,22 +108,31 @@ class StreamLoader:
         return found
 
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
-        """Messages that are live although they lie before the others: kept on purpose.
-
-        With them come the decisions that show parts of them as previews.
+        """What lies before the live messages and is still shown: messages that are kept on purpose,
+        the decisions that shorten parts of them, pinned texts, a summary that is active again.
         """
-        messages = {m.version: m for m in state.live if m.version < state.live_from}
-        if not messages:
+        before = state.live_from
+        messages = {m.version: m.message_id for m in state.live if m.version < before}
+        decisions = {v for m in state.live if m.version < before for v in m.offloads if v < before}
+        pins = {
+            pin.version: pin.pin_id for pin in state.pins if pin.tokens and pin.version < before
+        }
+        summaries = {s.version: s.summary_id for s in (state.summary,) if s and s.version < before}
+        wanted = sorted({*messages, *decisions, *pins, *summaries})
+        if not wanted:
             return []
-        decisions = {v for m in messages.values() for v in m.offloads if v < state.live_from}
-        rows = self._recorder.select_versions(thread_id, sorted({*messages, *decisions}))
+        rows = self._recorder.select_versions(thread_id, wanted)
         found = {row.originator_version: opened(self._mapper, row) for row in rows}
-        for version in (*messages, *decisions):
+        for version in wanted:
             match found[version].event if version in found else None:
-                case MessageAppended(message_id=message_id) if version in messages:
-                    right = message_id == messages[version].message_id
-                case ToolContentOffloaded():
+                case MessageAppended(message_id=message_id):
+                    right = message_id == messages.get(version)
+                case ToolContentOffloaded() | MessagesCondensed():
                     right = version in decisions
+                case MessagePinned(pin_id=pin_id):
+                    right = pin_id == pins.get(version)
+                case CompactionPerformed(summary_id=summary_id):
+                    right = summary_id == summaries.get(version)
                 case _:
                     right = False
             if not right:

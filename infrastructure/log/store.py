@@ -15,8 +15,9 @@ from eventsourcing.sqlite import SQLiteAggregateRecorder
 from refold.application.errors import LogDamaged, LogError
 from refold.application.event_log import Damage, Decision, LoggedEvent
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.window import must_reload
 from refold.domain.errors import InvalidMessage, RefoldError
-from refold.domain.events import CompactionPerformed, Event, MessageAppended
+from refold.domain.events import CompactionPerformed, CompactionReverted, Event, MessageAppended
 
 from .checking import check_rows
 from .envelope import Place
@@ -97,7 +98,7 @@ class SQLiteLog:
                     self._refreshed(thread_id)
                     continue
                 self._remember(thread_id, stream)
-                if any(isinstance(event, CompactionPerformed) for event in events):
+                if any(isinstance(e, CompactionPerformed | CompactionReverted) for e in events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
         raise LogError(
@@ -197,6 +198,8 @@ class SQLiteLog:
             if isinstance(event, MessageAppended) and event.key is not None:
                 keys.append((thread_id, event.key, version))
         self._recorder.insert_events(rows, keys=keys, follows=stream.head)
+        if must_reload(events):
+            return self._loader.load(thread_id)
         return Stream(stream.loaded.after(events), head)
 
 

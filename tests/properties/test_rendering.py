@@ -14,7 +14,7 @@ from refold.domain.events import (
     CompactionPerformed,
     Event,
     MessageAppended,
-    OffloadedPart,
+    ShortenedPart,
     ToolContentOffloaded,
 )
 from refold.domain.json_data import is_object
@@ -87,7 +87,7 @@ def offloaded(history: Sequence[Message], head: int, tail: int) -> ToolContentOf
     calls = [(s.position, call, "call") for s in spoken for call in s.calls]
     results = [(s.position, call, "result") for s in spoken for call in s.results]
     parts = tuple(
-        OffloadedPart.model_validate(
+        ShortenedPart.model_validate(
             {"position": position, "call_id": call, "side": side, "tokens_freed": 1}
         )
         for position, call, side in (*calls, *results)

@@ -8,7 +8,7 @@ from refold.domain.events import (
     ConversationLabelled,
     Event,
     MessageAppended,
-    OffloadedPart,
+    ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
 )
@@ -72,11 +72,11 @@ _FULL_MESSAGE = MessageAppended(
     stop_reason="tool_use",
 )
 
-_PART = OffloadedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
+_PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
 _COVERED = coverage(9, start=1, exclusions=(2, 5))
 
 
-def _offloaded(*parts: OffloadedPart) -> ToolContentOffloaded:
+def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
     return ToolContentOffloaded(parts=parts, head=1_200, tail=400)
 
 

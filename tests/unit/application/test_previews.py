@@ -6,7 +6,7 @@ from refold.application.projections.window import Preview, Window, project
 from refold.application.rendering import texts
 from refold.application.rendering.preview import shortened
 from refold.application.rendering.render import render
-from refold.domain.events import Event, OffloadedPart, ToolContentOffloaded
+from refold.domain.events import Event, ShortenedPart, ToolContentOffloaded
 from tests.support.builders import assistant, history, text, tool_result, tool_use, user
 from tests.support.fake_ports import PlainCounter
 
@@ -65,7 +65,7 @@ def test_of_an_input_every_long_text_is_cut_and_its_shape_stays() -> None:
 
 
 def offloaded(side: str, head: int, freed: int) -> ToolContentOffloaded:
-    part = OffloadedPart.model_validate(
+    part = ShortenedPart.model_validate(
         {
             "position": 1 if side == "call" else 2,
             "call_id": "a",

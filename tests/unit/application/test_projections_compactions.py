@@ -27,6 +27,7 @@ def test_a_request_makes_a_row_that_has_not_ended() -> None:
                 tokens_after=None,
                 covered_count=4,
                 focus="the tests",
+                model_calls=0,
             )
         ),
     )

@@ -34,6 +34,7 @@ def test_a_new_summary_is_active_and_every_earlier_one_is_not() -> None:
                 tokens=5,
                 model="fake-1",
                 superseded_by=None,
+                is_reverted=False,
             )
         ),
     )

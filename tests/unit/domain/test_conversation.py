@@ -9,7 +9,7 @@ from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
     Event,
-    OffloadedPart,
+    ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
 )
@@ -31,7 +31,7 @@ from tests.support.builders import (
 
 def offloaded(*positions: int, freed: int = 60) -> ToolContentOffloaded:
     parts = tuple(
-        OffloadedPart(position=p, call_id=f"c{p}", side="result", tokens_freed=freed)
+        ShortenedPart(position=p, call_id=f"c{p}", side="result", tokens_freed=freed)
         for p in positions
     )
     return ToolContentOffloaded(parts=parts, head=40, tail=10)

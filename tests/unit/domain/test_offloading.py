@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.events import OffloadedPart, ToolContentOffloaded
+from refold.domain.events import ShortenedPart, ToolContentOffloaded
 from refold.domain.offloading import LargePart, enough, offload_parts, over
 from tests.support.builders import calls, history, performed, results, talk, user
 from tests.support.given import given
@@ -37,7 +37,7 @@ def test_what_is_freed_is_recorded_for_each_part() -> None:
         lambda c: offload_parts(c, [part(2, 1_000, 300)], head=40, tail=10)
     ).then(
         ToolContentOffloaded(
-            parts=(OffloadedPart(position=2, call_id="c2", side="result", tokens_freed=700),),
+            parts=(ShortenedPart(position=2, call_id="c2", side="result", tokens_freed=700),),
             head=40,
             tail=10,
         )
