@@ -7,6 +7,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
 
+from .abandoning import settle_left_behind
 from .core import Core
 from .errors import LogDamaged
 from .intake import Intake, is_utf8, plain_message, read_messages
@@ -61,7 +62,8 @@ def store(
         known.clear()
         known.update(_stored_before(core, thread_id, incoming))
         fresh = _fresh(incoming, known)
-        return append_messages(loaded.state, fresh, recorded=recorded)
+        appended = append_messages(loaded.state, fresh, recorded=recorded)
+        return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     new = iter([e for e in events if isinstance(e, MessageAppended)])

@@ -1,28 +1,52 @@
-"""The bridge from synchronous callers to the one asynchronous seam: an event loop in a thread."""
+"""The bridges between code that blocks and the one asynchronous seam: a loop in a thread, and back."""
 
 import asyncio
+import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+GRACE = 2.0
+"""Seconds that what was cancelled gets to record its end; what does not end by then is left alone."""
+
+
+async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run in a thread; a cancellation takes effect after its end, so that what it did is known."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({work})
+        if not work.cancelled():
+            work.exception()  # Nobody is there to be told.
+        raise
 
 
 class Runner:
     """Runs coroutines for callers without an event loop; starts its loop when first needed.
 
     One loop for all of them, so that a client's connections outlive a single call. It runs in a
-    thread of its own: that works inside a running loop as well (a notebook, a web server).
+    thread of its own: that works inside a running loop as well (a notebook, a web server). The thread
+    never keeps a process alive. A forked process has no such thread, and starts its own.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._workers: ThreadPoolExecutor | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run to the end and return the result; Ctrl-C cancels the coroutine."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -30,20 +54,37 @@ class Runner:
             raise
 
     def close(self) -> None:
-        """Stop the loop, if it was started; closing twice is fine."""
+        """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
         with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            if os.getpid() != self._pid:
+                return
+            loop, thread, workers = self._loop, self._thread, self._workers
+            self._loop = self._thread = self._workers = None
+        if loop is None or thread is None or workers is None:
+            return
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        # A summariser that blocks a worker thread cannot be cancelled: it is not waited for.
+        ending = threading.Thread(target=workers.shutdown, daemon=True)
+        ending.start()
+        ending.join(GRACE)
+        loop.close()
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    @property
+    def started(self) -> bool:
+        """Whether anything ever ran here, in this process."""
+        return self._loop is not None and os.getpid() == self._pid
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, which runs."""
         with self._lock:
-            if self._loop is None:
+            if self._loop is None or os.getpid() != self._pid:
+                self._pid = os.getpid()
                 self._loop = asyncio.new_event_loop()
+                self._workers = ThreadPoolExecutor(thread_name_prefix="refold")
+                self._loop.set_default_executor(self._workers)
                 self._thread = threading.Thread(
                     target=self._loop.run_forever, name="refold", daemon=True
                 )
@@ -56,5 +97,5 @@ async def _cancel_all() -> None:
     tasks = [task for task in asyncio.all_tasks() if task is not current]
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_default_executor()
+    if tasks:
+        await asyncio.wait(tasks, timeout=GRACE)

@@ -7,15 +7,19 @@ from refold.domain.labelling import label_conversation
 
 from . import appending
 from .appending import Keys
+from .background import Background
 from .blocking import Runner
 from .compaction import CompactionAttempt
 from .context import Context
-from .contexts import context_at, ready_context, settled_context
+from .contexts import context_at
 from .core import Core, Extras
+from .explaining import MessageFate, explain
+from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .read_models import CompactionRow, SummaryRow
-from .reading import stored_messages
+from .reading import read_back, stored_messages
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
+from .reverting import revert
 from .transcripts import RecordedMessage
 
 Tools = Sequence[Mapping[str, Any]]
@@ -24,9 +28,12 @@ Tools = Sequence[Mapping[str, Any]]
 class Chat:
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
-    def __init__(self, core: Core, thread_id: str, runner: Runner) -> None:
+    def __init__(
+        self, core: Core, thread_id: str, runner: Runner, background: Background | None = None
+    ) -> None:
         self._core = core
         self._runner = runner
+        self._background = background or Background(core)
         self.thread_id = thread_id
 
     def append(self, message: object, *, key: Keys = None, recorded: bool = False) -> Appended:
@@ -39,11 +46,15 @@ class Chat:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
             LogError: nothing is stored.
         """
-        return appending.append(self._core, self.thread_id, message, key=key, recorded=recorded)
+        stored = appending.append(self._core, self.thread_id, message, key=key, recorded=recorded)
+        self._begin_if_due()
+        return stored
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; each is stored once, however often it is appended."""
-        return appending.append_recorded(self._core, self.thread_id, messages)
+        stored = appending.append_recorded(self._core, self.thread_id, messages)
+        self._begin_if_due()
+        return stored
 
     def knows(self, message: RecordedMessage) -> bool:
         """Whether this message of a transcript is stored already."""
@@ -69,10 +80,11 @@ class Chat:
         extras = Extras(system, tools, model)
         if at is not None:
             return context_at(self._core, self.thread_id, extras, at)
-        ready = ready_context(self._core, self.thread_id, extras)
-        if ready is not None:
-            return ready
-        return self._runner.run(settled_context(self._core, self.thread_id, extras))
+        ready = self._background.ready_context(self.thread_id, extras)
+        if ready is None:
+            return self._runner.run(self._background.settled_context(self.thread_id, extras))
+        self._begin_if_due()
+        return ready
 
     def compact(
         self, *, focus: str | None = None, system: System = None, tools: Tools = ()
@@ -83,6 +95,35 @@ class Chat:
         """
         attempt = manual_attempt(self._core, self.thread_id, focus, Extras(system, tools))
         return self._runner.run(attempt.run())
+
+    def revert_compaction(
+        self, reason: str = "", *, system: System = None, tools: Tools = ()
+    ) -> CompactionResult:
+        """Undo the newest compaction: what it covered is in the context again, the summary before it
+        is active again. Nothing to undo is success. A request that does not fit then is made smaller
+        again by the next ``context``.
+        """
+        return revert(self._core, self.thread_id, reason, Extras(system, tools))
+
+    def pin(self, what: int | str) -> str:
+        """Keep the message at a position, or a text, word for word; returns the pin's id.
+
+        A message in the context stays there; of a covered one, and of a text, the words stand in the
+        ledger. Pinning the same twice changes nothing.
+
+        Raises:
+            UnknownMessage: there is no message at this position.
+            InvalidMessage: there are no words to keep, or there are too many pins already.
+        """
+        return pin_down(self._core, self.thread_id, what)
+
+    def unpin(self, pin_id: str) -> bool:
+        """Take a pin back; False if there is no such pin."""
+        return take_back(self._core, self.thread_id, pin_id)
+
+    def pins(self) -> tuple[PinnedItem, ...]:
+        """What is pinned, oldest first."""
+        return pinned_items(self._core, self.thread_id)
 
     def label(self, label: str) -> None:
         """Give the conversation a name for people."""
@@ -96,6 +137,22 @@ class Chat:
         """The original messages at positions ``start`` up to but not including ``stop``."""
         return stored_messages(self._core, self.thread_id, start, stop)
 
+    def read(self, where: str | int) -> StoredMessage:
+        """The message at an address that a context shows, or at a position, word for word.
+
+        Raises:
+            ForeignAddress: the address is one of another conversation, which it names.
+            InvalidAddress: it is no address at all.
+            UnknownMessage: there is no such message.
+        """
+        return read_back(self._core, self.thread_id, where)
+
+    def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+        """Why the model sees each message as it does, for positions ``start`` up to but not
+        including ``stop``: full, condensed, offloaded, summarised, pinned …
+        """
+        return explain(self._core, self.thread_id, start, stop)
+
     def summaries(self) -> Sequence[SummaryRow]:
         """All summaries ever made, oldest first; at most one is active."""
         return self._core.views.summaries(self.thread_id)
@@ -108,6 +165,10 @@ class Chat:
     def version(self) -> int:
         """How many events the conversation has; 0 before the first."""
         return self._core.log.load(self.thread_id).state.version
+
+    def _begin_if_due(self) -> None:
+        if self._background.is_due(self.thread_id):
+            self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
 
 
 def manual_attempt(

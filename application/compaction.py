@@ -8,18 +8,20 @@ from hashlib import sha256
 
 from refold.domain.budget import Budget
 from refold.domain.compacting import (
+    ABANDONED,
     CompactionInFlight,
-    Summary,
-    SummaryRefused,
     fail_compaction,
     perform_compaction,
     request_compaction,
 )
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import CompactionRequested, Event, Trigger
+from refold.domain.judging import Summary, SummaryRefused
 
+from .abandoning import is_left_behind, settle_left_behind
+from .blocking import to_the_end
 from .core import Core
-from .errors import SummariserError
+from .errors import LogError, SummariserError
 from .loaded import LoadedConversation
 from .ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
 from .results import CompactionResult, Outcome
@@ -54,7 +56,14 @@ class CompactionAttempt:
     async def run(self) -> CompactionResult:
         """Plan, ask the summariser, record."""
         try:
-            await asyncio.to_thread(self._request)
+            return await self._run()
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
+
+    async def _run(self) -> CompactionResult:
+        try:
+            await to_the_end(self._request)
         except CompactionInFlight as error:
             return self._result("in_flight", self._before, "in_flight", str(error))
         if self._idle is not None:
@@ -62,14 +71,26 @@ class CompactionAttempt:
         try:
             draft = await self._summariser.summarise(self._summary_request())
         except SummariserError as error:
-            return await asyncio.to_thread(self._fail, error.reason, str(error))
-        except asyncio.CancelledError:
-            self._fail("cancelled", "the compaction was cancelled")
-            raise
+            return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
             logger.exception("summariser %r failed", self._summariser.name)
-            return await asyncio.to_thread(self._fail, "error", f"{type(error).__name__}: {error}")
-        return await asyncio.to_thread(self._record, draft)
+            return await to_the_end(self._fail, "error", f"{type(error).__name__}: {error}")
+        return await to_the_end(self._record, draft)
+
+    def _give_up(self) -> None:
+        requested = self._requested
+        if requested is None:
+            return
+        # Nobody waits for one in the background: it is cancelled where its memory is closed.
+        reason = ABANDONED if self._trigger == "background" else "cancelled"
+        try:
+            self._core.log.transact(
+                self._thread_id,
+                lambda now: fail_compaction(now.state, requested.attempt_id, reason, "cancelled"),
+                at=self._core.clock(),
+            )
+        except LogError as error:
+            logger.warning("conversation %r: the end was not recorded: %s", self._thread_id, error)
 
     def _request(self) -> None:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
@@ -78,7 +99,7 @@ class CompactionAttempt:
             plan = plan_compaction(loaded.state, self._budget, policy, self._trigger)
             if isinstance(plan, NothingToCompact):
                 self._idle = plan
-                return ()
+                return settle_left_behind(self._core, loaded)
             self._plan = plan
             return request_compaction(
                 loaded.state,
@@ -91,6 +112,8 @@ class CompactionAttempt:
                 source_digest=_digest(self._summary_request()),
                 tokens_before=loaded.state.tokens + self._budget.fixed,
                 focus=self._focus,
+                owner=self._core.owner.name or None,
+                owner_gone=is_left_behind(self._core.owner, loaded.state),
             )
 
         _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())

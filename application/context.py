@@ -1,5 +1,6 @@
 """The context: the request that an agent sends next, with its budget."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,6 +8,8 @@ from refold.domain.budget import Budget
 from refold.domain.events import CompactionPerformed
 from refold.domain.messages import Block
 
+from .models import COMPACTION_BETA
+from .rendering.blocks import opens_with_signed_summary
 from .results import CompactionResult
 
 
@@ -36,9 +39,20 @@ class Context:
         """This context, saying what was compacted for it, and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
-    def for_anthropic(self) -> dict[str, Any]:
-        """Keyword arguments for ``client.messages.create``: messages, and system and tools if any."""
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """The betas of the Messages API that the request cannot do without."""
+        return (COMPACTION_BETA,) if opens_with_signed_summary(self.messages) else ()
+
+    def for_anthropic(self, *, betas: Sequence[str] = ()) -> dict[str, Any]:
+        """Keyword arguments for ``client.messages.create``: messages, and system and tools if any.
+
+        ``betas``: further ones that you use. They go into ``extra_headers`` with those of the request:
+        a provider's own compaction block is refused without its beta.
+        """
         request: dict[str, Any] = {"messages": self.messages}
+        if named := dict.fromkeys([*betas, *self.betas]):
+            request["extra_headers"] = {"anthropic-beta": ",".join(named)}
         if self.system:
             request["system"] = self.system
         if self.tools:

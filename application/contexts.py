@@ -2,14 +2,19 @@
 
 import asyncio
 import logging
+from typing import NamedTuple
 
 from refold.domain.budget import Budget
-from refold.domain.errors import ContextWindowExceeded, InvalidSetting
+from refold.domain.errors import InvalidSetting
+from refold.domain.events import Trigger
 
+from .abandoning import load_settled
 from .context import Context
 from .core import Core, Extras
 from .errors import TokenCountError
+from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
+from .models import takes_signed_summaries
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
@@ -18,39 +23,64 @@ from .settling import is_due, settle
 logger = logging.getLogger(__name__)
 
 
-def ready_context(core: Core, thread_id: str, extras: Extras) -> Context | None:
-    """The context of the newest version; None if a compaction is due before it can be made.
+class CurrentContext(NamedTuple):
+    """The context as the newest version has it, which may be too large."""
 
-    Raises:
-        ContextWindowExceeded: what must be in it does not fit.
-    """
-    loaded, budget = core.log.load(thread_id), core.budget(extras)
+    loaded: LoadedConversation
+    context: Context
+    is_due: bool
+    """Whether a compaction is due."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request may be sent as it is."""
+        return self.context.tokens <= self.context.budget.limit
+
+    @property
+    def beside(self) -> int:
+        """What the request has besides the conversation: fixed parts, and what rendering adds."""
+        return self.context.tokens - self.loaded.state.tokens
+
+    def fitting(self) -> Context:
+        """The context.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        return _fitting(self.loaded, self.context)
+
+
+def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
+    """The context of the newest version, with whether a compaction is due before it is sent."""
+    core = core.for_model(extras.model)
+    loaded, budget = load_settled(core, thread_id), core.budget(extras)
     context = _rendered(core, loaded, budget, extras)
-    if is_due(core, loaded, budget, context.tokens):
-        return None
-    return _fitting(loaded, context)
+    return CurrentContext(loaded, context, is_due(core, loaded, budget, context.tokens))
 
 
-async def settled_context(core: Core, thread_id: str, extras: Extras) -> Context:
+async def settled_context(
+    core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
+) -> Context:
     """Compact what is due, then make the context.
 
     Raises:
         ContextWindowExceeded: what must be in it does not fit.
     """
+    core = core.for_model(extras.model)
     budget = core.budget(extras)
-    results = await settle(core, thread_id, budget)
+    results = await settle(core, thread_id, budget, trigger=trigger)
     loaded = await asyncio.to_thread(core.log.load, thread_id)
     context = _fitting(loaded, _rendered(core, loaded, budget, extras))
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
-        results += await settle(core, thread_id, tighter)
+        results += await settle(core, thread_id, tighter, trigger=trigger)
         loaded = await asyncio.to_thread(core.log.load, thread_id)
         context = _rendered(core, loaded, budget, extras)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
-            raise ContextWindowExceeded(exact, budget.limit, _explanation(loaded, budget))
+            raise window_exceeded(loaded, exact, budget)
     return context.settled(tuple(results), exact, budget)
 
 
@@ -72,7 +102,7 @@ async def _exact_tokens(core: Core, context: Context) -> int:
 def _fitting(loaded: LoadedConversation, context: Context) -> Context:
     budget = context.budget
     if context.tokens > budget.limit:
-        raise ContextWindowExceeded(context.tokens, budget.limit, _explanation(loaded, budget))
+        raise window_exceeded(loaded, context.tokens, budget)
     return context
 
 
@@ -90,7 +120,13 @@ def context_at(core: Core, thread_id: str, extras: Extras, version: int) -> Cont
 
 
 def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
-    rendered = render(loaded.thread_id, loaded.window, extras.system, core.counter.count_text)
+    rendered = render(
+        loaded.thread_id,
+        loaded.window,
+        extras.system,
+        core.counter.count_text,
+        signed=takes_signed_summaries(extras.model or core.settings.model),
+    )
     return Context(
         thread_id=loaded.thread_id,
         version=loaded.state.version,
@@ -101,16 +137,4 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
         tokens=rendered.tokens + core.extras_tokens(extras),
         budget=budget,
         summary=loaded.window.summary,
-    )
-
-
-def _explanation(loaded: LoadedConversation, budget: Budget) -> str:
-    largest = sorted(loaded.window.entries, key=lambda e: e.tokens, reverse=True)[:3]
-    parts = ", ".join(
-        f"message {e.position} ({e.message.role}) {e.tokens:,} tokens" for e in largest
-    )
-    fixed = f"system text and tools {budget.fixed:,} tokens; " if budget.fixed else ""
-    return (
-        f"{fixed}the largest messages that must stay word for word: {parts or 'none'}. "
-        "Use a model with a larger window, or send less at once"
     )

@@ -1,8 +1,8 @@
 """The core that all use cases share: the ports, the settings, and how a request is measured."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
@@ -10,11 +10,20 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
-from .models import rules_for
-from .ports import Clock, NewId, Observer, Summariser, TokenCounter
+from .models import longest_prefix, rules_for
+from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
+
+
+class ModelSettings(Value, frozen=True):
+    """What holds for requests to some models in place of the general settings."""
+
+    prefix: str
+    """How the names of these models begin; the longest prefix that fits counts, alone."""
+    window: int | None
+    policy: CompactionPolicy
 
 
 class Settings(Value, frozen=True):
@@ -27,6 +36,17 @@ class Settings(Value, frozen=True):
     policy: CompactionPolicy = CompactionPolicy()
     background: bool = False
     """Whether a compaction that is due begins after an append, without anybody waiting for it."""
+    close_wait: float = 30.0
+    """Seconds that closing waits for compactions in the background before it gives them up."""
+    models: tuple[ModelSettings, ...] = ()
+
+    def for_model(self, model: str | None) -> "Settings":
+        """These settings as they are for requests to ``model``."""
+        found = longest_prefix(model, (own.prefix for own in self.models))
+        if found is None:
+            return self
+        own = next(own for own in self.models if own.prefix == found)
+        return self.replaced(window=own.window, policy=own.policy)
 
 
 class Extras(NamedTuple):
@@ -35,23 +55,6 @@ class Extras(NamedTuple):
     system: System = None
     tools: Sequence[Mapping[str, Any]] = ()
     model: str | None = None
-
-
-class Owner(NamedTuple):
-    """Who works on a compaction, so that what a dead process left unfinished is not waited for."""
-
-    name: str
-    """Names this process on this machine."""
-    is_gone: Callable[[str], bool]
-    """Whether the process with this name certainly runs no more."""
-
-
-def _nobody_is_gone(name: str) -> bool:
-    del name
-    return False
-
-
-NOBODY = Owner("", _nobody_is_gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,20 @@ class Core:
     owner: Owner = NOBODY
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
+    def for_model(self, model: str | None) -> "Core":
+        """This core with the settings for requests to ``model``, or else to the usual one."""
+        if not self.settings.models:
+            return self
+        return replace(self, settings=self.settings.for_model(model or self.settings.model))
+
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""
-        window = self.settings.window or rules_for(extras.model or self.settings.model).window
+        model = extras.model or self.settings.model
+        settings = self.settings.for_model(model)
         return budget_for(
-            window,
+            settings.window or rules_for(model).window,
             self.extras_tokens(extras),
-            self.settings.policy,
+            settings.policy,
             summary_overhead=summary_overhead(self._size),
         )
 

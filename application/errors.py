@@ -4,12 +4,19 @@ from refold.domain.errors import RefoldError
 
 
 class SummariserError(RefoldError):
-    """A summariser could not answer; ``reason`` is a short constant, the message has the details."""
+    """A summariser could not answer; ``reason`` is a short constant, the message has the details.
 
-    def __init__(self, reason: str, message: str, *, attempts: int = 1) -> None:
+    ``attempts`` counts the calls that were made. ``retry_after`` is how many seconds its other side asks
+    to be left alone, infinity where asking again is no use; None where it says nothing.
+    """
+
+    def __init__(
+        self, reason: str, message: str, *, attempts: int = 1, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.attempts = attempts
+        self.retry_after = retry_after
 
 
 class TokenCountError(RefoldError):
@@ -22,6 +29,23 @@ class TokenCountError(RefoldError):
 
 class TranscriptError(RefoldError, ValueError):
     """A transcript file cannot be read at all: unknown format, no conversation in it, not text."""
+
+
+class InvalidAddress(RefoldError, ValueError):
+    """This is no address of a message; the message says what one looks like."""
+
+
+class ForeignAddress(InvalidAddress):
+    """The address is one of another conversation, ``thread_id``: ask that one."""
+
+    def __init__(self, address: str, thread_id: str, asked: str) -> None:
+        super().__init__(
+            f"{address} is a message of conversation {thread_id!r}, and {asked!r} was asked: "
+            f"use memory.conversation({thread_id!r}).read(…)"
+        )
+        self.address = address
+        self.thread_id = thread_id
+        self.asked = asked
 
 
 class LogError(RefoldError):

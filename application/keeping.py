@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from refold.domain.ledger.fitting import Costs, fit
+from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.merging import merged
 
 from .core import Core
 from .loaded import LoadedConversation
 from .ports import SourceMessage
+from .rendering.ledger import kind_heading, ledger_line, ledger_overhead, ledger_text
 
 
 class KeptLedger(NamedTuple):
@@ -27,5 +31,21 @@ def kept_ledger(
     core: Core, before: LoadedConversation, covered: Sequence[SourceMessage], room: int
 ) -> KeptLedger:
     """The ledger after ``covered`` left the context, at most ``room`` tokens of it shown."""
-    del core, before, covered, room
-    return KeptLedger()
+    policy, count = core.settings.policy, core.counter.count_text
+    if room <= 0:
+        return KeptLedger()
+    summary = before.window.summary
+    fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
+    lines = merged(summary.ledger if summary else (), fresh)
+    costs = Costs(
+        lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))
+    )
+    fitted = fit(lines, room - ledger_overhead(count), costs, failures=policy.failures_kept)
+    shown = fitted.shown
+    while shown:
+        text = ledger_text(fitted.lines[:shown], ())
+        tokens = count(text) + ledger_overhead(count)
+        if tokens <= room:
+            return KeptLedger(fitted.lines, shown, tokens, text)
+        shown -= 1
+    return KeptLedger(fitted.lines)

@@ -5,13 +5,16 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from .appending import Keys
+from .appending import Keys, append
+from .background import Background
 from .blocking import Runner
 from .chat import Chat, Tools, manual_attempt
 from .context import Context
-from .contexts import context_at, ready_context, settled_context
+from .contexts import context_at
 from .core import Core, Extras
+from .explaining import MessageFate
 from .intake import read_thread_id
+from .pinning import PinnedItem
 from .read_models import CompactionRow, ConversationRow, SummaryRow
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
@@ -24,6 +27,7 @@ class Memory:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._runner = Runner()
+        self._background = Background(core)
 
     def conversation(self, thread_id: str) -> Chat:
         """The conversation with this id, new or not.
@@ -31,7 +35,7 @@ class Memory:
         Raises:
             InvalidThreadId: the id is missing or blank.
         """
-        return Chat(self._core, read_thread_id(thread_id), self._runner)
+        return Chat(self._core, read_thread_id(thread_id), self._runner, self._background)
 
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations, the latest activity first."""
@@ -45,11 +49,26 @@ class Memory:
         """Rebuild every read model from the log; calls no model."""
         return replay(self._core)
 
-    def close(self) -> None:
-        """Release files and threads; closing twice is fine."""
-        self._runner.close()
-        self._core.views.close()
-        self._core.log.close()
+    def drain(self, wait: float | None = None) -> bool:
+        """Wait until no compaction runs in the background; whether none does.
+
+        ``wait``: at most so many seconds; None: as long as it takes.
+        """
+        return not self._runner.started or self._runner.run(self._background.drained(wait))
+
+    def close(self, wait: float | None = None) -> None:
+        """Release files and threads; closing twice is fine.
+
+        Compactions that run are waited for, then given up: an attempt that did not end is recorded
+        as abandoned. ``wait``: at most so many seconds; None: as long as the settings say.
+        """
+        try:
+            if self._runner.started:
+                self._runner.run(self._background.finish(wait))
+        finally:
+            self._runner.close()
+            self._core.views.close()
+            self._core.log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -60,22 +79,36 @@ class Memory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self.close(_patience(kind))
+
+
+def _patience(kind: type[BaseException] | None) -> float | None:
+    """How long closing waits: not at all for somebody who has just interrupted the work."""
+    return 0 if kind in (KeyboardInterrupt, asyncio.CancelledError) else None
 
 
 class AsyncChat:
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
-    def __init__(self, core: Core, chat: Chat) -> None:
+    def __init__(self, core: Core, chat: Chat, background: Background) -> None:
         self._core = core
         self._chat = chat
+        self._background = background
         self.thread_id = chat.thread_id
 
     async def append(
         self, message: object, *, key: Keys = None, recorded: bool = False
     ) -> Appended:
         """See ``Chat.append``."""
-        return await asyncio.to_thread(self._chat.append, message, key=key, recorded=recorded)
+
+        def work() -> tuple[Appended, bool]:
+            stored = append(self._core, self.thread_id, message, key=key, recorded=recorded)
+            return stored, self._background.is_due(self.thread_id)
+
+        stored, due = await asyncio.to_thread(work)
+        if due:
+            self._background.begin(self.thread_id)
+        return stored
 
     async def context(
         self,
@@ -89,16 +122,43 @@ class AsyncChat:
         extras = Extras(system, tools, model)
         if at is not None:
             return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
-        ready = await asyncio.to_thread(ready_context, self._core, self.thread_id, extras)
-        if ready is not None:
-            return ready
-        return await settled_context(self._core, self.thread_id, extras)
+
+        def work() -> tuple[Context | None, bool]:
+            ready = self._background.ready_context(self.thread_id, extras)
+            return ready, self._background.is_due(self.thread_id)
+
+        ready, due = await asyncio.to_thread(work)
+        if ready is None:
+            return await self._background.settled_context(self.thread_id, extras)
+        if due:
+            self._background.begin(self.thread_id)
+        return ready
 
     async def compact(
         self, *, focus: str | None = None, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
         """See ``Chat.compact``."""
         return await manual_attempt(self._core, self.thread_id, focus, Extras(system, tools)).run()
+
+    async def revert_compaction(
+        self, reason: str = "", *, system: System = None, tools: Tools = ()
+    ) -> CompactionResult:
+        """See ``Chat.revert_compaction``."""
+        return await asyncio.to_thread(
+            self._chat.revert_compaction, reason, system=system, tools=tools
+        )
+
+    async def pin(self, what: int | str) -> str:
+        """See ``Chat.pin``."""
+        return await asyncio.to_thread(self._chat.pin, what)
+
+    async def unpin(self, pin_id: str) -> bool:
+        """See ``Chat.unpin``."""
+        return await asyncio.to_thread(self._chat.unpin, pin_id)
+
+    async def pins(self) -> tuple[PinnedItem, ...]:
+        """See ``Chat.pins``."""
+        return await asyncio.to_thread(self._chat.pins)
 
     async def label(self, label: str) -> None:
         """See ``Chat.label``."""
@@ -107,6 +167,14 @@ class AsyncChat:
     async def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
         """See ``Chat.messages``."""
         return await asyncio.to_thread(self._chat.messages, start, stop)
+
+    async def read(self, where: str | int) -> StoredMessage:
+        """See ``Chat.read``."""
+        return await asyncio.to_thread(self._chat.read, where)
+
+    async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+        """See ``Chat.explain``."""
+        return await asyncio.to_thread(self._chat.explain, start, stop)
 
     async def summaries(self) -> Sequence[SummaryRow]:
         """See ``Chat.summaries``."""
@@ -123,10 +191,11 @@ class AsyncMemory:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._memory = Memory(core)
+        self._background = Background(core)
 
     def conversation(self, thread_id: str) -> AsyncChat:
         """See ``Memory.conversation``."""
-        return AsyncChat(self._core, self._memory.conversation(thread_id))
+        return AsyncChat(self._core, self._memory.conversation(thread_id), self._background)
 
     async def conversations(self) -> Sequence[ConversationRow]:
         """See ``Memory.conversations``."""
@@ -140,9 +209,16 @@ class AsyncMemory:
         """See ``Memory.replay``."""
         return await asyncio.to_thread(self._memory.replay)
 
-    async def close(self) -> None:
+    async def drain(self, wait: float | None = None) -> bool:
+        """See ``Memory.drain``."""
+        return await self._background.drained(wait)
+
+    async def close(self, wait: float | None = None) -> None:
         """See ``Memory.close``."""
-        await asyncio.to_thread(self._memory.close)
+        try:
+            await self._background.finish(wait)
+        finally:
+            await asyncio.to_thread(self._memory.close)
 
     def __await__(self) -> Generator[Any, Any, Self]:
         return self.__aenter__().__await__()
@@ -150,5 +226,10 @@ class AsyncMemory:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *error: Any) -> None:
-        await self.close()
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close(_patience(kind))

@@ -1,6 +1,10 @@
-"""The models that are known by name: their context windows and what they refuse. One table."""
+"""The models that are known by name: their context windows and what they take. One table."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
+
+COMPACTION_BETA = "compact-2026-09-04"
+"""The beta of the Messages API that makes signed compaction blocks; each request with one must name it."""
 
 
 class ModelRules(NamedTuple):
@@ -8,6 +12,8 @@ class ModelRules(NamedTuple):
 
     window: int
     """The context window in tokens."""
+    signed_summaries: bool = False
+    """Whether it makes and reads signed compaction blocks (public table of ``compact-2026-09-04``)."""
 
 
 DEFAULT = ModelRules(window=200_000)
@@ -16,15 +22,15 @@ DEFAULT = ModelRules(window=200_000)
 # is not named here is taken for an older one, since too small a window only compacts earlier.
 _MODELS: dict[str, ModelRules] = {
     "claude-": ModelRules(window=200_000),
-    "claude-opus-4-6": ModelRules(window=1_000_000),
-    "claude-opus-4-7": ModelRules(window=1_000_000),
-    "claude-opus-4-8": ModelRules(window=1_000_000),
-    "claude-opus-5": ModelRules(window=1_000_000),
-    "claude-sonnet-4-6": ModelRules(window=1_000_000),
-    "claude-sonnet-5": ModelRules(window=1_000_000),
+    "claude-opus-4-6": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-opus-4-7": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-opus-4-8": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-opus-5": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-sonnet-4-6": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-sonnet-5": ModelRules(window=1_000_000, signed_summaries=True),
     "claude-haiku-5-5": ModelRules(window=1_000_000),
-    "claude-fable-5": ModelRules(window=1_000_000),
-    "claude-mythos-5": ModelRules(window=1_000_000),
+    "claude-fable-5": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-mythos-5": ModelRules(window=1_000_000, signed_summaries=True),
     "gpt-4o": ModelRules(window=128_000),
     "gpt-4-turbo": ModelRules(window=128_000),
     "gpt-4.1": ModelRules(window=1_000_000),
@@ -42,6 +48,22 @@ _MODELS: dict[str, ModelRules] = {
 
 def rules_for(model: str | None) -> ModelRules:
     """The rules of a model; of an unknown one the strictest that are common."""
+    known = longest_prefix(model, _MODELS)
+    return DEFAULT if known is None else _MODELS[known]
+
+
+def longest_prefix(model: str | None, prefixes: Iterable[str]) -> str | None:
+    """The longest of ``prefixes`` that a model's name begins with, whoever serves it; None if none
+    does."""
     name = (model or "").rpartition("/")[2].lower()
-    known = [prefix for prefix in _MODELS if name.startswith(prefix)]
-    return _MODELS[max(known, key=len)] if known else DEFAULT
+    fitting = [prefix for prefix in prefixes if name and name.startswith(prefix.lower())]
+    return max(fitting, key=len, default=None)
+
+
+def takes_signed_summaries(model: str | None) -> bool:
+    """Whether a request to this model may open with a signed compaction block.
+
+    Only the vendor's own API is sure to take one: under the name of a gateway the text is sent.
+    """
+    gateway = (model or "").rpartition("/")[0].lower()
+    return gateway in ("", "anthropic") and rules_for(model).signed_summaries

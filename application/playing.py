@@ -1,6 +1,5 @@
 """Use case: play a recorded conversation as a live agent would have it, and measure what happens."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from refold.domain.value import Value
 from .chat import Chat
 from .context import Context
 from .memory import Memory
+from .prefix import RepeatedPrefix, in_characters
 from .results import CompactionResult
 from .transcripts import RecordedConversation, RecordedMessage
 
@@ -39,6 +39,14 @@ class PlayFigures(Value, frozen=True):
     requests_over_budget: int
     compactions: int
     compactions_failed: int
+    splits: int
+    """Compactions that divided a turn."""
+    rebuilds: int
+    """Compactions that built their summary anew from leaf summaries."""
+    results_offloaded: int
+    """Tool results and inputs that were replaced by previews."""
+    results_condensed: int
+    """Older tool results that were cut short."""
     restarts: int
     largest_request: int
     budget: int
@@ -78,14 +86,18 @@ class _Tally:
     over_budget: int = 0
     performed: int = 0
     failed: int = 0
+    splits: int = 0
+    rebuilds: int = 0
+    offloaded: int = 0
+    condensed: int = 0
     restarts: int = 0
     largest: int = 0
     limit: int = 0
     sent: int = 0
     whole: int = 0
     history: int = 0
-    bytes_sent: int = 0
-    bytes_repeated: int = 0
+    characters_sent: int = 0
+    characters_repeated: int = 0
     append_times: list[float] = field(default_factory=list[float])
     context_times: list[float] = field(default_factory=list[float])
 
@@ -103,8 +115,11 @@ class Player:
         restart_every: int = 0,
         on_request: Callable[[int, Context], None] | None = None,
         on_event: Callable[[Played], None] | None = None,
+        on_end: Callable[[Chat], None] | None = None,
     ) -> None:
-        """``restart_every``: close and reopen the store after so many messages; 0: never."""
+        """``restart_every``: close and reopen the store after so many messages; 0: never.
+        ``on_end`` is asked before the store is closed for good.
+        """
         self._open = open_memory
         self._recorded = recorded
         self._thread_id = thread_id or recorded.thread_id
@@ -112,8 +127,9 @@ class Player:
         self._restart_every = restart_every
         self._on_request = on_request
         self._on_event = on_event
+        self._on_end = on_end
         self._tally = _Tally()
-        self._prefix = _Prefix()
+        self._prefix = RepeatedPrefix(in_characters)
 
     def play(self) -> PlayFigures:
         """Play to the end; what was played before, into the same store, is not played again."""
@@ -130,9 +146,11 @@ class Player:
                     since_restart = 0
                     self._tally.restarts += 1
                     self._tell(turn, restarted=True)
-            label = self._recorded.label
-            if label:
-                memory.conversation(self._thread_id).label(label)
+            chat = memory.conversation(self._thread_id)
+            if self._recorded.label:
+                chat.label(self._recorded.label)
+            if self._on_end is not None:
+                self._on_end(chat)
         finally:
             memory.close()
         return self._figures()
@@ -174,12 +192,16 @@ class Player:
         tally.over_budget += context.tokens > context.budget.limit
         tally.sent += context.tokens
         tally.whole += tally.history + context.budget.fixed
-        sent, repeated = self._prefix.measure(context)
-        tally.bytes_sent += sent
-        tally.bytes_repeated += repeated
+        compared = self._prefix.compare(context)
+        tally.characters_sent += compared.size
+        tally.characters_repeated += compared.repeated
         for result in context.compactions:
             tally.performed += result.outcome == "performed"
             tally.failed += result.outcome == "failed"
+            tally.splits += result.outcome == "performed" and result.is_split_turn
+            tally.rebuilds += result.outcome == "performed" and result.rebuilt
+            tally.offloaded += result.results_offloaded
+            tally.condensed += result.results_condensed
             self._tell(turn, compaction=result)
         if self._on_request is not None:
             self._on_request(turn.index, context)
@@ -200,12 +222,18 @@ class Player:
             requests_over_budget=tally.over_budget,
             compactions=tally.performed,
             compactions_failed=tally.failed,
+            splits=tally.splits,
+            rebuilds=tally.rebuilds,
+            results_offloaded=tally.offloaded,
+            results_condensed=tally.condensed,
             restarts=tally.restarts,
             largest_request=tally.largest,
             budget=tally.limit,
             tokens_sent=tally.sent,
             tokens_without_compaction=tally.whole,
-            unchanged_prefix_share=round(tally.bytes_repeated / max(1, tally.bytes_sent), 4),
+            unchanged_prefix_share=round(
+                tally.characters_repeated / max(1, tally.characters_sent), 4
+            ),
             append_p50_ms=_quantile(tally.append_times, 0.5),
             append_p99_ms=_quantile(tally.append_times, 0.99),
             context_p50_ms=_quantile(tally.context_times, 0.5),
@@ -235,30 +263,6 @@ def _turns(messages: Sequence[RecordedMessage]) -> Iterator[_Turn]:
             waiting.append(message)
     if waiting:
         yield _Turn(len(messages) - 1, waiting, None)
-
-
-class _Prefix:
-    """How much of a request repeats the beginning of the one before it."""
-
-    def __init__(self) -> None:
-        self._head: object = None
-        self._messages: list[dict[str, Any]] = []
-        self._sizes: list[int] = []
-
-    def measure(self, context: Context) -> tuple[int, int]:
-        """The size of the request, and of the part that the one before began with (characters)."""
-        head = (context.system, context.tools)
-        head_size = len(json.dumps(head))
-        same = 0
-        if head == self._head:
-            for before, now in zip(self._messages, context.messages, strict=False):
-                if before != now:
-                    break
-                same += 1
-        repeated = sum(self._sizes[:same]) + (head_size if head == self._head else 0)
-        sizes = self._sizes[:same] + [len(json.dumps(m)) for m in context.messages[same:]]
-        self._head, self._messages, self._sizes = head, context.messages, sizes
-        return head_size + sum(sizes), repeated
 
 
 def _quantile(times: Sequence[float], share: float) -> float:

@@ -33,6 +33,8 @@ class SummaryRequest(Value, frozen=True):
     previous: str | None = None
     """What stands for the messages before these: the text of the active summary, or leaf summaries
     where it is built anew. The new text replaces it and must carry what still matters."""
+    previous_block: Block | None = None
+    """The provider's own signed block, where ``previous`` is just the text of one."""
     focus: str | None = None
     """What the user wants kept above all, if anything."""
     target_tokens: int = 8_000
@@ -110,6 +112,33 @@ class Observer(Protocol):
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
         """A context was made; so many of its tokens begin as the request before did."""
         ...
+
+
+class Owner(Protocol):
+    """Who works on a compaction, so that what a dead process left unfinished is not waited for."""
+
+    @property
+    def name(self) -> str:
+        """Names this process on this machine."""
+        ...
+
+    def is_gone(self, name: str) -> bool:
+        """Whether the process with this name certainly runs no more."""
+        ...
+
+
+class Nobody:
+    """An owner without a name: what it leaves unfinished waits for its lease."""
+
+    name = ""
+
+    def is_gone(self, name: str) -> bool:
+        """Never certain."""
+        del name
+        return False
+
+
+NOBODY = Nobody()
 
 
 class TokenCount(Value, frozen=True):

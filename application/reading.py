@@ -1,7 +1,9 @@
 """Use case: read original messages back, whatever was compacted since."""
 
+from refold.domain.errors import UnknownMessage
 from refold.domain.events import MessageAppended
 
+from .addresses import position_in
 from .core import Core
 from .results import StoredMessage
 
@@ -36,3 +38,18 @@ def stored_messages(
                 )
             )
     return found
+
+
+def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
+    """The message at an address of this conversation, or at a position, word for word.
+
+    Raises:
+        InvalidAddress, ForeignAddress: it is no address, or one of another conversation.
+        UnknownMessage: there is no message at this position.
+    """
+    position = position_in(thread_id, where)
+    length = core.log.load(thread_id).state.length
+    if not 0 <= position < length:
+        raise UnknownMessage(position, length)
+    (message,) = stored_messages(core, thread_id, position, position + 1)
+    return message

@@ -2,11 +2,13 @@
 
 from typing import Literal
 
+from refold.application.projections.messages import readable
 from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
-Outcome = Literal["performed", "nothing_to_do", "failed", "in_flight"]
+Outcome = Literal["performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted"]
+"""``shortened``: tool content was offloaded or condensed, and no summary was needed."""
 
 
 class StoredMessage(Value, frozen=True):
@@ -18,6 +20,11 @@ class StoredMessage(Value, frozen=True):
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""
     tokens: int
+
+    @property
+    def text(self) -> str:
+        """What it says as people read it: words and results in full, tool calls in short."""
+        return readable(self.message)
 
 
 class AppendedMessage(Value, frozen=True):
@@ -94,8 +101,8 @@ class CompactionResult(Value, frozen=True):
 
     @property
     def success(self) -> bool:
-        """Whether all is well: a compaction was performed, or there was nothing to do."""
-        return self.outcome in ("performed", "nothing_to_do")
+        """Whether all is well: the context was made smaller, or there was nothing to do."""
+        return self.outcome in ("performed", "shortened", "nothing_to_do", "reverted")
 
     @property
     def freed(self) -> int:

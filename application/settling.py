@@ -1,23 +1,18 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
 
 from refold.domain.budget import Budget
-from refold.domain.calls import open_calls
-from refold.domain.compacting import ABANDONED, fail_compaction, may_compact
-from refold.domain.events import Event
-from refold.domain.messages import Block, Message
-from refold.domain.offloading import LargePart, enough, offload_parts, over
+from refold.domain.compacting import abandon_compaction, may_compact
+from refold.domain.events import Trigger
 
 from .compaction import CompactionAttempt
 from .core import Core
+from .ladder.measuring import Measured, measured
+from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
+from .observing import tell_compaction
 from .ports import Summariser
-from .projections.window import Preview
-from .rendering.preview import shortened
-from .rendering.render import address_of, render
 from .results import CompactionResult
 
 MOST_ROUNDS = 4
@@ -31,20 +26,38 @@ def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) ->
     return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
 
 
-async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionResult]:
-    """Offload giant results, then summarise, then offload what is left over; stop when it fits.
+async def settle(
+    core: Core, thread_id: str, budget: Budget, *, trigger: Trigger = "size"
+) -> list[CompactionResult]:
+    """Offload large tool content, condense older results, summarise; stop as soon as it is enough.
 
-    Never raises for a summariser: what could not be done is in the results.
+    Where the request still does not fit, more tool content is shown shorter. No lock is held while a
+    summariser works. Never raises for a summariser: what could not be done is in the results.
     """
+    before = await asyncio.to_thread(measured, core, thread_id, budget)
+    if not is_due(core, before.loaded, before.budget, before.size):
+        return []
+    done, results = Shortened(), list[CompactionResult]()
+    if before.loaded.state.attempt is None or before.size > budget.limit:
+        # What is being summarised right now is not shortened, unless the request cannot wait.
+        done = await asyncio.to_thread(climb, core, thread_id, budget)
+    if not done.enough:
+        results = await _summarised(core, thread_id, budget, trigger)
+    last = await asyncio.to_thread(make_fit, core, thread_id, budget)
+    return await asyncio.to_thread(_reported, core, before, done.plus(last), results, trigger)
+
+
+async def _summarised(
+    core: Core, thread_id: str, budget: Budget, trigger: Trigger
+) -> list[CompactionResult]:
     results: list[CompactionResult] = []
-    offloaded = await asyncio.to_thread(_offload_giants, core, thread_id, budget)
     summariser = core.summariser
     for _ in range(MOST_ROUNDS):
-        now = await asyncio.to_thread(_measured, core, thread_id, budget)
-        if not is_due(core, now.loaded, now.budget, now.size):
+        now = await asyncio.to_thread(measured, core, thread_id, budget)
+        if results and not is_due(core, now.loaded, now.budget, now.size):
             break
         attempt = CompactionAttempt(
-            core, thread_id, now.budget, trigger="size", summariser=summariser
+            core, thread_id, now.budget, trigger=trigger, summariser=summariser
         )
         result = await attempt.run()
         results.append(result)
@@ -53,26 +66,7 @@ async def settle(core: Core, thread_id: str, budget: Budget) -> list[CompactionR
             if helper is None:
                 break
             summariser = helper
-    offloaded += await asyncio.to_thread(_offload_excess, core, thread_id, budget)
-    if results:
-        results[-1] = results[-1].replaced(results_offloaded=offloaded)
     return results
-
-
-class _Measured(NamedTuple):
-    """A conversation with the size of its request, and the budget for planning what to do."""
-
-    loaded: LoadedConversation
-    size: int
-    budget: Budget
-
-
-def _measured(core: Core, thread_id: str, budget: Budget) -> _Measured:
-    # Rendering adds a little that is in no message: a note for each call without a result, say.
-    loaded = core.log.load(thread_id)
-    rendered = render(thread_id, loaded.window, None, core.counter.count_text)
-    extra = max(0, rendered.tokens - loaded.state.tokens)
-    return _Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra))
 
 
 async def _helper(
@@ -83,7 +77,7 @@ async def _helper(
     result: CompactionResult,
 ) -> Summariser | None:
     # The embedded summariser steps in only where the next request would not fit otherwise.
-    now = await asyncio.to_thread(_measured, core, thread_id, budget)
+    now = await asyncio.to_thread(measured, core, thread_id, budget)
     if now.size <= budget.limit or summariser is core.fallback:
         return None
     if result.outcome == "nothing_to_do":
@@ -94,72 +88,47 @@ async def _helper(
 
 
 def _abandon(core: Core, thread_id: str) -> None:
-    def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        attempt = loaded.state.attempt
-        if attempt is None:
-            return ()
-        return fail_compaction(
-            loaded.state, attempt.attempt_id, ABANDONED, "the next request could not wait for it"
-        )
-
-    core.log.transact(thread_id, decide, at=core.clock())
+    core.log.transact(
+        thread_id,
+        lambda now: abandon_compaction(now.state, "the next request could not wait for it"),
+        at=core.clock(),
+    )
 
 
-def _offload_giants(core: Core, thread_id: str, budget: Budget) -> int:
-    policy = core.settings.policy
-    preview = Preview(policy.preview_head, policy.preview_tail, 0)
-    parts = _large_parts(core, core.log.load(thread_id), preview)
-    return _offload(core, thread_id, over(parts, budget.room * policy.giant_share), preview)
+def _reported(
+    core: Core,
+    before: Measured,
+    done: Shortened,
+    results: list[CompactionResult],
+    trigger: Trigger,
+) -> list[CompactionResult]:
+    """The results, with what was shown shorter on the way; one of its own where that was all."""
+    if not done.decisions:
+        return results
+    now = measured(core, before.loaded.thread_id, before.plain)
+    told = [result for result in results if result.outcome != "nothing_to_do"]
+    if not told:
+        told = [_ladder_was_enough(now, trigger)]
+    told[0] = told[0].replaced(tokens_before=before.size)
+    told[-1] = told[-1].replaced(
+        tokens_after=now.size,
+        results_offloaded=done.offloaded,
+        results_condensed=done.condensed,
+    )
+    if told[-1].outcome == "shortened":
+        tell_compaction(core, told[-1])
+    return told
 
 
-def _offload_excess(core: Core, thread_id: str, budget: Budget) -> int:
-    policy = core.settings.policy
-    count = 0
-    for head, tail in ((policy.preview_head, policy.preview_tail), (policy.tiny_preview, 0)):
-        now = _measured(core, thread_id, budget)
-        if now.size <= budget.limit:
-            break
-        preview = Preview(head, tail, 0)
-        parts = enough(_large_parts(core, now.loaded, preview), now.size - budget.trigger)
-        count += _offload(core, thread_id, parts, preview)
-    return count
-
-
-def _offload(core: Core, thread_id: str, parts: Sequence[LargePart], preview: Preview) -> int:
-    if parts:
-        core.log.transact(
-            thread_id,
-            lambda now: offload_parts(now.state, parts, head=preview.head, tail=preview.tail),
-            at=core.clock(),
-        )
-    return len(parts)
-
-
-def _large_parts(core: Core, loaded: LoadedConversation, preview: Preview) -> list[LargePart]:
-    """The parts that such a preview would make much smaller than they are shown now."""
-    found: list[LargePart] = []
-    waiting = frozenset(open_calls(loaded.state))
-    for entry in loaded.window.entries:
-        address = address_of(loaded.thread_id, entry.position)
-        for block in entry.message.blocks():
-            side = _SIDES.get(str(block.get("type")))
-            if side is None:
-                continue
-            call_id = str(block.get("id" if side == "call" else "tool_use_id"))
-            if side == "call" and call_id in waiting:
-                continue  # Somebody may be asked to approve it: it stays word for word.
-            shown = loaded.window.previews.get((entry.position, call_id, side))
-            if shown is not None and shown.head <= preview.head:
-                continue
-            now = _size(core, block) - (shown.tokens_freed if shown else 0)
-            then = _size(core, shortened(block, preview, address))
-            if then * 2 < now:
-                found.append(LargePart(entry.position, call_id, side, now, then))
-    return found
-
-
-_SIDES: Mapping[str, Literal["call", "result"]] = {"tool_use": "call", "tool_result": "result"}
-
-
-def _size(core: Core, block: Block) -> int:
-    return core.counter.count_message(Message(role="user", content=(block,))).total
+def _ladder_was_enough(now: Measured, trigger: Trigger) -> CompactionResult:
+    summary = now.loaded.state.summary
+    return CompactionResult(
+        outcome="shortened",
+        thread_id=now.loaded.thread_id,
+        trigger=trigger,
+        tokens_before=now.size,
+        tokens_after=now.size,
+        summary_id=summary.summary_id if summary else None,
+        messages_covered=summary.coverage.count if summary else 0,
+        messages_kept=len(now.loaded.window.entries),
+    )

@@ -63,12 +63,23 @@ def budget_for(
 
 
 def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
-    """The length, in tokens, that a summary should aim at within this budget."""
-    return max(
-        SHORTEST_SUMMARY, min(policy.summary_tokens, int(budget.room * policy.summary_share))
-    )
+    """The length, in tokens, that a summary should aim at within this budget (requirement B3)."""
+    tier = int(max(0, budget.limit - budget.fixed) * policy.summary_tier)
+    return max(SHORTEST_SUMMARY, min(policy.summary_tokens, tier))
 
 
 def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
     """The tokens that the ledger may take within this budget."""
     return min(policy.ledger_tokens, int(max(0, budget.limit - budget.fixed) * policy.ledger_share))
+
+
+def kept_target(budget: Budget, policy: CompactionPolicy) -> int:
+    """The tokens of messages and pinned texts that may stay, so that all together meet the target.
+
+    What is left beside the longest summary that is accepted, its heading and the ledger; and no more
+    than the tiers of condensed and whole messages hold together (requirements B4, B5).
+    """
+    beside = int(summary_target(budget, policy) * policy.summary_slack) + budget.summary_overhead
+    left = budget.target - budget.fixed - beside - ledger_target(budget, policy)
+    tiers = max(0, budget.limit - budget.fixed) * (policy.condensed_tier + policy.whole_tier)
+    return max(0, min(left, int(tiers)))

@@ -23,7 +23,11 @@ def pending_position(state: Conversation) -> int | None:
 
 
 def _last_round(state: Conversation) -> tuple[LiveMessage | None, tuple[LiveMessage, ...]]:
+    # What was said before the end of the summary is there on purpose; the model spoke after it, for
+    # no summary covers, or reaches beyond, a call that waits.
     for index in range(len(state.live) - 1, -1, -1):
+        if state.live[index].position < state.covered_to:
+            break
         if state.live[index].role == "assistant":
             return state.live[index], state.live[index + 1 :]
     return None, ()

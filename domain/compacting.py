@@ -1,6 +1,7 @@
 """The decisions of a compaction: request it, perform it with an accepted summary, or give it up."""
 
 from datetime import datetime, timedelta
+from math import ceil
 
 from .conversation import Conversation
 from .cuts.planner import CompactionPlan
@@ -13,36 +14,15 @@ from .events import (
     SummarySuperseded,
     Trigger,
 )
+from .facts import Attempt
+from .judging import Summary, SummaryRefused, judge_length, judge_text
 from .policy import CompactionPolicy
-from .value import Value
 
 ABANDONED = "abandoned"
 
 
 class CompactionInFlight(RefoldError):
     """Another compaction of this conversation has not ended yet."""
-
-
-class SummaryRefused(RefoldError):
-    """A summary is not fit to stand for what it should cover; ``reason`` is a short constant."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-class Summary(Value, frozen=True):
-    """A finished summary with its measure, ready to be judged and recorded."""
-
-    summary_id: str
-    text: str
-    text_tokens: int
-    tokens: int
-    """Of the summary as rendered, with its heading and the guidance that goes with it."""
-    complete: bool
-    summariser: str
-    model: str
-    prompt_fingerprint: str
 
 
 def request_compaction(
@@ -57,21 +37,27 @@ def request_compaction(
     source_digest: str,
     tokens_before: int,
     focus: str | None = None,
+    owner: str | None = None,
+    owner_gone: bool = False,
+    rebuilds: bool = False,
 ) -> tuple[Event, ...]:
     """Begin a compaction; one that never ended is settled as abandoned first.
 
+    ``owner`` is the process that works on it; ``owner_gone`` tells that the one that works on the
+    attempt before certainly runs no more.
+
     Raises:
-        CompactionInFlight: another one was requested less than a lease ago.
+        CompactionInFlight: another one was requested less than a lease ago, by a living process.
     """
     settled: tuple[Event, ...] = ()
     if state.attempt is not None:
-        age = at - state.attempt.requested_at
-        if timedelta(0) <= age < timedelta(seconds=policy.lease_seconds):
+        if holds_lease(state.attempt, at, policy) and not owner_gone:
+            age = at - state.attempt.requested_at
             raise CompactionInFlight(
                 f"compaction {state.attempt.attempt_id} has been running for "
                 f"{age.total_seconds():.0f} s; it counts as abandoned after {policy.lease_seconds} s"
             )
-        settled = fail_compaction(state, state.attempt.attempt_id, ABANDONED, "it never ended")
+        settled = abandon_compaction(state, "it never ended")
     requested = CompactionRequested(
         attempt_id=attempt_id,
         requested_at=at,
@@ -83,6 +69,9 @@ def request_compaction(
         policy=policy,
         tokens_before=tokens_before,
         focus=focus,
+        split_at=plan.split_at,
+        rebuilds=rebuilds,
+        owner=owner,
     )
     return (*settled, requested)
 
@@ -101,13 +90,14 @@ def perform_compaction(
     if active != requested.supersedes:
         raise SummaryRefused("overtaken", "another summary became active meanwhile")
     judge_summary(summary, plan)
+    generation = 0 if requested.rebuilds or state.summary is None else state.summary.generation + 1
     performed = CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
         text=summary.text,
         tokens=summary.tokens,
         coverage=requested.coverage,
-        source_digest=requested.source_digest,
+        source_digest=summary.source_digest or requested.source_digest,
         trigger=requested.trigger,
         policy=requested.policy,
         summariser=summary.summariser,
@@ -116,6 +106,19 @@ def perform_compaction(
         tokens_before=requested.tokens_before,
         tokens_after=requested.tokens_before - plan.covered_tokens + summary.tokens,
         focus=requested.focus,
+        is_split_turn=summary.is_split_turn,
+        split_turn_prefix=summary.split_turn_prefix,
+        split_at=summary.split_at,
+        text_tokens=summary.text_tokens,
+        target_tokens=plan.goal_tokens or None,
+        effective=_is_effective(state, plan, summary),
+        generation=generation,
+        ledger=summary.ledger,
+        ledger_shown=summary.ledger_shown,
+        leaf=summary.leaf,
+        omitted=summary.omitted,
+        block=summary.block,
+        model_calls=summary.model_calls,
     )
     if active is None:
         return (performed,)
@@ -123,38 +126,50 @@ def perform_compaction(
 
 
 def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
-    """Refuse a summary that is empty, cut off, too long, or no smaller than its source.
+    """Refuse a summary that is not fit to stand for what the plan covers.
 
     Raises:
         SummaryRefused: with the reason (invariant 9).
     """
-    if not summary.text.strip():
-        raise SummaryRefused("empty", "the summary is empty")
-    if not summary.complete:
-        raise SummaryRefused("incomplete", "the summary was cut off before its end")
-    if summary.tokens >= plan.covered_tokens:
-        raise SummaryRefused(
-            "not_smaller",
-            f"the summary has {summary.tokens} tokens, what it stands for {plan.covered_tokens}",
-        )
-    if summary.text_tokens > plan.limit_tokens:
-        raise SummaryRefused(
-            "too_long",
-            f"the summary has {summary.text_tokens} tokens, allowed are {plan.limit_tokens}",
-        )
+    judge_text(summary.text, complete=summary.complete, required=summary.required)
+    judge_length(summary.text_tokens, plan.limit_tokens, summary.tokens, plan.covered_tokens)
+
+
+def _is_effective(state: Conversation, plan: CompactionPlan, summary: Summary) -> bool:
+    # What was appended since the plan was made is not the summary's fault.
+    pinned = sum(pin.tokens for pin in state.pins)
+    size = plan.kept_tokens + pinned + summary.tokens
+    return not plan.goal_tokens or size <= plan.goal_tokens
 
 
 def fail_compaction(
-    state: Conversation, attempt_id: str, reason: str, detail: str = ""
+    state: Conversation, attempt_id: str, reason: str, detail: str = "", *, model_calls: int = 0
 ) -> tuple[CompactionFailed, ...]:
     """End a compaction without a summary; nothing happens if it has ended already."""
     if state.attempt is None or state.attempt.attempt_id != attempt_id:
         return ()
     return (
         CompactionFailed(
-            attempt_id=attempt_id, reason=reason, detail=detail, live_tokens=state.tokens
+            attempt_id=attempt_id,
+            reason=reason,
+            detail=detail,
+            live_tokens=state.tokens,
+            model_calls=model_calls,
         ),
     )
+
+
+def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> bool:
+    """Whether an attempt without an end may still be worked on."""
+    age = at - attempt.requested_at
+    return timedelta(0) <= age < timedelta(seconds=policy.lease_seconds)
+
+
+def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:
+    """End the attempt that is under way, if one is, for somebody who does not finish it."""
+    if state.attempt is None:
+        return ()
+    return fail_compaction(state, state.attempt.attempt_id, ABANDONED, why)
 
 
 def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
@@ -163,8 +178,23 @@ def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> b
     The guard against compacting again and again without gain (invariant 7): a fold of events, so it
     is the same for every route and after a restart.
     """
+    return state.tokens >= compacts_again_at(state, window, policy)
+
+
+def is_breaker_open(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
+    """Whether so many attempts failed in a row that none is made before the conversation has grown."""
+    failed = state.setbacks.count >= policy.breaker_after
+    return failed and not may_compact(state, window, policy)
+
+
+def compacts_again_at(state: Conversation, window: int, policy: CompactionPolicy) -> int:
+    """The size from which on the next compaction is tried, in tokens of the conversation.
+
+    After a failure it is one step larger, a step being ``retry_growth`` of the window; five steps
+    while the circuit breaker is open, and after a compaction, whether it met its target or not.
+    """
     step = policy.retry_growth * window
     if state.setbacks.count:
-        growth = step * (5 if state.setbacks.count >= 3 else 1)
-        return state.tokens >= state.setbacks.live_tokens + growth
-    return state.summary is None or state.tokens >= state.summary.at_tokens + 5 * step
+        steps = 5 if state.setbacks.count >= policy.breaker_after else 1
+        return ceil(state.setbacks.live_tokens + steps * step)
+    return ceil(state.summary.at_tokens + 5 * step) if state.summary else 0

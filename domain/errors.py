@@ -7,7 +7,11 @@
     ├── InvalidMessage (ValueError)         a message is not one: names the field
     │   └── UnknownToolCall                 a tool result answers no open call
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
+    ├── UnknownMessage (LookupError)        no message has this position
+    ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
+    │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
+    │   └── PinnedContentTooLarge           what is pinned does not fit, even alone
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
@@ -27,7 +31,16 @@ class InvalidThreadId(RefoldError, ValueError):
 
 
 class InvalidSetting(RefoldError, ValueError):
-    """A setting has a value that cannot work; the message names it and the range."""
+    """A setting has a value that cannot work.
+
+    The message names the setting, where the value comes from, the value, and the range. ``setting``
+    and ``value`` say so to programs.
+    """
+
+    def __init__(self, message: str, *, setting: str = "", value: object = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.value = value
 
 
 class InvalidMessage(RefoldError, ValueError):
@@ -47,6 +60,18 @@ class UnknownToolCall(InvalidMessage):
         self.call_id = call_id
 
 
+class UnknownMessage(RefoldError, LookupError):
+    """The conversation has no message at this position."""
+
+    def __init__(self, position: int, length: int) -> None:
+        known = f"positions 0 to {length - 1}" if length else "no messages yet"
+        super().__init__(
+            f"there is no message at position {position}: the conversation has {known}"
+        )
+        self.position = position
+        self.length = length
+
+
 class ContextWindowExceeded(RefoldError):
     """What must be in the context word for word does not fit the budget.
 
@@ -59,3 +84,17 @@ class ContextWindowExceeded(RefoldError):
         )
         self.needed = needed
         self.budget = budget
+
+
+class PinnedContentTooLarge(ContextWindowExceeded):
+    """What is pinned does not fit the budget, even without the rest of the conversation.
+
+    ``pins`` are the ids of all pins, ``pinned`` the tokens that they take together.
+    """
+
+    def __init__(
+        self, needed: int, budget: int, explanation: str, *, pins: tuple[str, ...], pinned: int
+    ) -> None:
+        super().__init__(needed, budget, explanation)
+        self.pins = pins
+        self.pinned = pinned

@@ -90,6 +90,8 @@ class CompactionPerformed(Value, frozen=True):
     is_split_turn: bool = False
     split_turn_prefix: str | None = None
     """The part of the text that stands for the beginning of the divided turn."""
+    split_at: int | None = None
+    """Where the divided turn begins."""
     text_tokens: int = 0
     """Of the text alone."""
     target_tokens: int | None = None

@@ -1,37 +1,52 @@
 """The decision to show large tool results and inputs as previews; their content stays in the log."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
+from .budget import Budget
 from .conversation import Conversation
 from .events import ShortenedPart, ToolContentOffloaded
+from .policy import CompactionPolicy
+from .shortening import ToolPart, is_enough, is_worth_it, thinking_tokens, whole_from
 
 
-class LargePart(NamedTuple):
-    """One side of a tool call of a live message that could be shown as a preview."""
-
-    position: int
-    call_id: str
-    side: Literal["call", "result"]
-    tokens: int
-    """Its size as it is shown now."""
-    preview_tokens: int
-
-    @property
-    def freed(self) -> int:
-        """What a preview saves, in tokens."""
-        return self.tokens - self.preview_tokens
+def much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
+    """The parts of which a preview costs less than half; the others stay, oldest first."""
+    found = (part for part in parts if part.short_tokens * 2 < part.tokens)
+    return tuple(sorted(found, key=_position))
 
 
-def over(parts: Sequence[LargePart], limit: float) -> tuple[LargePart, ...]:
-    """The parts that are too large to stay whole at any time."""
-    return tuple(part for part in parts if part.tokens > limit and part.freed > 0)
+def choose_offloads(
+    parts: Sequence[ToolPart],
+    state: Conversation,
+    size: int,
+    budget: Budget,
+    policy: CompactionPolicy,
+) -> tuple[ToolPart, ...]:
+    """The parts to show as previews of a request with ``size`` tokens; none where it gains little.
+
+    Giants first, wherever they stand. If that is not enough, all large parts before the messages that
+    stay whole, at once: the prefix then stays as it is for longer than if some were left for later.
+    """
+    candidates = much_smaller(parts)
+    giant = budget.room * policy.giant_share
+    giants = tuple(p for p in candidates if p.tokens > giant)
+    thinking = thinking_tokens(state)
+    if giants and is_enough(size, size - thinking - _freed(giants), budget, policy):
+        return giants
+    stop = whole_from(state, budget, policy)
+    older = tuple(
+        p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
+    )
+    chosen = (*giants, *older)
+    if giants or is_worth_it(_freed(chosen) + thinking, budget, policy):
+        return chosen
+    return ()
 
 
-def enough(parts: Sequence[LargePart], excess: int) -> tuple[LargePart, ...]:
-    """The parts to preview so that ``excess`` tokens are freed: oldest first, as few as needed."""
-    chosen: list[LargePart] = []
-    for part in sorted(parts, key=lambda p: p.position):
+def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:
+    """The parts to show shorter so that ``excess`` tokens are freed, oldest first."""
+    chosen: list[ToolPart] = []
+    for part in sorted(parts, key=_position):
         if excess <= 0:
             break
         if part.freed > 0:
@@ -41,15 +56,15 @@ def enough(parts: Sequence[LargePart], excess: int) -> tuple[LargePart, ...]:
 
 
 def offload_parts(
-    state: Conversation, parts: Sequence[LargePart], *, head: int, tail: int
+    parts: Sequence[ShortenedPart], *, head: int, tail: int
 ) -> tuple[ToolContentOffloaded, ...]:
-    """Show ``parts`` as previews from now on; what is no longer live is passed over."""
-    live = {m.position for m in state.live}
-    chosen = tuple(
-        ShortenedPart(
-            position=part.position, call_id=part.call_id, side=part.side, tokens_freed=part.freed
-        )
-        for part in parts
-        if part.position in live and part.freed > 0
-    )
-    return (ToolContentOffloaded(parts=chosen, head=head, tail=tail),) if chosen else ()
+    """Show ``parts`` as previews from now on; no parts, no decision."""
+    return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
+
+
+def _freed(parts: Sequence[ToolPart]) -> int:
+    return sum(part.freed for part in parts)
+
+
+def _position(part: ToolPart) -> int:
+    return part.position

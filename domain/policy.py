@@ -1,12 +1,15 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .value import Value
 
 
 class CompactionPolicy(Value, frozen=True):
     """Settings of compaction. Shares are fractions of the context window unless they say otherwise."""
+
+    # The table of settings is made from the texts below the fields.
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     trigger_share: float = Field(default=0.7, gt=0.05, le=1)
     """Compaction starts at this share of the window (requirement A4)."""
@@ -19,15 +22,20 @@ class CompactionPolicy(Value, frozen=True):
     reserve_share: float = Field(default=0.125, ge=0, lt=0.9)
     """The reserve is never more than this share, so that small windows keep room for a conversation."""
     keep_last: int = Field(default=5, ge=1)
-    """A compaction on demand keeps this many of the newest messages (requirement D3), and a
-    conversation with no more than these is left as it is (requirement D8)."""
+    """A compaction on demand keeps this many of the newest messages (requirement D3), any other one
+    does where the target allows; a conversation with no more is left as it is (requirement D8)."""
     keep_tokens: int = Field(default=0, ge=0)
     """A compaction keeps at least so many tokens of the newest messages, where the target allows."""
     keep_turns: int = Field(default=0, ge=0)
-    """A compaction keeps so many of the newest turns whole, where the target allows."""
+    """A compaction keeps so many of the newest turns whole, where the target allows; the running turn
+    is one of them."""
+    whole_turn_share: float = Field(default=0.5, ge=0, le=1)
+    """A compaction cuts between turns where that keeps at least this share of the newest tokens that
+    a cut inside a turn would keep (on demand: covers, of what it would cover); else it divides a turn."""
 
     summary_tier: float = Field(default=0.10, gt=0, lt=1)
-    """Tier 1: summary and ledger take at most this share of the budget (requirement B3)."""
+    """Tier 1: a summary aims at no more than this share of the budget (requirement B3); the ledger
+    beside it has a share of its own, ``ledger_share``."""
     condensed_tier: float = Field(default=0.35, ge=0, lt=1)
     """Tier 2: condensed messages take at most this share of the budget (requirement B4)."""
     whole_tier: float = Field(default=0.55, gt=0, lt=1)
@@ -55,18 +63,21 @@ class CompactionPolicy(Value, frozen=True):
 
     summary_tokens: int = Field(default=8_000, ge=100)
     """The length a summary aims at (requirement D5)."""
-    summary_share: float = Field(default=0.15, gt=0, le=0.5)
-    """A summary aims at no more than this share of the room below the trigger."""
     summary_slack: float = Field(default=1.2, ge=1)
     """A summary longer than its aim times this is refused (requirement D5)."""
+    summary_tries: int = Field(default=3, ge=1, le=10)
+    """A summariser is asked so often in all while its trouble is one that passes (requirement D6)."""
     repairs: int = Field(default=1, ge=0, le=3)
     """How often a refused summary is asked for again with the reason."""
+    most_calls: int = Field(default=24, ge=2, le=1_000)
+    """A compaction asks a summariser at most so often, chunks and repairs together, the tries after a
+    passing trouble (``summary_tries``) apart; one that would need more is left to code (invariant 7)."""
     request_share: float = Field(default=0.5, gt=0, le=1)
     """Open requests older than the newest are kept word for word up to this share of the target."""
 
     split_share: float = Field(default=0.5, gt=0, le=1)
-    """A turn that leaves more than this share of the window (times ``split_slack``) behind any cut
-    between turns is divided (requirement A5)."""
+    """A turn that would leave more than this share of the window, times ``split_slack``, in the
+    context is divided (requirement A5)."""
     split_slack: float = Field(default=1.2, ge=1)
     """See ``split_share``."""
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)

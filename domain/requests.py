@@ -2,6 +2,8 @@
 
 from .conversation import Conversation
 from .facts import LiveMessage
+from .rounds import companions
+from .turns import running_turn
 
 MOST_PROTECTED = 16
 
@@ -15,16 +17,14 @@ def open_requests(state: Conversation) -> tuple[Request, ...]:
     A turn ends when the model answers in words and calls no tool. Tool results alone are no request;
     words beside them are, and they keep their round: a result is nothing without its call.
     """
-    requests: list[Request] = []
-    for round_ in _rounds(state):
-        pairs = tuple(m for m in round_ if m.role == "assistant" or m.results)
-        words = [m for m in round_ if m.role == "user" and m.speaks]
-        requests.extend(pairs if message.results else (message,) for message in words)
-    return tuple(dict.fromkeys(requests))
+    turn = running_turn(state)
+    together = companions(turn)
+    words = (m for m in turn if m.role == "user" and m.speaks)
+    return tuple(dict.fromkeys(together.get(m.position, (m,)) for m in words))
 
 
-def protected_requests(state: Conversation, cut: int, allowance: int) -> frozenset[int]:
-    """Positions before ``cut`` that stay word for word: the requests of the running turn.
+def protected_requests(state: Conversation, allowance: int) -> frozenset[int]:
+    """The positions that stay word for word: the requests of the running turn.
 
     The newest one always; then the one that began the turn, then the others, words alone before
     those that keep a round, newest first, as long as together they stay within ``allowance`` tokens
@@ -33,28 +33,20 @@ def protected_requests(state: Conversation, cut: int, allowance: int) -> frozens
     requests = open_requests(state)
     if not requests:
         return frozenset()
-    newest, first, others = requests[-1], requests[:-1][:1], requests[-2:0:-1]
+    newest = requests[-1]
+    # What is pinned stays anyway; and of an earlier turn it may be all that is left to see.
+    earlier = [r for r in requests[:-1] if not state.pinned_positions.issuperset(_positions(r))]
     protected, spent = [newest], _tokens(newest)
-    for request in (*first, *sorted(others, key=len)):
+    for request in (*earlier[:1], *sorted(earlier[:0:-1], key=len)):
         spent += _tokens(request)
         if spent > allowance or len(protected) >= MOST_PROTECTED:
             break
         protected.append(request)
-    positions = (message.position for request in protected for message in request)
-    return frozenset(p for p in positions if p < cut)
+    return frozenset(message.position for request in protected for message in request)
 
 
-def _rounds(state: Conversation) -> list[list[LiveMessage]]:
-    """The running turn, parted before each message of the model."""
-    rounds: list[list[LiveMessage]] = [[]]
-    for message in state.live:
-        if message.role != "assistant":
-            rounds[-1].append(message)
-        elif message.speaks and not message.calls:
-            rounds = [[]]
-        else:
-            rounds.append([message])
-    return rounds
+def _positions(request: Request) -> list[int]:
+    return [message.position for message in request]
 
 
 def _tokens(request: Request) -> int:

@@ -3,83 +3,164 @@
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from refold.application.core import Core, Settings
+from refold.application.core import Core
 from refold.application.memory import AsyncMemory, Memory
-from refold.application.ports import Clock, NewId, Summariser, TokenCounter
-from refold.domain.errors import InvalidSetting
+from refold.application.ports import Clock, NewId, Observer, Summariser, TokenCounter
 from refold.domain.policy import CompactionPolicy
 
-SUMMARISERS = ("extractive", "anthropic")
-SMALLEST_WINDOW = 1_000
+if TYPE_CHECKING:
+    from .observing.callbacks import OnCompaction
+    from .observing.wiring import Observing
+    from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
+    from .settings.reading import Configuration
 
 
-def open_memory(
-    path: str | Path,
-    *,
-    window: int | None = None,
-    model: str | None = None,
-    policy: CompactionPolicy | None = None,
-    summariser: str | Summariser = "extractive",
-    counter: TokenCounter | None = None,
-    create: bool = True,
-    clock: Clock | None = None,
-    new_id: NewId | None = None,
-) -> Memory:
-    """Open the memory in the file at ``path``; see ``refold.open``."""
-    return Memory(_core(path, window, model, policy, summariser, counter, create, clock, new_id))
+class Options(TypedDict, total=False):
+    """What ``refold.open`` takes besides the path. All of it may be left out, and None counts as left
+    out: then the environment says it (``REFOLD_WINDOW``), else the policy file, else the default. The
+    table of settings is docs/settings.md.
+    """
+
+    window: int | None
+    """The context window in tokens."""
+    model: str | None
+    """The model that answers, unless ``context(model=…)`` names another."""
+    policy: CompactionPolicy | None
+    """When a context is made smaller, and to what size; the fields that it was made with count."""
+    policy_file: str | Path | None
+    """A TOML file with settings."""
+    summariser: str | Summariser | None
+    """``extractive``, ``anthropic``, ``anthropic-server``, or an object of your own."""
+    summariser_model: str | None
+    """The model that is asked for summaries."""
+    summariser_timeout: float | None
+    """Seconds until one call of such a model counts as failed."""
+    background: bool | None
+    """Whether a compaction that is due begins after an append, in the background."""
+    close_wait: float | None
+    """Seconds that closing waits for compactions in the background."""
+    on_compaction: "OnCompaction | None"
+    """Called with every ``CompactionResult``; may be async. What it raises is logged."""
+    observers: tuple[Observer, ...]
+    """Told of every compaction and request."""
+    log_level: "LogLevel | None"
+    """The level of the logger ``refold``; else as the program around it says."""
+    telemetry: bool | None
+    """Whether spans and metrics are made, where OpenTelemetry is installed."""
+    shown_thread_ids: "ShownThreadIds | None"
+    """How log lines and spans name a conversation."""
+    counter: TokenCounter | None
+    """Measures messages; else the built-in estimator."""
+    create: bool
+    """Whether a missing log is made; else it is refused."""
+    clock: Clock | None
+    """Where the time comes from."""
+    new_id: NewId | None
+    """Where identities come from."""
 
 
-def open_async_memory(
-    path: str | Path,
-    *,
-    window: int | None = None,
-    model: str | None = None,
-    policy: CompactionPolicy | None = None,
-    summariser: str | Summariser = "extractive",
-    counter: TokenCounter | None = None,
-    create: bool = True,
-    clock: Clock | None = None,
-    new_id: NewId | None = None,
-) -> AsyncMemory:
-    """Open the memory in the file at ``path`` for asyncio; see ``refold.aopen``."""
-    return AsyncMemory(
-        _core(path, window, model, policy, summariser, counter, create, clock, new_id)
+_NO_SETTINGS = ("on_compaction", "observers", "counter", "create", "clock", "new_id")
+"""Options that are objects of the program: no variable and no file can say them."""
+
+
+def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
+    """Open the memory in the file at ``path``; every option is described in ``Options``.
+
+    Raises:
+        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+        LogError: the log cannot be opened; nothing was changed.
+    """
+    return Memory(_core(path, options))
+
+
+def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemory:
+    """Open the memory in the file at ``path`` for asyncio: ``async with refold.aopen(…) as memory``.
+
+    Options and errors are those of ``refold.open``.
+    """
+    return AsyncMemory(_core(path, options))
+
+
+def configuration_of(options: Options) -> "Configuration":
+    """The settings that these options, environment and policy file give together.
+
+    Raises:
+        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+    """
+    from .settings.reading import read_configuration
+
+    return read_configuration(
+        **{
+            name: value
+            for name, value in options.items()
+            if name not in _NO_SETTINGS and (name != "summariser" or isinstance(value, str))
+        }
     )
 
 
-def _core(
-    path: str | Path,
-    window: int | None,
-    model: str | None,
-    policy: CompactionPolicy | None,
-    summariser: str | Summariser,
-    counter: TokenCounter | None,
-    create: bool,
-    clock: Clock | None,
-    new_id: NewId | None,
-) -> Core:
+def _core(path: str | Path, options: Options) -> Core:
     from .log.store import SQLiteLog
+    from .observing.wiring import Observing
+    from .processes import ThisProcess
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
     from .views.views import SQLiteViews
 
-    if window is not None and window < SMALLEST_WINDOW:
-        raise InvalidSetting(f"window={window}: must be at least {SMALLEST_WINDOW} tokens")
-    counter = counter or EstimatingTokenCounter()
-    embedded = ExtractiveSummariser(counter=counter)
-    chosen = embedded if summariser == "extractive" else _summariser(summariser)
-    log = SQLiteLog(path, create=create)
+    _refuse_unknown(options)
+    configuration = configuration_of(options)
+    settings = configuration.settings
+    counter = options.get("counter") or EstimatingTokenCounter()
+    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
+    embedded = observing.summariser(ExtractiveSummariser(counter=counter))
+    chosen = _summariser(options.get("summariser"), settings, counter, observing)
+    log = SQLiteLog(path, create=options.get("create", True))
     return Core(
-        log=log,
+        log=observing.log(log),
         views=SQLiteViews(views_path(path), log),
         counter=counter,
-        summariser=chosen,
+        summariser=chosen or embedded,
         fallback=embedded,
-        clock=clock or _now,
-        new_id=new_id or _new_id,
-        settings=Settings(window=window, model=model, policy=policy or CompactionPolicy()),
+        clock=options.get("clock") or _now,
+        new_id=options.get("new_id") or _new_id,
+        settings=configuration.for_core(),
+        observers=observing.observers,
+        owner=ThisProcess(),
     )
+
+
+def _summariser(
+    given: str | Summariser | None,
+    settings: "RefoldSettings",
+    counter: TokenCounter,
+    observing: "Observing",
+) -> Summariser | None:
+    """The summariser that was given or named; None for the embedded one."""
+    from .summarisers.retrying import retrying
+
+    if given is None or isinstance(given, str):
+        if settings.summariser == "extractive":
+            return None
+        from .summarisers.choosing import anthropic_summariser
+
+        given = anthropic_summariser(
+            settings.summariser,
+            counter,
+            model=settings.summariser_model,
+            answering=settings.model,
+            timeout=settings.summariser_timeout,
+        )
+    return retrying(observing.summariser(given), settings.summary_tries)
+
+
+def _refuse_unknown(options: Options) -> None:
+    for name in options:
+        if name not in Options.__annotations__:
+            from .settings.sources import nearest
+
+            hint = nearest(name, Options.__annotations__)
+            raise TypeError(f"refold.open has no argument {name!r}{hint}")
 
 
 def views_path(path: str | Path) -> str | Path:
@@ -88,19 +169,6 @@ def views_path(path: str | Path) -> str | Path:
         return ":memory:"
     log = Path(path)
     return log.with_name(f"{log.stem}.views{log.suffix or '.db'}")
-
-
-def _summariser(chosen: str | Summariser) -> Summariser:
-    if not isinstance(chosen, str):
-        return chosen
-    if chosen == "anthropic":
-        from .summarisers.anthropic import AnthropicSummariser
-
-        return AnthropicSummariser()
-    raise InvalidSetting(
-        f"summariser={chosen!r}: must be one of {', '.join(SUMMARISERS)}, or an object with "
-        "name and summarise()"
-    )
 
 
 def _now() -> datetime:

@@ -1,7 +1,7 @@
 """Single content blocks: from what the log holds to what the provider accepts, or nothing."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from refold.domain.json_data import is_list, is_object
@@ -72,6 +72,9 @@ def assistant_block(block: Block, *, thinking: bool, calls: "ServerCalls") -> Bl
         return text_block(texts.MISPLACED.format(kind=kind))
     if _is_server_tool(kind):
         return calls.shown(block)
+    if kind == "compaction":
+        # One that somebody logged: a request takes none but its own, and that one first.
+        return _text(text_block(block.get("content") or ""))
     return _unmarked(block)
 
 
@@ -105,6 +108,20 @@ def missing_result(call_id: str) -> Block:
         "content": texts.NO_RESULT,
         "is_error": True,
     }
+
+
+def signed_summary(block: Block | None) -> Block | None:
+    """A provider's compaction block as it came; None where it says nothing or cannot be sent like that."""
+    if block is None or not text_of(block).strip():
+        return None
+    return _as_it_came(block)
+
+
+def opens_with_signed_summary(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the first block of a request is a provider's compaction block."""
+    content = messages[0].get("content") if messages else None
+    first = content[0] if is_list(content) and content else None
+    return is_object(first) and first.get("type") == "compaction"
 
 
 def _text(block: Block) -> Block | None:

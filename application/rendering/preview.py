@@ -1,5 +1,6 @@
-"""Previews of offloaded tool content: head, tail, and the address of the whole."""
+"""Tool content that is shown shorter: previews, results cut to their beginning, and bare markers."""
 
+from collections import Counter
 from typing import Any
 
 from refold.application.projections.window import Preview
@@ -10,13 +11,41 @@ from . import texts
 
 
 def shortened(block: Block, preview: Preview, address: str) -> Block:
-    """A ``tool_use`` or ``tool_result`` block with its texts cut to head and tail."""
+    """A ``tool_use`` or ``tool_result`` block with its texts cut as ``preview`` says."""
     if block.get("type") == "tool_use":
         return {**block, "input": _cut_all(block.get("input"), preview, address)}
-    text = text_of(block)
+    return {**block, "content": _result(block, preview, address)}
+
+
+def _result(block: Block, preview: Preview, address: str) -> str:
+    text, beside = text_of(block), _no_text(block)
+    if preview.method == "hard-clear":
+        characters = f"{len(text):,} characters" if text else ""
+        return texts.cleared_marker(", ".join(filter(None, (characters, beside))), address)
+    if preview.method == "soft-trim":
+        parts = (_trimmed(text, preview.head, address), texts.cleared_marker(beside, address))
+        return "\n".join(part for part, had in zip(parts, (text, beside), strict=True) if had)
     if not text:
-        return {**block, "content": texts.NOT_TEXT.format(address=address)}
-    return {**block, "content": _cut(text, preview, address)}
+        return texts.NOT_TEXT.format(address=address)
+    cut = _cut(text, preview, address)
+    return cut + texts.BESIDE_TEXT.format(what=beside, address=address) if beside else cut
+
+
+def _no_text(block: Block) -> str:
+    """How much of a result is no text: ``2 images``; empty where all of it is text."""
+    content = block.get("content")
+    parts = content if is_list(content) else []
+    kinds = Counter(
+        kind if (kind := part.get("type")) in ("image", "document") else "part"
+        for part in parts
+        if is_object(part) and part.get("type") != "text" and not text_of(part)
+    )
+    return ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in kinds.items())
+
+
+def _trimmed(text: str, characters: int, address: str) -> str:
+    marker = texts.trimmed_marker(characters, len(text), address)
+    return text if len(text) <= characters + len(marker) else text[:characters] + marker
 
 
 def _cut_all(value: Any, preview: Preview, address: str) -> Any:

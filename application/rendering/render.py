@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from refold.application.addresses import address_of as address_of
 from refold.application.projections.window import Window
 from refold.domain.messages import Block, said
 
 from . import texts
-from .blocks import copied
+from .blocks import copied, signed_summary
+from .ledger import ledger_overhead, ledger_text
 from .turns import FRAME_TOKENS, TurnBuilder
 
 System = str | Sequence[Block] | None
@@ -24,22 +26,35 @@ class Rendered(NamedTuple):
     """Of the messages and of the system text that the memory adds; not of the caller's."""
 
 
-def address_of(thread_id: str, position: int) -> str:
-    """The address under which a message can be read back."""
-    return f"refold://{thread_id}/{position}"
+def render(
+    thread_id: str,
+    window: Window,
+    system: System,
+    count: Callable[[str], int],
+    *,
+    signed: bool = False,
+) -> Rendered:
+    """Render ``window``; ``count`` measures the texts that rendering adds.
 
-
-def render(thread_id: str, window: Window, system: System, count: Callable[[str], int]) -> Rendered:
-    """Render ``window``; ``count`` measures the texts that rendering adds."""
+    ``signed``: whether the model takes its provider's own compaction block; else the text of one is
+    shown like any summary's.
+    """
     preamble, entries = _split_preamble(window)
     own = [copied(said(e.message)) for e in preamble]
     tokens = sum(e.tokens for e in preamble)
+    block = signed_summary(window.summary.block) if signed and window.summary else None
     if window.summary is not None:
-        own.append(texts.SUMMARY_GUIDANCE)
+        own.append(texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE)
     builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count)
     if window.summary is not None:
-        builder.summary(copied(window.summary.text))
+        builder.summary(copied(window.summary.text), block)
         tokens += window.summary.tokens
+    lines = window.summary.ledger[: window.summary.ledger_shown] if window.summary else ()
+    if ledger := ledger_text(lines, window.pins):
+        own.append(texts.LEDGER_GUIDANCE)
+        builder.ledger(copied(ledger))
+        tokens += sum(pin.tokens for pin in window.pins)
+        builder.extra_tokens += 0 if lines else ledger_overhead(count)
     builder.add(entries)
     messages = builder.finished()
     freed = sum(p.tokens_freed for p in window.previews.values())

@@ -40,9 +40,17 @@ class TurnBuilder:
         self._silent = False
         """Whether the model's last response holds nothing that can be shown."""
 
-    def summary(self, text: str) -> None:
-        """Open with a summary: data in the user's turn, never in the assistant's voice."""
-        self._others.append(blocks.text_block(f"{texts.SUMMARY_HEADING}\n{text}"))
+    def summary(self, text: str, block: Block | None = None) -> None:
+        """Open with a summary: data in the user's turn, never in the assistant's voice.
+
+        ``block``: the provider's own for it, shown in its place; the first turn may be either role's.
+        """
+        said = blocks.text_block(f"{texts.SUMMARY_HEADING}\n{text}")
+        self._others.append(block or said)
+
+    def ledger(self, text: str) -> None:
+        """Go on with the ledger, a block of its own."""
+        self._others.append(blocks.text_block(text))
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add messages in order."""
@@ -57,12 +65,14 @@ class TurnBuilder:
                 case "system":
                     self._system(entry)
 
-    def finished(self) -> list[Turn]:
-        """Close the request: open calls are marked, and the user has the last word."""
+    def finished(self, *, answered: bool = True) -> list[Turn]:
+        """Close the request: open calls are marked, and where it will be ``answered`` the user has the
+        last word."""
         self._close_user_turn()
         if not self.turns and self._window.entries:
             self._say(texts.NO_CONTENT)
-        if self.turns and self.turns[-1]["role"] == "assistant" and not self._paused:
+        ends = answered and not self._paused
+        if ends and self.turns and self.turns[-1]["role"] == "assistant":
             self._say(texts.CONTINUE)
         return self.turns
 

@@ -1,6 +1,7 @@
 """Cut planning: one rule a file gives the set of legal cuts; the planner intersects them and chooses.
 
-A cut at position p means: what lies before p may be covered, p and what follows stays.
+A cut at position p means: what lies before p may be covered, p and what follows stays. ``KEPT`` names
+what is not covered even where the cut lies behind it.
 """
 
 from . import (
@@ -8,10 +9,12 @@ from . import (
     model_response,
     newest_message,
     pending_calls,
+    pinned_messages,
+    running_requests,
     tool_pairs,
     unanswered_messages,
 )
-from .rule import CutRule
+from .rule import CutRule, KeepRule
 
 RULES: tuple[CutRule, ...] = (
     beyond_summary.RULE,
@@ -21,3 +24,4 @@ RULES: tuple[CutRule, ...] = (
     unanswered_messages.RULE,
     model_response.RULE,
 )
+KEPT: tuple[KeepRule, ...] = (pinned_messages.RULE, running_requests.RULE)

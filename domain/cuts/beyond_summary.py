@@ -6,9 +6,9 @@ from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts that do not lose coverage and that have a live message before them."""
+    """The cuts that do not lose coverage and have a message before them that is remembered by name."""
     positions = (m.position for m in state.live if m.position >= state.preamble)
-    first = -1 if state.older_live else next(positions, state.length)
+    first = next(positions, state.length)
     return frozenset(p for p in all_cuts(state) if p >= state.covered_to and p > first)
 
 

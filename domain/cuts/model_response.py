@@ -1,20 +1,21 @@
 """One response of the model shares one fate, also when it comes as several messages (invariant 6)."""
 
-from itertools import pairwise
-
 from refold.domain.conversation import Conversation
+from refold.domain.rounds import rounds
 
 from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
     """The cuts that do not fall between a paused response and its continuation."""
-    inside = {
-        later.position
-        for earlier, later in pairwise(state.live)
-        if earlier.paused and earlier.role == later.role == "assistant"
-    }
+    inside = {m.position for r in rounds(state.live) for m in r.response[1:]}
     return all_cuts(state) - inside
 
 
-RULE = CutRule("model_response", "a response of the model may not be divided", legal)
+def since(state: Conversation) -> int | None:
+    """Where the newest response in several messages begins."""
+    begun = (r.response[0].position for r in reversed(rounds(state.live)) if len(r.response) > 1)
+    return next(begun, None)
+
+
+RULE = CutRule("model_response", "a response of the model may not be divided", legal, since)

@@ -10,4 +10,9 @@ def legal(state: Conversation) -> Cuts:
     return frozenset(p for p in all_cuts(state) if p < state.length)
 
 
-RULE = CutRule("newest_message", "the newest message must stay in the context", legal)
+def since(state: Conversation) -> int | None:
+    """The newest message."""
+    return state.length - 1 if state.length else None
+
+
+RULE = CutRule("newest_message", "the newest message must stay in the context", legal, since)

@@ -2,17 +2,25 @@
 
 from collections.abc import Sequence
 
-from refold.domain.budget import SHORTEST_SUMMARY, Budget, summary_target
+from refold.domain.budget import (
+    SHORTEST_SUMMARY,
+    Budget,
+    kept_target,
+    ledger_target,
+    summary_target,
+)
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
-from refold.domain.facts import LiveMessage
 from refold.domain.policy import CompactionPolicy
-from refold.domain.requests import protected_requests
+from refold.domain.splitting import Turns
 from refold.domain.value import Value
 
-from . import RULES
+from . import KEPT, RULES, beyond_summary
+from .candidates import Candidate, candidates
+from .choosing import Aim, cover_most, keep_most
 from .rule import CutRule, Cuts, all_cuts
+from .wishes import latest_cuts
 
 
 class CompactionPlan(Value, frozen=True):
@@ -22,13 +30,19 @@ class CompactionPlan(Value, frozen=True):
     covered_tokens: int
     """The size of what the summary replaces, the old summary included."""
     kept_tokens: int
+    """The size of everything else, pinned texts included: both together are the conversation."""
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
     split_at: int | None = None
-    """Where the turn begins that the cut divides, if it divides one (requirement A5)."""
+    """Where the turn begins that the cut divides, if it divides one (requirement A5).
+
+    Of the messages that are newly covered, those from here on are the turn's prefix, those before
+    are history. Never before the end of what is covered already: of a turn that was divided before,
+    the rest counts as begun there, and the summary so far may be all the history there is.
+    """
     ledger_tokens: int = 0
-    """The room for the ledger beside the summary."""
+    """The room for the ledger beside the summary, without pinned texts."""
     goal_tokens: int = 0
     """The size of the conversation that is aimed at, summary and all; for ``effective``."""
 
@@ -51,7 +65,9 @@ def plan_compaction(
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
-    By size, the most that fits the target is kept; on demand, the newest messages (policy).
+    By size and in the background as much is kept as fits the target; on demand, the newest messages:
+    ``keep_last`` of them in any case. The other keep rules, and that one too where nobody asked for
+    the compaction, hold as far as the target allows.
     """
     idle = _idle(state, budget, policy, trigger)
     if idle is not None:
@@ -60,12 +76,73 @@ def plan_compaction(
     for rule in rules:
         left = cuts & rule.legal(state)
         if not left:
-            return NothingToCompact(rule=rule.name, because=rule.because)
+            return NothingToCompact(rule=rule.name, because=rule.because, since=rule.since(state))
         cuts = left
+    allowance = int(kept_target(budget, policy) * policy.request_share)
+    kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
+    found = candidates(state, cuts, kept)
+    if not found:
+        return _all_kept(state, max(cuts), allowance)
     if trigger == "manual":
-        cuts = frozenset(p for p in cuts if state.length - p >= policy.keep_last)
-        cuts = frozenset({max(cuts)}) if cuts else cuts
-    return _choose(state, cuts, budget, policy)
+        found = [c for c in found if state.length - c.cut >= policy.keep_last]
+        if not found:
+            return _too_few(state, policy)
+    return _chosen(state, found, kept, budget, policy, trigger)
+
+
+def _chosen(
+    state: Conversation,
+    found: Sequence[Candidate],
+    kept: frozenset[int],
+    budget: Budget,
+    policy: CompactionPolicy,
+    trigger: Trigger,
+) -> CompactionPlan | NothingToCompact:
+    turns = Turns(state, kept)
+    choose = cover_most if trigger == "manual" else keep_most
+    goal = kept_target(budget, policy)
+    chosen = choose(found, turns, Aim(goal, budget.window, policy, latest_cuts(state, policy)))
+    covered = chosen.covered + (state.summary.tokens if state.summary else 0)
+    if covered <= budget.summary_overhead:
+        return NothingToCompact(
+            rule="too_little", because="what could be covered is no larger than a summary of it"
+        )
+    division = turns.division(chosen.cut)
+    plan = CompactionPlan(
+        coverage=_coverage(state, chosen, kept),
+        covered_tokens=covered,
+        kept_tokens=chosen.kept,
+        target_tokens=summary_target(budget, policy),
+        limit_tokens=int(summary_target(budget, policy) * policy.summary_slack),
+        split_at=division.begin if division else None,
+        ledger_tokens=ledger_target(budget, policy),
+        goal_tokens=max(0, budget.target - budget.fixed),
+    )
+    return _fitted(plan, budget, policy)
+
+
+def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> Coverage:
+    exclusions = (p for p in kept if state.preamble <= p < chosen.cut)
+    return Coverage(
+        start=state.preamble,
+        stop=chosen.cut,
+        exclusions=tuple(sorted(exclusions)),
+        count=chosen.count + (state.summary.coverage.count if state.summary else 0),
+        first_message_id=state.first_message_id,
+        last_message_id=chosen.last.message_id,
+    )
+
+
+def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
+    # Where what is kept leaves little room, a shorter summary is better than a request too large.
+    left = budget.limit - budget.fixed - budget.summary_overhead - plan.kept_tokens
+    wanted = plan.limit_tokens + plan.ledger_tokens
+    if left >= wanted:
+        return plan
+    ledger = max(0, plan.ledger_tokens * left // wanted)
+    limit = max(SHORTEST_SUMMARY, left - ledger)
+    target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
+    return plan.replaced(target_tokens=target, limit_tokens=limit, ledger_tokens=ledger)
 
 
 def _idle(
@@ -74,77 +151,29 @@ def _idle(
     if state.tokens >= budget.room:
         return None
     if state.length - state.covered_to <= policy.keep_last:
-        return NothingToCompact(
-            rule="keep_last", because=f"the newest {policy.keep_last} messages are kept"
-        )
+        return _too_few(state, policy)
     if trigger == "manual" and state.summary and state.summary.at_length == state.length:
         return NothingToCompact(
-            rule="nothing_new", because="no message was appended since the last compaction"
+            rule="nothing_new",
+            because="no message was appended since the last compaction",
+            since=state.length - 1,
         )
     return None
 
 
-def _choose(
-    state: Conversation, cuts: Cuts, budget: Budget, policy: CompactionPolicy
-) -> CompactionPlan | NothingToCompact:
-    aim = summary_target(budget, policy)
-    goal = max(0, budget.target - budget.fixed - aim - budget.summary_overhead)
-    best: CompactionPlan | None = None
-    for cut in sorted(cuts):
-        plan = _plan(state, cut, goal, aim, policy)
-        if plan is not None and (best is None or plan.kept_tokens < best.kept_tokens):
-            best = plan
-            if plan.kept_tokens <= goal:
-                break
-    if best is not None and best.covered_tokens <= budget.summary_overhead:
-        return NothingToCompact(
-            rule="too_little", because="what could be covered is no larger than a summary of it"
-        )
-    if best is not None:
-        return _fitted(best, budget, policy)
+def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:
+    first = max(state.covered_to, state.length - policy.keep_last)
     return NothingToCompact(
-        rule="keep_last" if not cuts else "open_requests",
-        because=f"the newest {policy.keep_last} messages are kept"
-        if not cuts
-        else "all that could be covered are requests that are still being worked on",
+        rule="keep_last",
+        because=f"the newest {policy.keep_last} messages are kept",
+        since=first if first < state.length else None,
     )
 
 
-def _plan(
-    state: Conversation, cut: int, goal: int, aim: int, policy: CompactionPolicy
-) -> CompactionPlan | None:
-    protected = protected_requests(state, cut, int(goal * policy.request_share))
-    covered = [
-        m for m in state.live if state.preamble <= m.position < cut and m.position not in protected
-    ]
-    if not covered:
-        return None
-    before = state.summary.coverage if state.summary else None
-    tokens = state.older_tokens + sum(m.tokens for m in covered)
-    coverage = Coverage(
-        start=state.preamble,
-        stop=max(cut, state.covered_to),
-        exclusions=tuple(sorted(protected)),
-        count=state.older_live + len(covered) + (before.count if before else 0),
-        first_message_id=state.first_message_id,
-        last_message_id=max(covered, key=_position).message_id,
-    )
-    return CompactionPlan(
-        coverage=coverage,
-        covered_tokens=tokens + (state.summary.tokens if state.summary else 0),
-        kept_tokens=state.live_tokens - tokens,
-        target_tokens=aim,
-        limit_tokens=int(aim * policy.summary_slack),
-    )
-
-
-def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
-    # Where what is kept leaves little room, a shorter summary is better than a request too large.
-    left = budget.limit - budget.fixed - budget.summary_overhead - plan.kept_tokens
-    limit = max(SHORTEST_SUMMARY, min(plan.limit_tokens, left))
-    target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
-    return plan.replaced(target_tokens=target, limit_tokens=limit)
-
-
-def _position(message: LiveMessage) -> int:
-    return message.position
+def _all_kept(state: Conversation, stop: int, allowance: int) -> NothingToCompact:
+    """The rule that keeps the first of the messages before the last legal cut."""
+    before = [m.position for m in state.live if state.preamble <= m.position < stop]
+    for rule in KEPT:
+        if before and before[0] in rule.kept(state, allowance):
+            return NothingToCompact(rule=rule.name, because=rule.because, since=before[0])
+    return NothingToCompact(rule=beyond_summary.RULE.name, because=beyond_summary.RULE.because)

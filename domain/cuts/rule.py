@@ -1,11 +1,18 @@
-"""What a cut rule is: a name, the reason a person is told, and the legal cuts of a state."""
+"""What the rules of cutting are: where a cut is legal, and what stays whatever the cut."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from refold.domain.conversation import Conversation
+from refold.domain.facts import LiveMessage
 
 Cuts = frozenset[int]
+Since = Callable[[Conversation], int | None]
+
+
+def nothing(state: Conversation) -> int | None:
+    """No message in particular blocks."""
+    del state
 
 
 class CutRule(NamedTuple):
@@ -14,8 +21,25 @@ class CutRule(NamedTuple):
     name: str
     because: str
     legal: Callable[[Conversation], Cuts]
+    since: Since = nothing
+    """The position of the message that blocks, when the rule leaves no cut."""
+
+
+class KeepRule(NamedTuple):
+    """One reason why messages stay word for word, whether a cut lies before or behind them."""
+
+    name: str
+    because: str
+    kept: Callable[[Conversation, int], frozenset[int]]
+    """Their positions, given the tokens that they may take where there is a choice."""
 
 
 def all_cuts(state: Conversation) -> Cuts:
     """Every position that a live message has, and the end."""
     return frozenset(m.position for m in state.live) | {state.length}
+
+
+def uncovered(state: Conversation) -> tuple[LiveMessage, ...]:
+    """The remembered messages that no summary reaches, without the preamble."""
+    start = max(state.covered_to, state.preamble)
+    return tuple(m for m in state.live if m.position >= start)

@@ -1,6 +1,7 @@
 """A tool call and its results are never separated (requirement A6, invariant 1)."""
 
 from refold.domain.conversation import Conversation
+from refold.domain.rounds import Round, rounds
 
 from .rule import CutRule, Cuts, all_cuts
 
@@ -8,15 +9,25 @@ from .rule import CutRule, Cuts, all_cuts
 def legal(state: Conversation) -> Cuts:
     """The cuts that have no call before them with its result behind them."""
     forbidden: set[int] = set()
-    calls: frozenset[str] = frozenset()
-    asked = 0
-    for message in state.live:
-        if message.role == "assistant":
-            # Only results before the model's next words are paired; later ones stand for themselves.
-            calls, asked = frozenset(message.calls), message.position
-        elif calls.intersection(message.results):
-            forbidden.update(range(asked + 1, message.position + 1))
+    for index, found in enumerate(rounds(state.live)):
+        results = found.results
+        if index == 0 and not found.response and state.older_live:
+            # Their call may be among the messages that are only counted.
+            results = tuple(m for m in found.replies if m.results)
+        if results:
+            begin = found.response[-1].position if found.response else -1
+            forbidden.update(range(begin + 1, results[-1].position + 1))
     return all_cuts(state) - forbidden
 
 
-RULE = CutRule("tool_pairs", "a tool call may not be separated from its results", legal)
+def since(state: Conversation) -> int | None:
+    """The newest call that has a result."""
+    answered = (r for r in reversed(rounds(state.live)) if r.results)
+    return next((_begin(r) for r in answered), None)
+
+
+def _begin(found: Round) -> int:
+    return found.response[-1].position
+
+
+RULE = CutRule("tool_pairs", "a tool call may not be separated from its results", legal, since)

@@ -2,17 +2,23 @@
 
 from refold.domain.conversation import Conversation
 
-from .rule import CutRule, Cuts, all_cuts
+from .rule import CutRule, Cuts, all_cuts, uncovered
+
+
+def since(state: Conversation) -> int | None:
+    """The first message after the model's last words."""
+    first = None
+    for message in reversed(uncovered(state)):
+        if message.role == "assistant":
+            break
+        first = message.position
+    return first
 
 
 def legal(state: Conversation) -> Cuts:
     """The cuts before the first message after the model's last words, or at it."""
-    first_unanswered = state.length
-    for message in reversed(state.live):
-        if message.role == "assistant":
-            break
-        first_unanswered = message.position
-    return frozenset(p for p in all_cuts(state) if p <= first_unanswered)
+    first = since(state)
+    return frozenset(p for p in all_cuts(state) if first is None or p <= first)
 
 
-RULE = CutRule("unanswered_messages", "the model has not answered these messages yet", legal)
+RULE = CutRule("unanswered_messages", "the model has not answered these messages yet", legal, since)

@@ -9,7 +9,7 @@ import typer
 
 from refold.domain.errors import RefoldError
 
-from . import demo, importing, looking, maintaining, playing
+from . import deciding, demo, explaining, importing, looking, maintaining, playing
 from .output import clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -33,6 +33,12 @@ app.command("show")(looking.show)
 app.command("context")(looking.context)
 app.command("compact")(maintaining.compact)
 app.command("summaries")(looking.summaries)
+app.command("revert")(deciding.revert)
+app.command("pin")(deciding.pin)
+app.command("unpin")(deciding.unpin)
+app.command("pins")(deciding.pins)
+app.command("explain", epilog=explaining.EXPLAIN_EXAMPLE)(explaining.explain)
+app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
 app.command("verify")(maintaining.verify)
 app.command("replay")(maintaining.replay)
 

@@ -13,7 +13,7 @@ from refold.application.results import StoredMessage
 from refold.domain.errors import InvalidThreadId
 from refold.domain.messages import text_of
 
-from .options import DEFAULT_DB, Db, Json, ModelName, Thread, Window
+from .options import DEFAULT_DB, Db, Json, ModelName, Start, Stop, Thread, Window
 from .output import clean, one_line, print_json, say, show_table
 
 
@@ -47,12 +47,8 @@ def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
 def show(
     thread: Thread,
     db: Db = DEFAULT_DB,
-    start: Annotated[
-        int, typer.Option("--start", help="First position, from 0.", min=0, metavar="N")
-    ] = 0,
-    stop: Annotated[
-        int | None, typer.Option("--stop", help="Position to stop before.", min=0, metavar="N")
-    ] = None,
+    start: Start = 0,
+    stop: Stop = None,
     json: Json = False,
 ) -> None:
     """Show the original messages of a conversation, compacted or not."""
@@ -63,7 +59,7 @@ def show(
         length = len(messages) or len(chat.messages())
         summary = next((s for s in chat.summaries() if s.is_active), None)
     if json:
-        print_json({"thread_id": thread, "messages": [_as_json(m) for m in messages]})
+        print_json({"thread_id": thread, "messages": [as_json(m) for m in messages]})
         return
     if not messages:
         say(f"No message there: positions 0 to {length - 1} exist.")
@@ -203,7 +199,8 @@ def _gist(stored: StoredMessage) -> str:
     return one_line(" ".join(map(in_words, stored.message.blocks())), 400)
 
 
-def _as_json(stored: StoredMessage) -> dict[str, object]:
+def as_json(stored: StoredMessage) -> dict[str, object]:
+    """A stored message for programs."""
     return {
         "position": stored.position,
         "message_id": stored.message_id,

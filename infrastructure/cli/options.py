@@ -14,6 +14,10 @@ Json = Annotated[
 Thread = Annotated[
     str, typer.Argument(metavar="THREAD", help="The thread id; `refold list` shows them.")
 ]
+Start = Annotated[int, typer.Option("--start", help="First position, from 0.", min=0, metavar="N")]
+Stop = Annotated[
+    int | None, typer.Option("--stop", help="Position to stop before.", min=0, metavar="N")
+]
 Window = Annotated[
     int | None,
     typer.Option(

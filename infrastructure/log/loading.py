@@ -47,30 +47,22 @@ class StreamLoader:
         """The stream at version ``at``, or now."""
         snapshot = self._snapshots.newest(thread_id, at)
         if snapshot is None:
-            return self._stream(thread_id, Conversation(), [], self.read(thread_id, 1, at))
-        state = snapshot.state
-        live = self.read(thread_id, 1 if state.older_live else state.live_from, at)
+            events = self.read(thread_id, 1, at)
+            return _stream(thread_id, fold(e.event for e in events), events)
+        live = self._live(thread_id, snapshot.state, at)
         behind = snapshot.version - live[0].originator_version + 1 if live else 0
         if not 0 < behind <= len(live) or live[behind - 1].link != snapshot.link:
             # The snapshot is of another history: never let it stand for missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
             return self.load(thread_id, at=at)
-        early = [] if state.older_live else self._early(thread_id, state)
-        return self._stream(thread_id, state, [*early, *live[:behind]], live[behind:])
+        tail = [recorded.event for recorded in live[behind:]]
+        state, early = fold(tail, snapshot.state), snapshot.state
+        if must_reload(tail):
+            live, early = self._live(thread_id, state, at), state
+        return _stream(thread_id, state, [*self._early(thread_id, early), *live])
 
-    def _stream(
-        self,
-        thread_id: str,
-        state: Conversation,
-        folded: Sequence[RecordedEvent],
-        tail: Sequence[RecordedEvent],
-    ) -> Stream:
-        """A stream from the state after ``folded``, of which only the window is made again."""
-        events = [recorded.event for recorded in tail]
-        window = project(Window(), [*(recorded.event for recorded in folded), *events])
-        newest = [*folded, *tail][-1:]
-        head = Head(newest[0].originator_version, newest[0].link) if newest else Head()
-        return Stream(LoadedConversation(thread_id, fold(events, state), window), head)
+    def _live(self, thread_id: str, state: Conversation, at: int | None) -> list[RecordedEvent]:
+        return self.read(thread_id, 1 if state.older_live else state.live_from, at)
 
     def catch_up(self, stream: Stream) -> Stream:
         """The stream with what was appended since, after a check that its head still stands."""
@@ -111,6 +103,8 @@ class StreamLoader:
         """What lies before the live messages and is still shown: messages that are kept on purpose,
         the decisions that shorten parts of them, pinned texts, a summary that is active again.
         """
+        if state.older_live:
+            return []  # Then everything is read.
         before = state.live_from
         messages = {m.version: m.message_id for m in state.live if m.version < before}
         decisions = {v for m in state.live if m.version < before for v in m.offloads if v < before}
@@ -138,6 +132,14 @@ class StreamLoader:
             if not right:
                 raise LogDamaged(thread_id, version, "the event is missing or another one")
         return list(found.values())
+
+
+def _stream(thread_id: str, state: Conversation, events: Sequence[RecordedEvent]) -> Stream:
+    """A stream of which the window is made from ``events``, the newest event the last of them."""
+    window = project(Window(), [recorded.event for recorded in events])
+    newest = events[-1] if events else None
+    head = Head(newest.originator_version, newest.link) if newest else Head()
+    return Stream(LoadedConversation(thread_id, state, window), head)
 
 
 def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:

@@ -1,35 +1,17 @@
 """A summariser that asks a model through the Anthropic Messages API."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import logging
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ValidationError
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random_exponential,
-)
-
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.infrastructure.summarisers.api_failures import (
-    Failure,
-    final_error,
-    refuse_unusable_key,
-    translate,
-    without_secrets,
-)
-from refold.infrastructure.summarisers.prompt import (
-    SECTIONS,
-    Prompt,
-    build_prompt,
-    missing_sections,
-    prompt_fingerprint,
-)
+from refold.application.errors import SummariserError
+from refold.application.models import rules_for
+from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
+from refold.infrastructure.summarisers.api_calls import TIMEOUT, Answer, MessagesApi, output_room, stopped
+from refold.infrastructure.summarisers.api_failures import failed
+from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
 from refold.infrastructure.summarisers.quoting import RESULT_LIMIT
+from refold.infrastructure.summarisers.sections import required_headings, sections_of
+from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
 
 if TYPE_CHECKING:
     import anthropic
@@ -37,70 +19,44 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "claude-haiku-5-5"
 """The newest small model: window 1,000,000 tokens, output up to 128,000 (public model table)."""
 
-# Newer models think before they write unless told otherwise, each in its own way, and what they
-# think counts as output. So room for it is added instead of a setting that half of them refuse.
-_THINKING_ROOM = 8_192
-
-Sleep = Callable[[float], Awaitable[None]]
-Backoff = Callable[[RetryCallState], float]
-
-
-class _Block(BaseModel):
-    type: str
-    text: str = ""
-
-
-class _Answer(BaseModel):
-    """What is read of an answer; the SDK builds its own classes without checking the shape."""
-
-    content: list[_Block]
-    model: str | None = None
-    stop_reason: str | None = None
-
-    def text(self) -> str:
-        return "".join(b.text for b in self.content if b.type == "text").strip()
+logger = logging.getLogger(__name__)
 
 
 class AnthropicSummariser:
     """Writes summaries with a model of the Anthropic Messages API.
 
-    ``model``: may differ from the conversation's (requirement D9). ``client``: yours to configure
-    and close; without one, a client is made for each summary from the environment, so that the
-    summariser can be used from several event loops. ``max_attempts``: calls in all for one summary
-    (requirement D6: 3); the SDK's own retries are switched off. ``timeout``: seconds for one call.
-    ``result_limit``: characters kept of one tool result in the prompt. ``backoff`` and ``sleep``:
-    how long to wait between calls, and how.
+    ``model``: may differ from the conversation's; where it cannot be used (unknown, not allowed, too
+    small), ``fallback_model`` is asked once instead (requirement D9). ``client``: yours to configure
+    and close; without one, a client is made for each call from the environment. ``timeout``: seconds
+    for one call. ``result_limit``: characters kept of one tool result in the prompt. ``window``: of
+    the model, where it is not the known one. ``counter``: measures requests before they are sent.
 
-    Retried: overloaded, rate limited, 5xx, timeout, connection. A truncated answer is not: the room
-    is already half again the limit, so a longer text would be refused for its length.
+    Every call is made once: ``retrying`` asks again where trouble passes. A truncated answer is not
+    such trouble: the room is already half again the limit, so a longer text would be refused for its
+    length.
     """
 
     def __init__(
         self,
         *,
         model: str = DEFAULT_MODEL,
+        fallback_model: str | None = None,
         client: "anthropic.AsyncAnthropic | None" = None,
-        max_attempts: int = 3,
-        timeout: float = 300.0,
+        timeout: float = TIMEOUT,
         result_limit: int = RESULT_LIMIT,
-        backoff: Backoff | None = None,
-        sleep: Sleep = asyncio.sleep,
+        window: int | None = None,
+        counter: TokenCounter | None = None,
     ) -> None:
         if not model.strip():
             raise ValueError("model is blank: name one, or leave it out for the default")
-        if max_attempts < 1:
-            raise ValueError(
-                f"max_attempts is {max_attempts}: it counts the first call, so 1 or more"
-            )
-        if not timeout > 0:
-            raise ValueError(f"timeout is {timeout}: it must be above 0 seconds")
+        if window is not None and window < 1:
+            raise ValueError(f"window is {window}: it is a number of tokens, or left out")
         self._model = model
-        self._client = client
-        self._max_attempts = max_attempts
-        self._timeout = timeout
+        self._fallback_model = fallback_model
+        self._api = MessagesApi(client, timeout)
         self._result_limit = result_limit
-        self._backoff = backoff or wait_random_exponential(multiplier=1, max=20)
-        self._sleep = sleep
+        self._window = window or rules_for(model).window
+        self._counter = counter or EstimatingTokenCounter()
 
     @property
     def name(self) -> str:
@@ -113,130 +69,81 @@ class AnthropicSummariser:
         return self._model
 
     @property
+    def window(self) -> int:
+        """What one request and its answer may have together, in tokens."""
+        return self._window
+
+    @property
     def prompt_fingerprint(self) -> str:
         """Names the prompt's wording; see ``prompt.prompt_fingerprint``."""
         return prompt_fingerprint(self._result_limit)
 
-    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Ask for a summary; only a complete one is returned, so ``complete`` is always True.
-
-        Raises ``SummariserError`` with one of these reasons: authentication, bad_request,
-        too_large, truncated, refused, empty, bad_answer, rate_limited, overloaded, server_error,
-        timeout, connection. Cancellation passes through.
-        """
+    def measure(self, request: SummaryRequest) -> int:
+        """The tokens of the prompt as it would be sent, and of the answer it leaves room for."""
         prompt = build_prompt(request, self._result_limit)
-        room = output_room(request.limit_tokens)
+        texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
+        return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens)
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        """Ask for a summary; only a text that ended by itself is returned.
+
+        Raises ``SummariserError`` with one of these reasons: authentication, permission, not_found,
+        bad_request, too_large, truncated, refused, empty, bad_answer, rate_limited, overloaded,
+        server_error, timeout, connection. Cancellation passes through.
+        """
         try:
-            async with self._connected() as client:
-                answer = await self._ask_until_answered(client, prompt, room)
-        except Failure as failure:
-            # Without a cause: the SDK's error holds the request, and with it the key.
-            raise final_error(failure) from None
+            return await self._draft(request, self._model)
+        except SummariserError as error:
+            other = self._instead(error)
+            if other is None:
+                raise
+            logger.warning("model %r cannot be used (%s): asking %r", self._model, error, other)
+        try:
+            draft = await self._draft(request, other)
+        except SummariserError as error:
+            error.attempts += 1
+            raise
+        return draft.replaced(attempts=draft.attempts + 1)
+
+    def _instead(self, error: SummariserError) -> str | None:
+        other = self._fallback_model
+        if other is None or other == self._model:
+            return None
+        larger = rules_for(other).window > self._window
+        if error.reason in ("not_found", "permission") or (error.reason == "too_large" and larger):
+            return other
+        return None
+
+    async def _draft(self, request: SummaryRequest, model: str) -> SummaryDraft:
+        prompt = build_prompt(request, self._result_limit)
+        answer = await self._ask(prompt, model, output_room(request.limit_tokens))
+        text = _complete_text(answer)
         return SummaryDraft(
-            text=answer.text(),
+            text=text,
             complete=True,
-            model=answer.model or self._model,
+            model=answer.model or model,
             prompt_fingerprint=self.prompt_fingerprint,
             stop_reason=answer.stop_reason,
+            required=required_headings(text, sections_of(request)),
         )
 
-    async def _ask_until_answered(
-        self, client: "anthropic.AsyncAnthropic", prompt: Prompt, room: int
-    ) -> _Answer:
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._max_attempts),
-            retry=retry_if_exception(lambda error: isinstance(error, Failure) and error.retried),
-            wait=self._wait,
-            sleep=self._sleep,
-            reraise=True,
+    async def _ask(self, prompt: Prompt, model: str, room: int) -> Answer:
+        return await self._api.answer(
+            lambda client: client.messages.with_raw_response.create(
+                model=model,
+                max_tokens=room,
+                system=prompt.system,
+                messages=[{"role": "user", "content": prompt.user}],
+                timeout=self._api.timeout,
+            )
         )
-        async for attempt in retrying:
-            with attempt:
-                try:
-                    return await self._ask(client, prompt, room)
-                except Failure as failure:
-                    failure.attempts = attempt.retry_state.attempt_number
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    def _wait(self, state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.retry_after if isinstance(error, Failure) else None
-        return max(self._backoff(state), asked or 0.0)
-
-    @asynccontextmanager
-    async def _connected(self) -> "AsyncGenerator[anthropic.AsyncAnthropic, None]":
-        if self._client is not None:
-            yield self._client.with_options(max_retries=0)
-            return
-        # The import takes seconds; the conversation's own turn must not wait for it.
-        await asyncio.to_thread(_import_sdk)
-        import anthropic
-
-        try:
-            client = anthropic.AsyncAnthropic(max_retries=0)
-        except (anthropic.AnthropicError, OSError, ValueError, TypeError) as error:
-            raise Failure("authentication", f"no usable credentials: {error}") from None
-        async with client:
-            yield client
-
-    async def _ask(self, client: "anthropic.AsyncAnthropic", prompt: Prompt, room: int) -> _Answer:
-        import anthropic
-
-        refuse_unusable_key(client)
-        try:
-            # The SDK's timeout is for each read; this one bounds the whole call.
-            async with asyncio.timeout(self._timeout):
-                response = await client.messages.with_raw_response.create(
-                    model=self._model,
-                    max_tokens=room,
-                    system=prompt.system,
-                    messages=[{"role": "user", "content": prompt.user}],
-                    timeout=self._timeout,
-                )
-            body = response.http_response.content
-        except (anthropic.AnthropicError, OSError, ValueError, TypeError) as error:
-            failure = translate(error)
-            failure.detail = without_secrets(failure.detail, client)
-            raise failure from None
-        return _accepted(body)
 
 
-def output_room(limit_tokens: int) -> int:
-    """The ``max_tokens`` of a call: half again the limit, and room for thinking.
-
-    Half again, because the limit is measured by a local estimate and models count the same text
-    up to a third higher.
-    """
-    return limit_tokens * 3 // 2 + _THINKING_ROOM
-
-
-def _import_sdk() -> None:
-    import anthropic  # noqa: F401  # pyright: ignore[reportUnusedImport]
-
-
-def _accepted(body: bytes) -> _Answer:
-    """The answer, if it is a complete summary."""
-    try:
-        answer = _Answer.model_validate_json(body)
-    except ValidationError as error:
-        count = error.error_count()
-        raise Failure("bad_answer", f"not a Messages API answer ({count} faults)") from None
-    match answer.stop_reason:
-        case "end_turn" | "stop_sequence":
-            pass
-        case "max_tokens":
-            raise Failure("truncated", "the answer ran into max_tokens")
-        case "model_context_window_exceeded":
-            raise Failure("too_large", "the model's window was full before the answer ended")
-        case "refusal":
-            raise Failure("refused", "the model declined to answer")
-        case other:
-            raise Failure("bad_answer", f"the model stopped for {other!r} instead of ending")
+def _complete_text(answer: Answer) -> str:
+    """The text of an answer that ended by itself; whether it is a good one is not judged here."""
+    if answer.stop_reason not in ("end_turn", "stop_sequence"):
+        raise stopped(answer.stop_reason)
     text = answer.text()
     if not text:
-        raise Failure("empty", "the model answered without a text")
-    missing = missing_sections(text)
-    if len(missing) * 2 > len(SECTIONS):
-        raise Failure("bad_answer", f"sections missing in the answer: {', '.join(missing)}")
-    return answer
+        raise failed("empty", "the model answered without a text")
+    return text

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from refold.application.errors import TokenCountError
+from refold.application.models import COMPACTION_BETA
 from refold.application.ports import TokenCount, TokenCounter
+from refold.application.rendering.blocks import opens_with_signed_summary
 from refold.domain.messages import Message
 
 from .estimator import EstimatingTokenCounter
@@ -80,6 +82,8 @@ class AnthropicTokenCounter:
             request["system"] = system if isinstance(system, str) else list(system)
         if tools:
             request["tools"] = list(tools)
+        if opens_with_signed_summary(messages):
+            request["extra_headers"] = {"anthropic-beta": COMPACTION_BETA}
         exact = await self._ask(request)
         self._learn(exact, self._estimate(system, messages, tools))
         return exact

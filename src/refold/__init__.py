@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
+        PinnedContentTooLarge,
         RefoldError,
         UnknownToolCall,
     )
@@ -99,6 +100,7 @@ __all__ = [
     "Message",
     "NewerLog",
     "NotARefoldLog",
+    "PinnedContentTooLarge",
     "RefoldError",
     "Replayed",
     "SourceMessage",
@@ -131,8 +133,8 @@ _PLACES = {
     "refold.application.verifying": "DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId RefoldError "
-        "UnknownToolCall"
+        "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId PinnedContentTooLarge "
+        "RefoldError UnknownToolCall"
     ),
     "refold.domain.messages": "Message",
     "refold.domain.policy": "CompactionPolicy",

@@ -8,6 +8,7 @@ import pytest
 
 import refold
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
+from refold.infrastructure.summarisers.retrying import retrying
 from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
 from tests.support.anthropic_server import AnthropicServer, ok, overloaded, truncated
 
@@ -24,7 +25,7 @@ async def no_wait(seconds: float) -> None:
 
 
 def opened(path: Path, server: AnthropicServer, **options: object) -> refold.Memory:
-    summariser = AnthropicSummariser(client=client_of(server), sleep=no_wait)
+    summariser = retrying(AnthropicSummariser(client=client_of(server)), sleep=no_wait)
     return refold.open(path, window=WINDOW, model=MODEL, summariser=summariser, **options)  # type: ignore[arg-type]
 
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from refold.domain.appending import IncomingMessage
-from refold.domain.compacting import Summary
 from refold.domain.conversation import Conversation, fold
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
@@ -14,6 +13,7 @@ from refold.domain.events import (
     Event,
     MessageAppended,
 )
+from refold.domain.judging import Summary
 from refold.domain.messages import Block, Message
 from refold.domain.policy import CompactionPolicy
 

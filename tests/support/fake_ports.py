@@ -1,6 +1,7 @@
 """Fakes of the ports that a use case needs: a log in memory, a plain counter, clock and ids."""
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from refold.application.core import Core, Settings
 from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
 from refold.application.loaded import LoadedConversation
-from refold.application.ports import Summariser, TokenCount
+from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
     CompactionRow,
     ConversationRow,
@@ -31,6 +32,7 @@ class MemoryLog:
         self.streams: dict[str, list[Event]] = {}
         self.before_deciding: Callable[[], None] | None = None
         self.broken = False
+        self._lock = threading.RLock()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         if self.broken:
@@ -46,9 +48,10 @@ class MemoryLog:
         between, self.before_deciding = self.before_deciding, None
         if between is not None:
             between()
-        events = tuple(decide(self.load(thread_id)))
-        self.streams.setdefault(thread_id, []).extend(events)
-        return self.load(thread_id), events
+        with self._lock:
+            events = tuple(decide(self.load(thread_id)))
+            self.streams.setdefault(thread_id, []).extend(events)
+            return self.load(thread_id), events
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         stored = [
@@ -179,6 +182,9 @@ def core_of(
     policy: CompactionPolicy | None = None,
     summariser: Summariser | None = None,
     fallback: Summariser | None = None,
+    background: bool = False,
+    owner: Owner = NOBODY,
+    observers: tuple[Observer, ...] = (),
 ) -> Core:
     """A core on fakes: a log in memory unless one is given, and a good summariser."""
     log = log or MemoryLog()
@@ -190,5 +196,9 @@ def core_of(
         fallback=fallback or GoodSummariser(),
         clock=Ticking(),
         new_id=Counting(),
-        settings=Settings(window=window, policy=policy or CompactionPolicy()),
+        settings=Settings(
+            window=window, policy=policy or CompactionPolicy(), background=background
+        ),
+        observers=observers,
+        owner=owner,
     )

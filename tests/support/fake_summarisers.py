@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+import threading
 from collections.abc import Iterable
+from concurrent.futures import Future
+from contextlib import suppress
 
 from refold.application.errors import SummariserError
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
@@ -119,6 +122,40 @@ class SlowSummariser:
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         self.started.set()
         await self.release.wait()
+        return await self.inner.summarise(request)
+
+
+class HeldSummariser:
+    """Waits for ``release``, which any thread may call; ``started`` can be waited for in any thread."""
+
+    name = "held"
+
+    def __init__(self, inner: Summariser | None = None) -> None:
+        self.inner: Summariser = inner or GoodSummariser()
+        self.calls = 0
+        self.started = threading.Event()
+        self._gate: Future[None] = Future()
+
+    def release(self) -> None:
+        if not self._gate.done():
+            self._gate.set_result(None)
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        self.calls += 1
+        self.started.set()
+        await asyncio.shield(asyncio.wrap_future(self._gate))
+        return await self.inner.summarise(request)
+
+
+class StubbornSummariser(HeldSummariser):
+    """Does not let itself be cancelled."""
+
+    name = "stubborn"
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        while not self._gate.done():
+            with suppress(asyncio.CancelledError):
+                await super().summarise(request)
         return await self.inner.summarise(request)
 
 

@@ -40,7 +40,6 @@ POLICY = CompactionPolicy(
     reserve_share=0.2,
     keep_last=7,
     summary_tokens=4_000,
-    summary_share=0.1,
     summary_slack=1.5,
     giant_share=0.2,
     preview_head=900,

@@ -1,6 +1,7 @@
 """Runs the summariser on the Messages API against a scripted server, without waiting."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import anthropic
@@ -8,9 +9,10 @@ import pytest
 from tenacity import RetryCallState
 
 from refold.application.errors import SummariserError
-from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
+from refold.application.ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
 from refold.domain.messages import Message, Role
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
+from refold.infrastructure.summarisers.retrying import retrying
 from tests.support.anthropic_server import Answer, AnthropicServer
 
 KEY = "sk-ant-test-0123456789-secret"
@@ -47,15 +49,17 @@ def summarise(
     *,
     key: str = KEY,
     naps: Naps | None = None,
+    tries: int = 3,
+    made: Callable[..., Summariser] = AnthropicSummariser,
     **settings: Any,
 ) -> SummaryDraft:
-    """One summary, with a client of its own that is closed afterwards."""
+    """One summary, with a client of its own that is closed afterwards; ``made`` makes the summariser."""
 
     async def run() -> SummaryDraft:
         async with anthropic.AsyncAnthropic(api_key=key, base_url=server.base_url) as client:
-            settings.setdefault("backoff", half_a_second)
-            summariser = AnthropicSummariser(client=client, sleep=naps or Naps(), **settings)
-            return await summariser.summarise(request or request_of())
+            summariser = made(client=client, **settings)
+            again = retrying(summariser, tries, backoff=half_a_second, sleep=naps or Naps())
+            return await again.summarise(request or request_of())
 
     return asyncio.run(run())
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from refold.domain.ledger.wording import excerpt
+
 from .lines import REPEATED, Line, Section, identity, read_line
-from .wording import excerpt
 
 _HEADINGS = {f"## {section.value}": section for section in Section}
 _PREAMBLE = re.compile(r"Extracted by code from messages (-?\d{1,9}) to (-?\d{1,9})\b.*")

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from refold.domain.ledger.wording import shorten, squeeze
+
 from .lines import Line, Section, written
 from .ranking import NEVER_FILLED, Ranking
-from .wording import shorten, squeeze
 
 
 class TextCounter(Protocol):

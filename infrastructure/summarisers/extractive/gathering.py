@@ -5,15 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refold.application.ports import SourceMessage
+from refold.domain.json_data import is_object
+from refold.domain.ledger import cues
+from refold.domain.ledger.deeds import Deed, Kind, deed_of, written_by
+from refold.domain.ledger.outcomes import Outcome, outcome_of, result_text
+from refold.domain.ledger.speech import handed_over, spoken, user_words
+from refold.domain.ledger.wording import excerpt, squeeze
 
-from . import cues, speech
-from .calls import Deed, Kind, deed_of, written_by
-from .json_values import mapping_of
+from . import speech
 from .lines import Line, Section, identity
-from .outcomes import Outcome, outcome_of, result_text
 from .quantities import Quantities
 from .tasks import TaskBoard
-from .wording import excerpt, squeeze
 
 _SCANNED = 24_000  # Characters of one text that are read for sentences: enough for a long plan.
 _SHORT = 60
@@ -54,7 +56,7 @@ class Gathering:
             case "assistant":
                 if self._after_user:
                     self._turn, self._after_user = source.position, False
-                self._assistant(source.position, speech.spoken(iter(blocks)))
+                self._assistant(source.position, spoken(iter(blocks)))
                 for block in blocks:
                     if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
                         self._call(source.position, block)
@@ -65,7 +67,7 @@ class Gathering:
                 for block in blocks:
                     if block.get("type") == "tool_result":
                         self._result(source.position, block)
-                self._user(source.position, speech.spoken(iter(blocks)))
+                self._user(source.position, spoken(iter(blocks)))
             case "system":
                 pass  # Standing instructions are sent again with every request.
 
@@ -84,10 +86,10 @@ class Gathering:
         return lines
 
     def _user(self, position: int, raw: str) -> None:
-        words = speech.user_words(raw)
+        words = user_words(raw)
         if not words:
             return
-        if speech.handed_over(words):
+        if handed_over(words):
             self._lines += speech.handover_lines(position, words)
             return
         line = speech.request_line(position, words, self._question)
@@ -125,7 +127,7 @@ class Gathering:
             case Kind.TODOS:
                 self.tasks.replace_list(position, given)
             case Kind.TASK_CHANGE:
-                fields = mapping_of(given) or {}
+                fields = given if is_object(given) else {}
                 self.tasks.change(fields.get("taskId", fields.get("id")), deed.verb)
             case Kind.ASK:
                 self._question, self._asked_at = deed.subjects[0], position

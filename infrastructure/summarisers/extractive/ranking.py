@@ -4,8 +4,10 @@ import math
 import re
 from collections.abc import Sequence
 
-from . import cues
-from .calls import looks_only
+from refold.domain.ledger import cues
+from refold.domain.ledger.commands import is_changing, is_trivial
+from refold.domain.ledger.deeds import looks_only
+
 from .lines import Line, Section
 
 NEVER_FILLED = 5
@@ -14,13 +16,6 @@ NEVER_FILLED = 5
 _WORK = {Section.MODIFIED, Section.READ, Section.COMMANDS, Section.ACTIONS}
 _FRAME = re.compile(r"^(?:user|assistant): (?:\[[^\]]{4,40}\] ?)?(?:\w{2,20}: )?")
 _NAMED = re.compile(r"(?<=\w )[A-Z][a-z]+|\d+|《|“")
-_TRIVIAL = re.compile(
-    r"`(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|sed -n|for |sleep|git (?:status|diff|log|show|branch))\b",
-    re.IGNORECASE,
-)
-_CHANGING = re.compile(
-    r"\b(?:commit|push|deploy|publish|install|migrate|merge|rm|mv|create|delete|release|build|test)\b"
-)
 _WORD = re.compile(r"[a-z0-9_./-]{2,}|[\u3400-\u9fff]+", re.IGNORECASE)
 _STOP = frozenset(
     (
@@ -95,7 +90,7 @@ class Ranking:
             case Section.FAILURES:
                 return 3 if " ⇒ " in line.text else 2
             case Section.COMMANDS:
-                return 4 if _TRIVIAL.search(line.text) else 3
+                return 4 if is_trivial(line.text.lstrip("`")) else 3
             case Section.ACTIONS:
                 return 4 if looks_only(line.text) else 1
             case Section.VALUES:
@@ -115,7 +110,7 @@ class Ranking:
             case Section.EARLIER:
                 return 0.5 * cues.weight(line.text)
             case Section.COMMANDS:
-                return 0.5 if _CHANGING.search(line.text) else 0.0
+                return 0.5 if is_changing(line.text) else 0.0
             case Section.REQUESTS:
                 return min(len(line.text), 200) / 200
             case Section.STATE:

@@ -1,58 +1,16 @@
 """Reads what the user and the assistant said: requests, decisions, facts, plans, open questions."""
 
-import re
 from collections.abc import Callable, Iterator
 
-from . import cues
-from .lines import Line, Section
-from .wording import clean, excerpt, redact, shorten, squeeze
+from refold.domain.ledger import cues
+from refold.domain.ledger.wording import clean, excerpt, redact, shorten, squeeze
 
-_TAGGED = re.compile(
-    r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
-    r"task-notification|user-prompt-submit-hook|environment_context)>.*?</\1>",
-    re.DOTALL,
-)
-_SLASH = re.compile(
-    r"<command-name>(.*?)</command-name>\s*(?:<command-args>(.*?)</command-args>)?", re.DOTALL
-)
-_BASH_INPUT = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-_NOISE = re.compile(
-    r"\[Request interrupted by user[^\]]*\]|\ACaveat: The messages below.*\Z", re.DOTALL
-)
-_HANDOVER = re.compile(
-    r"(?:This session is being continued from a previous conversation"
-    r"|\[Conversation Summary\]|The conversation history before this point was compacted)"
-)
-_LOCAL = {
-    "exit",
-    "quit",
-    "clear",
-    "compact",
-    "context",
-    "cost",
-    "model",
-    "resume",
-    "help",
-    "status",
-    "login",
-}
+from .lines import Line, Section
+
 _REQUEST_ROOM = 6_000
 _SCANNED = 60_000
 _PER_MESSAGE = 8
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
-
-
-def user_words(text: str) -> str:
-    """A user text without what the agent's harness put into it."""
-    if "<" in text:
-        text = _SLASH.sub(_slash_command, _TAGGED.sub("", text))
-        text = _BASH_INPUT.sub(r"! \1", text)
-    return _NOISE.sub("", text).strip()
-
-
-def handed_over(words: str) -> bool:
-    """Whether a user message is really the summary of an earlier session."""
-    return _HANDOVER.match(words) is not None
 
 
 def handover_lines(position: int, words: str) -> list[Line]:
@@ -148,22 +106,5 @@ def _said_line(section: Section, position: int, speaker: str, said: str, verbati
     return Line(section, position, f"{speaker}: {shorten(text if verbatim else redact(text), 700)}")
 
 
-def _slash_command(found: re.Match[str]) -> str:
-    name, args = found[1].strip(), (found[2] or "").strip()
-    return "" if name.lstrip("/") in _LOCAL else f"{name} {args}"
-
-
 def _ends(words: str) -> str:
     return words[: 3 * _REQUEST_ROOM] + "\n" + words[-_REQUEST_ROOM:]
-
-
-def spoken(blocks: Iterator[dict[str, object]]) -> str:
-    """The words in a message's text blocks, and a mark for each picture or document."""
-    parts: list[str] = []
-    for block in blocks:
-        kind = block.get("type")
-        if kind == "text" and isinstance(text := block.get("text"), str):
-            parts.append(text)
-        elif kind in ("image", "document", "video", "audio"):
-            parts.append(f"[{kind}]")
-    return "\n".join(parts)

@@ -4,16 +4,16 @@ import hashlib
 from collections.abc import Sequence
 
 from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
+from refold.domain.json_data import is_list, is_object
+from refold.domain.ledger.outcomes import result_text
+from refold.domain.ledger.wording import clean, excerpt, shorten
 
 from .carrying import Carried, merge, read_back
 from .fitting import Room, TextCounter, fit
 from .gathering import gather
-from .json_values import mapping_of, sequence_of
 from .lines import Line, Section
-from .outcomes import result_text
-from .wording import clean, excerpt, shorten
 
-ALGORITHM = "refold-extractive-1"
+ALGORITHM = "refold-extractive-2"
 """Names the algorithm in drafts. A change of what it extracts, ranks or writes needs a new number."""
 
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()
@@ -141,12 +141,12 @@ def _size(value: object, depth: int) -> int:
         return len(value)
     if depth >= _DEEP:
         return 0
-    if (fields := mapping_of(value)) is not None:
-        if fields.get("type") in ("image", "document"):
+    if is_object(value):
+        if value.get("type") in ("image", "document"):
             return _PICTURE
-        return sum(_size(v, depth + 1) for k, v in fields.items() if k not in _FRAME)
-    if (items := sequence_of(value)) is not None:
-        return sum(_size(v, depth + 1) for v in items)
+        return sum(_size(v, depth + 1) for k, v in value.items() if k not in _FRAME)
+    if is_list(value):
+        return sum(_size(v, depth + 1) for v in value)
     return 2
 
 

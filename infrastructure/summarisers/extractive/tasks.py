@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from .json_values import mapping_of, sequence_of
+from refold.domain.json_data import is_list, is_object
+from refold.domain.ledger.wording import excerpt
+
 from .lines import Line, Section
-from .wording import excerpt
 
 _CLOSED = {
     "completed",
@@ -83,12 +84,11 @@ def _items(given: object) -> Iterator[tuple[str, str]]:
             given = json.loads(given)
         except (ValueError, RecursionError):
             return
-    for value in list((mapping_of(given) or {}).values())[:8]:
+    for value in list(given.values())[:8] if is_object(given) else ():
         if isinstance(value, list | str):
             yield from _items(cast("object", value))
-    for entry in (sequence_of(given) or ())[:60]:
-        item = mapping_of(entry)
-        if item and (words := _words(item)):
+    for item in given[:60] if is_list(given) else ():
+        if is_object(item) and (words := _words(item)):
             yield excerpt(words, 200), excerpt(str(item.get("status", "pending")), 30).casefold()
 
 

@@ -8,8 +8,6 @@ import pytest
 from refold.domain.budget import Budget
 from refold.domain.compacting import (
     CompactionInFlight,
-    Summary,
-    SummaryRefused,
     fail_compaction,
     may_compact,
     perform_compaction,
@@ -18,6 +16,7 @@ from refold.domain.compacting import (
 from refold.domain.conversation import Conversation, fold
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import CompactionFailed, CompactionRequested, Event, SummarySuperseded
+from refold.domain.judging import Summary, SummaryRefused
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (
     NOON,

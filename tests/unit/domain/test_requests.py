@@ -51,28 +51,21 @@ def test_words_beside_results_are_a_request_and_keep_their_whole_round() -> None
 def test_words_alone_are_kept_before_words_that_keep_a_round() -> None:
     mixed = (calls("x"), user(tool_result("x"), text("b")))
     state = conversation(user("a"), user("c"), *mixed, user("d"), calls("y"), results("y"))
-    assert protected_requests(state, 7, 300) == {0, 1, 4}
-    assert protected_requests(state, 7, 500) == {0, 1, 2, 3, 4}
+    assert protected_requests(state, 300) == {0, 1, 4}
+    assert protected_requests(state, 500) == {0, 1, 2, 3, 4}
 
 
 def test_white_space_is_no_request() -> None:
     assert positions(user("a"), user("  ")) == [0]
 
 
-def test_only_requests_before_the_cut_are_named() -> None:
-    state = conversation(user("a"), calls("x"), results("x"), user("b"))
-    assert protected_requests(state, 2, 1_000) == {0}
-    assert protected_requests(state, 4, 1_000) == {0, 3}
-    assert protected_requests(state, 0, 1_000) == frozenset()
-
-
 def test_the_newest_request_stays_whatever_its_size() -> None:
     state = conversation(user("a"), user("b"), tokens=5_000)
-    assert protected_requests(state, 2, 100) == {1}
+    assert protected_requests(state, 100) == {1}
 
 
 def test_then_the_first_and_then_the_newer_ones_stay_within_the_allowance() -> None:
     state = conversation(*[user(str(i)) for i in range(6)])
-    assert protected_requests(state, 6, 200) == {0, 5}
-    assert protected_requests(state, 6, 300) == {0, 4, 5}
-    assert protected_requests(state, 6, 600) == {0, 1, 2, 3, 4, 5}
+    assert protected_requests(state, 200) == {0, 5}
+    assert protected_requests(state, 300) == {0, 4, 5}
+    assert protected_requests(state, 600) == {0, 1, 2, 3, 4, 5}

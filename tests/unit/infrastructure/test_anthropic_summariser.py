@@ -10,15 +10,17 @@ from typing import Any
 
 import anthropic
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
 from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.messages import Message
-from refold.infrastructure.summarisers.anthropic import (
-    AnthropicSummariser,
-    output_room,
-)
-from refold.infrastructure.summarisers.prompt import SECTIONS, prompt_fingerprint
+from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
+from refold.infrastructure.summarisers.api_calls import output_room
+from refold.infrastructure.summarisers.prompt import prompt_fingerprint
+from refold.infrastructure.summarisers.retrying import retrying
+from refold.infrastructure.summarisers.sections import PREFIX_SECTIONS, SECTIONS
 from tests.support import anthropic_server as api
 from tests.support.anthropic_server import Answer, AnthropicServer
 from tests.support.summarising import KEY, Naps, failure, request_of, summarise
@@ -33,6 +35,7 @@ def test_a_complete_answer_becomes_a_draft_with_the_model_that_wrote_it() -> Non
         model="claude-test-1",
         prompt_fingerprint=prompt_fingerprint(),
         stop_reason="end_turn",
+        required=tuple(f"## {name}" for name in SECTIONS),
     )
 
 
@@ -101,16 +104,15 @@ def test_lone_surrogates_in_any_text_are_sent_as_replacement_characters() -> Non
         (lambda: api.ok(stop_reason="tool_use"), "bad_answer"),
         (lambda: api.ok(stop_reason="pause_turn"), "bad_answer"),
         (lambda: api.ok(stop_reason=None), "bad_answer"),
-        (lambda: api.ok("Sorry, I cannot see any conversation."), "bad_answer"),
         (api.not_json, "bad_answer"),
         (lambda: Answer(body=b'{"content": 7}'), "bad_answer"),
         (lambda: Answer(body=b'{"stop_reason": "end_turn", "content": [7]}'), "bad_answer"),
         (lambda: Answer(body=b"[]"), "bad_answer"),
         (api.unauthorised, "authentication"),
-        (lambda: api.error(403, "permission_error", "no"), "authentication"),
+        (lambda: api.error(403, "permission_error", "no"), "permission"),
         (lambda: api.error(402, "billing_error", "no credit"), "authentication"),
         (api.bad_request, "bad_request"),
-        (lambda: api.error(404, "not_found_error", "model: claude-nope"), "bad_request"),
+        (lambda: api.error(404, "not_found_error", "model: claude-nope"), "not_found"),
         (api.too_large, "too_large"),
         (api.too_long, "too_large"),
     ],
@@ -145,7 +147,7 @@ def test_a_passing_trouble_is_tried_again_up_to_the_limit(
 
 
 def test_a_call_that_answers_too_slowly_is_a_timeout_and_tried_again() -> None:
-    error, server = failure(api.slow(), timeout=0.2, max_attempts=2)
+    error, server = failure(api.slow(), timeout=0.2, tries=2)
     assert (error.reason, error.attempts, len(server.requests)) == ("timeout", 2, 2)
 
 
@@ -164,7 +166,7 @@ def test_nobody_listening_is_a_connection_failure() -> None:
     with AnthropicServer() as server:
         pass
     with pytest.raises(SummariserError) as caught:
-        summarise(server, max_attempts=2)
+        summarise(server, tries=2)
     assert (caught.value.reason, caught.value.attempts) == ("connection", 2)
 
 
@@ -202,7 +204,7 @@ def test_cancellation_passes_through_untouched(where: str) -> None:
 
     async def run(server: AnthropicServer) -> None:
         async with anthropic.AsyncAnthropic(api_key=KEY, base_url=server.base_url) as client:
-            summariser = AnthropicSummariser(client=client, sleep=sleep_for_ever)
+            summariser = retrying(AnthropicSummariser(client=client), sleep=sleep_for_ever)
             task = asyncio.create_task(summariser.summarise(request_of()))
             if where == "in the call":
                 await asyncio.to_thread(server.received.wait, 10)
@@ -219,11 +221,79 @@ def test_cancellation_passes_through_untouched(where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"max_attempts": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"model": " "}]
+    "settings", [{"window": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"model": " "}]
 )
 def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         AnthropicSummariser(**settings)
+
+
+def test_a_missing_section_is_required_as_it_should_stand_there() -> None:
+    """Whether an answer without it is taken is not decided here."""
+    with AnthropicServer([api.ok("**1. Technical context**\nNone.")]) as server:
+        required = summarise(server).required
+    assert required[0] == "**1. Technical context"
+    assert required[1:] == tuple(f"## {name}" for name in SECTIONS[1:])
+
+
+def test_the_beginning_of_a_divided_turn_is_asked_for_in_its_own_sections() -> None:
+    with AnthropicServer([api.ok("## Original Request\nFix it.")]) as server:
+        draft = summarise(server, request_of("Fix it", part="turn_prefix"))
+    assert draft.required == tuple(f"## {name}" for name in PREFIX_SECTIONS)
+    assert all(line in server.requests[0].body["system"] for line in draft.required)
+
+
+def test_a_measure_holds_the_prompt_and_the_room_for_the_answer() -> None:
+    summariser = AnthropicSummariser()
+    empty, long = request_of("Hi"), request_of("word " * 20_000)
+    assert summariser.measure(empty) > output_room(empty.limit_tokens)
+    assert summariser.measure(long) - summariser.measure(empty) > 20_000
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_more_text_is_never_measured_as_less(text: str, more: str) -> None:
+    summariser = AnthropicSummariser()
+    measured = [
+        summariser.measure(request_of(said, previous=said, ledger=said, focus=said))
+        for said in ("x" + text, "x" + text + more)
+    ]
+    # The mark is a digest: its digits and letters cost a little more or less, each time it stands.
+    assert measured[0] <= measured[1] + 16 * 12
+
+
+def test_the_window_is_the_models_unless_another_is_given() -> None:
+    assert AnthropicSummariser(model="claude-haiku-4-5").window == 200_000
+    assert AnthropicSummariser(model="claude-haiku-5-5").window == 1_000_000
+    assert AnthropicSummariser(window=50_000).window == 50_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: api.error(404, "not_found_error", "model: claude-small"),
+        lambda: api.error(403, "permission_error", "no access to claude-small"),
+        api.too_long,
+    ],
+)
+def test_where_its_model_cannot_be_used_the_other_is_asked_once(
+    answer: Callable[[], Answer],
+) -> None:
+    with AnthropicServer([answer(), api.ok()]) as server:
+        draft = summarise(server, model="claude-haiku-4-5", fallback_model="claude-opus-5-5")
+    assert [r.body["model"] for r in server.requests] == ["claude-haiku-4-5", "claude-opus-5-5"]
+    assert draft.attempts == 2
+
+
+def test_a_fallback_with_no_larger_window_is_not_asked_about_what_is_too_large() -> None:
+    models = {"model": "claude-opus-5-5", "fallback_model": "claude-haiku-4-5"}
+    error, server = failure(api.too_long(), api.ok(), **models)
+    assert (error.reason, len(server.requests)) == ("too_large", 1)
+
+
+def test_a_fallback_that_fails_too_gives_the_reason_and_both_calls_count() -> None:
+    gone = api.error(404, "not_found_error", "no such model")
+    error, server = failure(gone, api.unauthorised(), fallback_model="claude-opus-5-5")
+    assert (error.reason, error.attempts, len(server.requests)) == ("authentication", 2, 2)
 
 
 def test_importing_and_making_the_summariser_does_not_import_the_sdk() -> None:

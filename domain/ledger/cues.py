@@ -81,6 +81,31 @@ ADVICE = re.compile(
     r"|推荐|建议|可以试试|不妨|《[^》]{1,40}》",
     re.IGNORECASE,
 )
+LASTING = re.compile(
+    r"\b(?:prefer\w*|always|make sure|ensure|remember|from now on|have to|has to|i(?:['’]d)? rather|"
+    r"favou?rite)\b|喜欢|偏好|一律|必须|务必|一定要|记住|宁愿|统一|优先|讨厌",
+    re.IGNORECASE,
+)
+"""Of the words of ``PREFERENCE`` those that hold beyond the moment."""
+DEFERRED = re.compile(
+    r"\b(?:later|afterwards?|after (?:that|this)|(?:when|once|as soon as) (?:you|we|this|that|it|the)\b|"
+    r"before (?:you|we|the|this|that)\b|(?:don['’]?t|do not) forget|remember to|at the end|eventually|"
+    r"next time|at some point|still (?:open|need\w*|to|missing|have)|to[- ]?do|follow[- ]?up|"
+    r"(?:your|the|my) list|not (?:done|finished) yet|waiting for|one more thing|by the way|also)\b"
+    r"|以后|之后|稍后|回头|待会|别忘|记得|最后|完成后|做完|有空|顺便|还有|还没|还需要|还要|上线前|之前|等.{1,12}(?:再|后)|清单|待办",
+    re.IGNORECASE,
+)
+"""What a request says that is to be done at another time than now: it stays open for long."""
+ORDER = re.compile(
+    r"(?:please |now |then |also |and |so )*(?:add|build|bump|change|check|clean|close|commit|convert|copy|create|"
+    r"debug|delete|deploy|do|document|draft|drop|explain|extract|find|fix|format|generate|get|give|go|implement|"
+    r"improve|install|investigate|keep|let|list|look|make|measure|merge|migrate|move|open|plot|prepare|print|put|"
+    r"read|refactor|remove|rename|replace|report|review|rewrite|rotate|run|search|send|set|show|split|start|stop|"
+    r"summari[sz]e|take|tell|test|translate|try|turn|update|upgrade|use|verify|wire|write)\b"
+    r"|(?:把|给|将|为|请|再|先|帮)",
+    re.IGNORECASE,
+)
+"""How a sentence begins that tells somebody to do something."""
 NEXT = re.compile(
     r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|"
     r"still (?:need|have|"

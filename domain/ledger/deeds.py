@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from .json_values import mapping_of, sequence_of
+from refold.domain.json_data import is_list, is_object
+
 from .wording import clean, excerpt, squeeze
 
 _PATHS = (
@@ -83,6 +84,8 @@ class Deed:
     subjects: tuple[str, ...]
     """Paths, one command, or one rendering of the input: clean and redacted."""
     verb: str = ""
+    exact: tuple[str, ...] = ()
+    """Paths or one command as they stand in the input, character for character."""
 
     @property
     def title(self) -> str:
@@ -99,7 +102,7 @@ class Deed:
 def deed_of(name: object, given: object) -> Deed:
     """Reads a ``tool_use`` block's name and input; anything unknown is an action or a look."""
     tool = squeeze(clean(name), 60) if isinstance(name, str) and name.strip() else "tool"
-    fields = mapping_of(given) or {"input": given}
+    fields = given if is_object(given) else {"input": given}
     return (
         _bookkeeping(tool, fields)
         or _file_deed(tool, fields)
@@ -134,32 +137,37 @@ def _bookkeeping(tool: str, fields: Mapping[str, Any]) -> Deed | None:
 def _file_deed(tool: str, fields: Mapping[str, Any]) -> Deed | None:
     patch = _text(fields, ("patch", "input", "diff"))
     if patched := _PATCHED.findall(patch):
-        return Deed(Kind.MODIFY, tool, tuple(excerpt(p, 300) for p in patched), "edited")
-    path = excerpt(_text(fields, _PATHS), 300)
-    if not path:
+        return _of_files(Kind.MODIFY, tool, patched, "edited")
+    path = _text(fields, _PATHS).strip()
+    if not excerpt(path, 300):
         return None
     sub = fields.get("command")
     if isinstance(sub, str) and "editor" in tool.casefold():
         if sub == "view":
-            return Deed(Kind.READ, tool, (path,))
-        return Deed(Kind.MODIFY, tool, (path,), "created" if sub == "create" else "edited")
+            return _of_files(Kind.READ, tool, [path])
+        return _of_files(Kind.MODIFY, tool, [path], "created" if sub == "create" else "edited")
     if _WRITES.search(tool) or (_WRITTEN & fields.keys() and not _LOOKS.search(tool)):
         whole = (
             _text(fields, ("content", "file_text", "contents")) and "edit" not in tool.casefold()
         )
-        return Deed(Kind.MODIFY, tool, (path,), "written" if whole else "edited")
+        return _of_files(Kind.MODIFY, tool, [path], "written" if whole else "edited")
     if _READS.search(tool):
-        return Deed(Kind.READ, tool, (path,))
+        return _of_files(Kind.READ, tool, [path])
     return None
+
+
+def _of_files(kind: Kind, tool: str, paths: Sequence[str], verb: str = "") -> Deed:
+    return Deed(kind, tool, tuple(excerpt(p, 300) for p in paths), verb, tuple(paths))
 
 
 def _command(tool: str, fields: Mapping[str, Any]) -> Deed | None:
     if not (_SHELL.search(tool) or "command" in fields or "cmd" in fields):
         return None
-    words = sequence_of(fields.get("command", fields.get("cmd")))
-    text = _text(fields, _COMMANDS) if words is None else " ".join(map(str, words))
-    line = excerpt(_CHDIR.sub("", text.strip()), 240)
-    return Deed(Kind.COMMAND, tool, (line,), verb=text[:20_000]) if line else None
+    words = fields.get("command", fields.get("cmd"))
+    text = " ".join(map(str, words)) if is_list(words) else _text(fields, _COMMANDS)
+    line = _CHDIR.sub("", text.strip())
+    shown = excerpt(line, 240)
+    return Deed(Kind.COMMAND, tool, (shown,), text[:20_000], (line,)) if shown else None
 
 
 def rendered(tool: str, fields: Mapping[str, Any]) -> str:

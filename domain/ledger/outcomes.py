@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .json_values import mapping_of, sequence_of
+from refold.domain.json_data import is_list, is_object
+
 from .wording import excerpt
 
 _SAYS_ERROR = re.compile(
@@ -50,7 +51,11 @@ class Outcome:
         """The telling part: at most 300 characters, clean and redacted. Made only where needed."""
         if self.refused:
             return "refused by the user"
-        return _telling(self.text) if self.failed else excerpt(self.text, 200)
+        return excerpt(self.telling(), 300) if self.failed else excerpt(self.text, 200)
+
+    def telling(self) -> str:
+        """Around the first line that names the error, as it came; a long log is mostly noise."""
+        return _telling(self.text)
 
 
 def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
@@ -81,18 +86,17 @@ def result_text(block: Mapping[str, Any], depth: int = 0) -> str:
     if depth > 4:
         return ""
     parts: list[str] = []
-    for part in (sequence_of(content) or ())[:200]:
+    for part in content[:200] if is_list(content) else ():
         if isinstance(part, str):
             parts.append(part)
-        elif (inner := mapping_of(part)) is not None:
-            parts.append(result_text(inner, depth + 1) or f"[{inner.get('type', 'block')}]")
+        elif is_object(part):
+            parts.append(result_text(part, depth + 1) or f"[{part.get('type', 'block')}]")
     return "\n".join(parts)
 
 
 def _telling(text: str) -> str:
-    """Around the first line that names the error; a long log is mostly noise."""
     if len(text) <= 300:
-        return excerpt(text, 300)
+        return text
     shown = text if len(text) < 20_000 else text[:8_000] + "\n" + text[-12_000:]
     found = _TELLING.findall(shown)
-    return excerpt("\n".join(found[:3]) if found else text[-1_200:], 300)
+    return "\n".join(found[:3]) if found else text[-1_200:]

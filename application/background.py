@@ -1,0 +1,210 @@
+"""Compactions that run while a conversation goes on: when one begins, who waits for it, how it ends."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from refold.domain.budget import Budget
+from refold.domain.compacting import abandon_compaction, holds_lease
+from refold.domain.errors import ContextWindowExceeded
+from refold.domain.events import Event
+
+from .blocking import GRACE, to_the_end
+from .context import Context
+from .contexts import current_context, settled_context
+from .core import Core, Extras
+from .errors import LogError
+from .loaded import LoadedConversation
+from .settling import is_due
+
+logger = logging.getLogger(__name__)
+
+REMEMBERED = 1_000
+"""Of so many conversations it is known what their last request carried besides the messages."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """What is known of a conversation's last request, so that an append can tell what the next needs."""
+
+    extras: Extras
+    budget: Budget
+    beside: int = 0
+    """Tokens besides the conversation as its state measures it."""
+    size: int = 0
+    """With what was appended since."""
+    looked_at: int | None = None
+    """The size when a compaction was last begun."""
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A compaction of a conversation, under way in this process."""
+
+    thread_id: str
+    ended: Future[None] = field(default_factory=Future[None])
+    task: asyncio.Task[None] | None = None
+    """None where a caller waits for it: that one is not ours to cancel."""
+
+
+class Background:
+    """The compactions of one memory: at most one of a conversation runs in this process at a time.
+
+    A chat turn waits for one only where its request would not fit otherwise. Between processes the
+    log decides: there, a second attempt is refused while the first holds its lease.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._requests: OrderedDict[str, _Request] = OrderedDict()
+        self._closing = False
+
+    def ready_context(self, thread_id: str, extras: Extras) -> Context | None:
+        """The context now; None if a compaction must come first.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        now = current_context(self._core, thread_id, extras)
+        self._remember(thread_id, extras, now.context.budget, now.beside)
+        others_do = self._core.settings.background or thread_id in self._runs
+        if now.is_due and not (now.fits and others_do):
+            return None
+        return now.fitting()
+
+    async def settled_context(self, thread_id: str, extras: Extras) -> Context:
+        """Wait for the compaction that runs here, do what is left to do, then make the context.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        async with self._alone(thread_id):
+            return await settled_context(self._core, thread_id, extras)
+
+    def is_due(self, thread_id: str) -> bool:
+        """Whether a compaction should begin in the background. Cheap: nothing is rendered."""
+        if not self._core.settings.background or self._closing or thread_id in self._runs:
+            return False
+        try:
+            return self._is_due(thread_id)
+        except Exception:  # An append that is stored must not fail for what comes after it.
+            logger.exception("conversation %r: not known whether to compact", thread_id)
+            return False
+
+    def begin(self, thread_id: str) -> None:
+        """Begin a compaction in the running loop, unless one runs already."""
+        run = _Run(thread_id)
+        if self._closing or self._enter(run) is not run:
+            return
+        run.task = asyncio.get_running_loop().create_task(self._compact(thread_id))
+        run.task.add_done_callback(lambda _: self._leave(run))
+
+    async def drained(self, wait: float | None = None) -> bool:
+        """Wait until nothing runs, at most so many seconds; whether nothing does."""
+        deadline = None if wait is None else time.monotonic() + wait
+        while runs := self._running():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            await asyncio.wait([asyncio.wrap_future(run.ended) for run in runs], timeout=left)
+        return True
+
+    async def finish(self, wait: float | None = None) -> None:
+        """Begin nothing more, wait for what runs, then give it up: each attempt has an end then.
+
+        ``wait``: at most so many seconds; None: as long as the settings say.
+        """
+        self._closing = True
+        if await self.drained(self._core.settings.close_wait if wait is None else wait):
+            return
+        for task in (run.task for run in self._running()):
+            if task is not None:
+                with suppress(RuntimeError):  # Its loop was closed.
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+        if not await self.drained(GRACE):
+            for run in self._running():
+                await to_the_end(self._give_up, run.thread_id)
+
+    def _is_due(self, thread_id: str) -> bool:
+        loaded, known = self._core.log.load(thread_id), self._known(thread_id)
+        core, state = self._core.for_model(known.extras.model), loaded.state
+        policy = core.settings.policy
+        known.size = state.tokens + known.beside
+        if known.size < known.budget.trigger:
+            return False
+        if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
+            return False
+        step = policy.retry_growth * known.budget.window
+        if known.looked_at is not None and known.size < known.looked_at + step:
+            return False
+        return is_due(core, loaded, known.budget, known.size)
+
+    async def _compact(self, thread_id: str) -> None:
+        known = self._known(thread_id)
+        known.looked_at = known.size
+        try:
+            await settled_context(self._core, thread_id, known.extras, trigger="background")
+        except ContextWindowExceeded as error:
+            # The next request says so, to somebody who can do something about it.
+            logger.info("conversation %r: %s", thread_id, error)
+        except Exception:
+            logger.exception("conversation %r: compacting in the background failed", thread_id)
+
+    @asynccontextmanager
+    async def _alone(self, thread_id: str) -> AsyncGenerator[None]:
+        mine, lease = _Run(thread_id), self._core.settings.policy.lease_seconds
+        while (other := self._enter(mine)) is not mine:
+            done, _ = await asyncio.wait({asyncio.wrap_future(other.ended)}, timeout=lease)
+            if not done:
+                break  # It counts as abandoned now.
+        try:
+            yield
+        finally:
+            self._leave(mine)
+
+    def _enter(self, run: _Run) -> _Run:
+        with self._lock:
+            return self._runs.setdefault(run.thread_id, run)
+
+    def _leave(self, run: _Run) -> None:
+        with self._lock:
+            if self._runs.get(run.thread_id) is run:
+                del self._runs[run.thread_id]
+        run.ended.set_result(None)
+
+    def _running(self) -> list[_Run]:
+        with self._lock:
+            return list(self._runs.values())
+
+    def _known(self, thread_id: str) -> _Request:
+        known = self._requests.get(thread_id)
+        return known or self._remember(thread_id, Extras(), self._core.budget(Extras()), 0)
+
+    def _remember(self, thread_id: str, extras: Extras, budget: Budget, beside: int) -> _Request:
+        with self._lock:
+            known = self._requests.setdefault(thread_id, _Request(extras, budget))
+            known.extras, known.budget, known.beside = extras, budget, beside
+            self._requests.move_to_end(thread_id)
+            if len(self._requests) > REMEMBERED:
+                self._requests.popitem(last=False)
+            return known
+
+    def _give_up(self, thread_id: str) -> None:
+        def decide(now: LoadedConversation) -> Sequence[Event]:
+            attempt = now.state.attempt
+            if attempt is None or (attempt.owner or "") != self._core.owner.name:
+                return ()
+            return abandon_compaction(now.state, "the memory was closed while it ran")
+
+        try:
+            self._core.log.transact(thread_id, decide, at=self._core.clock())
+        except LogError as error:
+            logger.warning("conversation %r: the end was not recorded: %s", thread_id, error)

@@ -1,0 +1,225 @@
+"""Use case: say of each message how the model sees it now, since when, and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from refold.domain.calls import pending_position
+from refold.domain.events import MessageAppended
+from refold.domain.requests import open_requests
+from refold.domain.value import Value
+
+from .addresses import address_of
+from .core import Core
+from .event_log import LoggedEvent
+from .loaded import LoadedConversation
+from .projections.fates import Decisions, When
+from .projections.window import Entry, Preview
+
+Fate = Literal[
+    "full", "condensed", "offloaded", "summarised", "omitted", "pinned", "protected", "preamble"
+]
+"""How the model sees a message. ``full``: word for word. ``condensed``, ``offloaded``: the same, but
+for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
+``omitted``: not even by it, since it was too large to be summarised: the summary names it.
+``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
+reaches beyond it, because it was an open request or a call that waited for its result. ``preamble``:
+as part of the system text."""
+
+AT_ONCE = 2_000
+"""Events read in one go."""
+
+
+class MessageFate(Value, frozen=True):
+    """How the model sees one message now. Every message has exactly one fate."""
+
+    position: int
+    message_id: str
+    role: str
+    tokens: int
+    """Of the whole message, as it was appended."""
+    shown_tokens: int
+    """What it takes up in the context now; 0 if it is covered."""
+    fate: Fate
+    why: str
+    """The reason, in words."""
+    thinking_dropped_at: int | None
+    """The version since which its thinking is left out: what stands before it was changed then."""
+    since_version: int
+    """The version of the event that decided this: of the compaction that covered it first, of the
+    newest decision to show it shorter; for a message as it came, its own."""
+    since: str
+    """When that was logged: ISO 8601, UTC."""
+    summary_id: str | None
+    """The active summary, where that stands for the message or reaches beyond it."""
+    address: str
+    """Under which the whole message can be read back: see ``Chat.read``."""
+
+
+def explain(
+    core: Core, thread_id: str, start: int = 0, stop: int | None = None
+) -> tuple[MessageFate, ...]:
+    """The fates of the messages at positions ``start`` up to but not including ``stop``.
+
+    Negative numbers count from the end, as in a slice.
+    """
+    loaded = core.log.load(thread_id)
+    first, last, _ = slice(start, stop).indices(loaded.state.length)
+    if first >= last:
+        return ()
+    decisions, said = Decisions(), list[LoggedEvent]()
+    for logged in _events_from(core, loaded, first):
+        event = logged.event
+        if not isinstance(event, MessageAppended):
+            decisions.fold(logged)
+        elif first <= event.position < last:
+            said.append(logged)
+    judge = _Judge(loaded, decisions)
+    return tuple(judge.fate(logged) for logged in said)
+
+
+def _events_from(core: Core, loaded: LoadedConversation, position: int) -> Iterator[LoggedEvent]:
+    # What was decided about a message was decided after it was said.
+    begin = 1
+    if position:
+        (row,) = core.views.messages(loaded.thread_id, position, position + 1)
+        begin = row.version
+    newest = loaded.state.version
+    for version in range(begin, newest + 1, AT_ONCE):
+        yield from core.log.read(loaded.thread_id, version, min(version + AT_ONCE - 1, newest))
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    fate: Fate
+    why: str
+    when: When
+    shown: int = 0
+    by_summary: bool = False
+    dropped: When | None = None
+
+
+class _Judge:
+    """Decides what became of a message, from the window that is rendered and what was decided."""
+
+    def __init__(self, loaded: LoadedConversation, decisions: Decisions) -> None:
+        self._loaded = loaded
+        self._decisions = decisions
+        self._entries = {entry.position: entry for entry in loaded.window.entries}
+        self._coverage = loaded.window.summary.coverage if loaded.window.summary else None
+
+    def fate(self, logged: LoggedEvent) -> MessageFate:
+        """What became of the message that this event appended."""
+        event = logged.event
+        assert isinstance(event, MessageAppended)
+        entry = self._entries.get(event.position)
+        if entry is None:
+            verdict = self._covered(event.position)
+        else:
+            verdict = self._shown(entry, When(logged.version, logged.at))
+        summary = self._loaded.window.summary
+        return MessageFate(
+            position=event.position,
+            message_id=event.message_id,
+            role=event.message.role,
+            tokens=event.tokens,
+            shown_tokens=verdict.shown,
+            fate=verdict.fate,
+            why=verdict.why,
+            thinking_dropped_at=verdict.dropped.version if verdict.dropped else None,
+            since_version=verdict.when.version,
+            since=verdict.when.at,
+            summary_id=summary.summary_id if summary and verdict.by_summary else None,
+            address=address_of(self._loaded.thread_id, event.position),
+        )
+
+    def _covered(self, position: int) -> _Verdict:
+        first = self._decisions.covering(position)
+        assert first is not None
+        if self._decisions.is_omitted(position):
+            why = "too large to be summarised: the summary only names it"
+            return _Verdict("omitted", why, first.when, by_summary=True)
+        assert self._loaded.window.summary is not None
+        why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        return _Verdict("summarised", why, first.when, by_summary=True)
+
+    def _shown(self, entry: Entry, said: When) -> _Verdict:
+        position = entry.position
+        previews = self._previews.get(position, ())
+        if position < self._loaded.state.preamble:
+            why = "a system message before the first turn is part of the system text"
+            verdict = _Verdict("preamble", why, said)
+        elif previews:
+            when = self._decisions.shortened.get(position, said)
+            verdict = _Verdict(_how_shortened(previews), _shortening(previews), when)
+        elif position in self._loaded.state.pinned_positions:
+            verdict = self._pinned(position, said)
+        elif self._coverage is not None and position < self._coverage.stop:
+            standing = self._decisions.standing
+            when = standing[-1].when if standing else said
+            verdict = _Verdict("protected", self._protection(position), when, by_summary=True)
+        else:
+            verdict = _Verdict("full", *self._reason(position, said))
+        less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
+        freed = sum(preview.tokens_freed for preview in previews)
+        return replace(
+            verdict,
+            shown=entry.tokens - freed - (entry.thinking if less else 0),
+            dropped=self._decisions.thinking_dropped(said.version) if less else None,
+        )
+
+    def _pinned(self, position: int, said: When) -> _Verdict:
+        pin = next(p for p in self._loaded.state.pins if p.position == position and not p.tokens)
+        when = self._decisions.pinned.get(pin.pin_id, said)
+        inside = self._coverage is not None and position < self._coverage.stop
+        return _Verdict("pinned", f"pinned as {pin.pin_id}", when, by_summary=inside)
+
+    def _protection(self, position: int) -> str:
+        if position == pending_position(self._loaded.state):
+            return "a call in it waits for its result"
+        if position in self._requested:
+            return "part of a request of the running turn"
+        if position in self._decisions.once_pinned:
+            return "was pinned when the summary was made"
+        return "was open business when the summary was made"
+
+    def _reason(self, position: int, said: When) -> tuple[str, When]:
+        undone = self._decisions.uncovering(position)
+        if undone is not None:
+            made = undone.compaction
+            return f"summary {made.event.summary_id} covered it, and was undone", undone.when
+        if self._coverage is None:
+            return "nothing is summarised", said
+        return "newer than the active summary", said
+
+    @cached_property
+    def _previews(self) -> dict[int, tuple[Preview, ...]]:
+        found: dict[int, tuple[Preview, ...]] = {}
+        for (position, _, _), preview in self._loaded.window.previews.items():
+            found[position] = (*found.get(position, ()), preview)
+        return found
+
+    @cached_property
+    def _requested(self) -> frozenset[int]:
+        requests = open_requests(self._loaded.state)
+        return frozenset(message.position for request in requests for message in request)
+
+
+def _how_shortened(previews: tuple[Preview, ...]) -> Fate:
+    return "offloaded" if any(p.method == "offload" for p in previews) else "condensed"
+
+
+def _shortening(previews: tuple[Preview, ...]) -> str:
+    ways = dict.fromkeys(_way(preview) for preview in previews)
+    return "; ".join(f"tool content {way}" for way in ways)
+
+
+def _way(preview: Preview) -> str:
+    match preview.method:
+        case "offload":
+            return f"shown by {preview.head:,} + {preview.tail:,} characters"
+        case "soft-trim":
+            return f"cut to {preview.head:,} characters"
+        case "hard-clear":
+            return "left out, but for a marker"

@@ -1,0 +1,1 @@
+"""The ladder: the steps that make a request smaller, each one recorded decision."""

@@ -1,0 +1,52 @@
+"""The error for a request that no rung of the ladder makes small enough."""
+
+from refold.application.loaded import LoadedConversation
+from refold.domain.budget import Budget
+from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge
+
+NAMED = 3
+"""So many of the largest culprits are named."""
+
+
+def window_exceeded(
+    loaded: LoadedConversation, needed: int, budget: Budget
+) -> ContextWindowExceeded:
+    """What to raise for a request of ``needed`` tokens: it says what is in the way."""
+    pins = _pins(loaded)
+    pinned = sum(pins.values())
+    fixed = f"system text and tools {budget.fixed:,} tokens; " if budget.fixed else ""
+    if pinned and budget.fixed + pinned > budget.limit:
+        named = ", ".join(f"{pin} {tokens:,} tokens" for pin, tokens in _largest(pins))
+        return PinnedContentTooLarge(
+            needed,
+            budget.limit,
+            f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. Unpin some of it, or "
+            "use a model with a larger window",
+            pins=tuple(pin.pin_id for pin in loaded.state.pins),
+            pinned=pinned,
+        )
+    messages = {f"message {m.position} ({m.role})": m.tokens for m in loaded.state.live}
+    named = ", ".join(f"{message} {tokens:,} tokens" for message, tokens in _largest(messages))
+    return ContextWindowExceeded(
+        needed,
+        budget.limit,
+        f"{fixed}the largest messages that must stay word for word: {named or 'none'}. "
+        "Use a model with a larger window, or send less at once",
+    )
+
+
+def _pins(loaded: LoadedConversation) -> dict[str, int]:
+    """What each pin takes: its line in the ledger, or the message that it holds in place."""
+    in_place = {m.position: m.tokens for m in loaded.state.live}
+    return {
+        _name(pin.pin_id, pin.position): pin.tokens or in_place.get(pin.position or 0, 0)
+        for pin in loaded.state.pins
+    }
+
+
+def _name(pin_id: str, position: int | None) -> str:
+    return f"pin {pin_id!r}" + (f" of message {position}" if position is not None else "")
+
+
+def _largest(sizes: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:NAMED]

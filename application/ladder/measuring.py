@@ -1,0 +1,33 @@
+"""How large the next request of a conversation would be."""
+
+from typing import NamedTuple
+
+from refold.application.core import Core
+from refold.application.loaded import LoadedConversation
+from refold.application.rendering.render import render
+from refold.domain.budget import Budget
+
+
+class Measured(NamedTuple):
+    """A conversation with the size of its request."""
+
+    loaded: LoadedConversation
+    size: int
+    """Of the whole request, system text and tools included."""
+    budget: Budget
+    """For decisions, which know the size of the conversation alone."""
+    plain: Budget
+    """As it was given."""
+
+
+def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
+    """Measure the newest version."""
+    return measured_as(core, core.log.load(thread_id), budget)
+
+
+def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
+    """Measure the request that this version gives."""
+    # Rendering adds a little that is in no message: a note for each call without a result, say.
+    rendered = render(loaded.thread_id, loaded.window, None, core.counter.count_text)
+    extra = max(0, rendered.tokens - loaded.state.tokens)
+    return Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra), budget)

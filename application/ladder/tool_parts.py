@@ -1,0 +1,125 @@
+"""The tool inputs and results of the live messages: what each would cost if it were shown shorter."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from refold.application.core import Core
+from refold.application.loaded import LoadedConversation
+from refold.application.projections.window import Entry, Preview
+from refold.application.rendering.preview import shortened
+from refold.application.rendering.render import address_of
+from refold.domain.events import ShortenedPart
+from refold.domain.messages import THINKING, Block, Message
+from refold.domain.shortening import Side, ToolPart, shortenable
+
+
+class _Name(NamedTuple):
+    call_id: str
+    side: Side
+
+
+def tool_parts(
+    core: Core, loaded: LoadedConversation, preview: Preview, *, least: int = 0
+) -> list[ToolPart]:
+    """The parts that may be shown as such a preview and are not yet as short, oldest first.
+
+    ``least``: messages of no more tokens are passed over, for measuring is what costs here.
+    """
+    allowed = shortenable(loaded.state)
+    found: list[ToolPart] = []
+    for entry in loaded.window.entries:
+        if entry.tokens - entry.thinking <= least:
+            continue
+        address = address_of(loaded.thread_id, entry.position)
+        for block in entry.message.blocks():
+            name = _name_of(entry, block)
+            if name is None or not allowed.allows(entry.position, *name):
+                continue
+            shown = loaded.window.previews.get((entry.position, *name))
+            if _is_as_short(shown, preview):
+                continue
+            now = _size(core, [shortened(block, shown, address) if shown else block])
+            then = _size(core, [shortened(block, preview, address)])
+            found.append(ToolPart(entry.position, *name, now, then))
+    return found
+
+
+def decided(
+    core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
+) -> tuple[ShortenedPart, ...]:
+    """The parts with what such a preview of each saves: sums of them equal what is rendered."""
+    wanted: dict[int, list[_Name]] = {}
+    for part in parts:
+        wanted.setdefault(part.position, []).append(_Name(part.call_id, part.side))
+    shown: dict[int, dict[_Name, Preview]] = {position: {} for position in wanted}
+    for (position, call_id, side), before in loaded.window.previews.items():
+        if position in shown:
+            shown[position][_Name(call_id, "call" if side == "call" else "result")] = before
+    return tuple(
+        part
+        for entry in loaded.window.entries
+        if entry.position in wanted
+        for part in _decided_in(
+            core,
+            _Shown(entry, address_of(loaded.thread_id, entry.position), shown[entry.position]),
+            dict.fromkeys(wanted[entry.position], preview),
+        )
+    )
+
+
+class _Shown(NamedTuple):
+    """A message as it is rendered."""
+
+    entry: Entry
+    address: str
+    previews: dict[_Name, Preview]
+
+    def blocks(self) -> list[Block]:
+        """Its blocks, without thinking."""
+        return [
+            shortened(block, self.previews[name], self.address)
+            if (name := _name_of(self.entry, block)) in self.previews
+            else block
+            for block in self.entry.message.blocks()
+            if block.get("type") not in THINKING
+        ]
+
+
+def _decided_in(
+    core: Core, shown: _Shown, previews: Mapping[_Name, Preview]
+) -> Iterator[ShortenedPart]:
+    # One part after the other, and always the whole message: only so do roundings not add up. In the
+    # tokens that were recorded with the message, whatever the counter has learnt since.
+    left = shown.entry.tokens - shown.entry.thinking
+    left -= sum(before.tokens_freed for before in shown.previews.values())
+    size = _size(core, shown.blocks())
+    for name, preview in previews.items():
+        shown.previews[name] = preview
+        smaller = _size(core, shown.blocks())
+        tokens = -(-left * smaller // size)
+        yield ShortenedPart(
+            position=shown.entry.position,
+            call_id=name.call_id,
+            side=name.side,
+            tokens_freed=left - tokens,
+        )
+        left, size = tokens, smaller
+
+
+def _name_of(entry: Entry, block: Block) -> _Name | None:
+    # In messages of another role they are shown as plain text, or not at all.
+    match block.get("type"), entry.message.role:
+        case "tool_use", "assistant":
+            return _Name(str(block.get("id")), "call")
+        case "tool_result", "user":
+            return _Name(str(block.get("tool_use_id")), "result")
+        case _:
+            return None
+
+
+def _is_as_short(shown: Preview | None, preview: Preview) -> bool:
+    return shown is not None and shown.head + shown.tail <= preview.head + preview.tail
+
+
+def _size(core: Core, blocks: Sequence[Block]) -> int:
+    return core.counter.count_message(Message(role="user", content=tuple(blocks))).total

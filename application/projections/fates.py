@@ -1,0 +1,120 @@
+"""What became of each message, and by which decision? Told from the decisions of a conversation."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, assert_never
+
+from refold.application.event_log import LoggedEvent
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationLabelled,
+    MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+
+class When(NamedTuple):
+    """When something was decided."""
+
+    version: int
+    """Of the event."""
+    at: str
+    """When it was logged: ISO 8601, UTC."""
+
+
+class Compacted(NamedTuple):
+    """A compaction that was performed."""
+
+    when: When
+    event: CompactionPerformed
+
+
+class Undone(NamedTuple):
+    """A compaction that was undone later."""
+
+    when: When
+    """When it was undone."""
+    compaction: Compacted
+
+
+@dataclass
+class Decisions:
+    """Everything that was decided about the messages of one conversation, oldest first."""
+
+    standing: list[Compacted] = field(default_factory=list[Compacted])
+    """Compactions that were not undone: each covers all that the ones before it cover."""
+    undone: list[Undone] = field(default_factory=list[Undone])
+    shortened: dict[int, When] = field(default_factory=dict[int, When])
+    """By position: the newest decision to show some of it shorter."""
+    pinned: dict[str, When] = field(default_factory=dict[str, When])
+    """By pin."""
+    once_pinned: set[int] = field(default_factory=set[int])
+    """Positions that were pinned at some time."""
+    prefix_changed: list[When] = field(default_factory=list[When])
+    """Whatever was decided that changes what stands before later messages."""
+    _in_ledger: set[str] = field(default_factory=set[str])
+
+    def fold(self, logged: LoggedEvent) -> None:
+        """Note what an event decided."""
+        event, when = logged.event, When(logged.version, logged.at)
+        match event:
+            case CompactionPerformed():
+                self.standing.append(Compacted(when, event))
+                self.prefix_changed.append(when)
+            case CompactionReverted():
+                self._undo(event.summary_id, when)
+                self.prefix_changed.append(when)
+            case ToolContentOffloaded() | MessagesCondensed():
+                self.shortened.update((part.position, when) for part in event.parts)
+                self.prefix_changed.append(when)
+            case MessagePinned():
+                self.pinned[event.pin_id] = when
+                if event.position is not None:
+                    self.once_pinned.add(event.position)
+                if event.tokens:
+                    self._in_ledger.add(event.pin_id)
+                    self.prefix_changed.append(when)
+            case MessageUnpinned():
+                if event.pin_id in self._in_ledger:
+                    self.prefix_changed.append(when)
+            case (
+                MessageAppended()
+                | CompactionRequested()
+                | CompactionFailed()
+                | SummarySuperseded()
+                | ConversationLabelled()
+            ):
+                pass
+            case _:
+                assert_never(event)
+
+    def _undo(self, summary_id: str, when: When) -> None:
+        for compaction in self.standing:
+            if compaction.event.summary_id == summary_id:
+                self.standing.remove(compaction)
+                self.undone.append(Undone(when, compaction))
+                return
+
+    def covering(self, position: int) -> Compacted | None:
+        """The compaction that covered a message first, of those that stand."""
+        return next((c for c in self.standing if c.event.coverage.covers(position)), None)
+
+    def uncovering(self, position: int) -> Undone | None:
+        """The newest undoing of a compaction that had covered a message."""
+        found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
+        return next(found, None)
+
+    def is_omitted(self, position: int) -> bool:
+        """Whether a covered message was too large to be summarised."""
+        return any(o.position == position for c in self.standing for o in c.event.omitted)
+
+    def thinking_dropped(self, version: int) -> When | None:
+        """The decision that made the thinking of a message at ``version`` worthless."""
+        after = [when for when in self.prefix_changed if when.version > version]
+        return after[0] if after else next(reversed(self.prefix_changed), None)

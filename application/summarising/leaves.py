@@ -1,0 +1,84 @@
+"""Leaf summaries: extracts by code of what each compaction covered first, to build from anew."""
+
+import logging
+from collections.abc import Sequence
+
+from refold.application.core import Core
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import SourceMessage, SummaryRequest
+from refold.domain.budget import SHORTEST_SUMMARY
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.events import CompactionPerformed, LeafSummary
+
+from .cutting import cut
+from .last_resort import NoteSummariser
+
+logger = logging.getLogger(__name__)
+
+_RANGE = "Extracted by code from messages {first} to {last}:"
+_SHORTER = 3
+"""What is older is shortened to a third (requirement B8)."""
+
+
+async def leaf_of(
+    core: Core, thread_id: str, messages: Sequence[SourceMessage], plan: CompactionPlan
+) -> LeafSummary:
+    """The leaf of just these messages, by the embedded summariser; a note where that fails."""
+    policy, count = core.settings.policy, core.counter.count_text
+    target = min(policy.leaf_tokens, plan.target_tokens)
+    limit = int(target * policy.summary_slack)
+    request = SummaryRequest(
+        messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit)
+    )
+    text = cut(await _extract(core, thread_id, request), limit, count)
+    positions = [source.position for source in messages]
+    return LeafSummary(
+        start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text)
+    )
+
+
+def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    """The leaves that together stand for all that the active summary covers, from the log."""
+    summary = loaded.state.summary
+    found: list[LeafSummary] = []
+    for version in summary.leaves if summary else ():
+        [logged] = core.log.read(loaded.thread_id, version, version)
+        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
+            found.append(logged.event.leaf)
+    return tuple(found)
+
+
+async def text_of_leaves(
+    core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
+) -> str:
+    """The leaves in order, headed by their ranges, in about ``room`` tokens: the newest whole, the
+    older ones together shortened to a third or less where all are too much (requirement B8).
+    """
+    count = core.counter.count_text
+    texts = [_headed(leaf) for leaf in leaves]
+    if count("\n\n".join(texts)) <= room:
+        return "\n\n".join(texts)
+    newest: list[str] = []
+    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
+        newest.insert(0, texts.pop())
+    older = "\n\n".join(texts)
+    target = max(SHORTEST_SUMMARY, min(count(older) // _SHORTER, room // 2))
+    request = SummaryRequest(
+        messages=(), previous=older, target_tokens=target, limit_tokens=target * 6 // 5
+    )
+    shortened = cut(await _extract(core, thread_id, request), target * 6 // 5, count)
+    return "\n\n".join([shortened, *newest])
+
+
+def _headed(leaf: LeafSummary) -> str:
+    heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
+    return leaf.text if leaf.text.startswith(heading) else f"{heading}\n\n{leaf.text}"
+
+
+async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
+    try:
+        return (await core.fallback.summarise(request)).text
+    except Exception:  # A summariser of the user's own may raise anything.
+        logger.exception("the embedded summariser failed: a note stands for its extract")
+        note = NoteSummariser(thread_id, core.counter.count_text)
+        return (await note.summarise(request)).text

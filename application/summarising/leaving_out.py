@@ -1,0 +1,61 @@
+"""Messages too large for a summariser (requirement C7): left out of its prompt, named in the text."""
+
+from collections.abc import Callable, Sequence
+
+from refold.application.addresses import address_of
+from refold.application.ports import SourceMessage
+from refold.domain.events import OmittedMessage
+from refold.domain.messages import Block
+
+_HEADING = "[Left out of this summary, for they were too large; each can be read back by its address]"
+_MOST_NAMED = 10
+
+
+def stand_in(source: SourceMessage, note: str) -> SourceMessage | None:
+    """What stands for a message that is left out: its calls and results, with a note in place of their
+    content, so that no partner loses its pair. None where it has neither.
+    """
+    blocks = tuple(filter(None, (_emptied(b, note) for b in source.message.blocks())))
+    if not blocks:
+        return None
+    return source.replaced(message=source.message.replaced(content=blocks))
+
+
+def _emptied(block: Block, note: str) -> Block | None:
+    match block.get("type"):
+        case "tool_use":
+            return {**block, "input": {"left_out": note}}
+        case "tool_result":
+            return {**block, "content": note}
+        case _:
+            return None
+
+
+def note_of(thread_id: str, omitted: OmittedMessage) -> str:
+    """Position, size and address of a message that was left out."""
+    address = address_of(thread_id, omitted.position)
+    return f"message {omitted.position}, about {omitted.tokens:,} tokens: {address}"
+
+
+def naming(
+    thread_id: str, omitted: Sequence[OmittedMessage], room: int, count: Callable[[str], int]
+) -> str:
+    """The end of a text from which messages were left out; empty where none were.
+
+    The newest are named within ``room`` tokens, one always and ten at most; the others are counted.
+    """
+    if not omitted:
+        return ""
+    lines = [f"- {note_of(thread_id, one)}" for one in reversed(omitted)]
+    for shown in range(min(_MOST_NAMED, len(lines)), 0, -1):
+        rest = [f"- and {len(lines) - shown} earlier ones"] if shown < len(lines) else []
+        text = "\n".join(["", "", _HEADING, *lines[:shown], *rest])
+        if count(text) <= room:
+            return text
+    return text
+
+
+def without_naming(text: str) -> str:
+    """A text without its naming of what was left out."""
+    kept, found, _ = text.rpartition(f"\n\n{_HEADING}\n")
+    return kept if found else text

@@ -1,0 +1,46 @@
+"""What each legal cut would cover and keep, measured in one pass over the live messages."""
+
+from typing import NamedTuple
+
+from refold.domain.conversation import Conversation
+from refold.domain.facts import LiveMessage
+
+from .rule import Cuts
+
+
+class Candidate(NamedTuple):
+    """A legal cut that covers something. All sizes are tokens."""
+
+    cut: int
+    covered: int
+    """Of the messages that no summary covers yet and this one would."""
+    count: int
+    """How many these are."""
+    newest: int
+    """Of the messages at the cut and behind it."""
+    kept: int
+    """Of everything that stays: those, what is kept before the cut, pinned texts."""
+    last: LiveMessage
+    """The last message that it would cover."""
+
+
+def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Candidate]:
+    """The cuts that cover something while the positions ``kept`` stay, earliest first.
+
+    A later cut never keeps more.
+    """
+    found: list[Candidate] = []
+    stays = state.tokens - (state.summary.tokens if state.summary else 0)
+    newest = state.live_tokens - state.older_tokens
+    covered, count = state.older_tokens, state.older_live
+    last: LiveMessage | None = None
+    for message in state.live:
+        if last is not None and message.position in cuts:
+            cut = message.position
+            found.append(Candidate(cut, covered, count, newest, stays - covered, last))
+        newest -= message.tokens
+        if message.position >= state.preamble and message.position not in kept:
+            covered, count, last = covered + message.tokens, count + 1, message
+    if last is not None and state.length in cuts:
+        found.append(Candidate(state.length, covered, count, newest, stays - covered, last))
+    return found

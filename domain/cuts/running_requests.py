@@ -1,0 +1,11 @@
+"""The requests of the running turn stay word for word, also behind the cut (invariant 4)."""
+
+from refold.domain.requests import protected_requests
+
+from .rule import KeepRule
+
+RULE = KeepRule(
+    "open_requests",
+    "all that could be covered are requests that are still being worked on",
+    protected_requests,
+)

@@ -1,0 +1,106 @@
+"""Judging a summary before it is recorded: what is refused, and why (invariants 7 and 9)."""
+
+import re
+from collections.abc import Sequence
+
+from .errors import RefoldError
+from .events import LeafSummary, OmittedMessage
+from .ledger.line import LedgerLine
+from .messages import Block
+from .value import Value
+
+
+class SummaryRefused(RefoldError):
+    """A summary is not fit to stand for what it should cover; ``reason`` is a short constant."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Summary(Value, frozen=True):
+    """A finished summary with its measure, ready to be judged and recorded."""
+
+    summary_id: str
+    text: str
+    text_tokens: int
+    tokens: int
+    """Of the summary as rendered, with its heading, the guidance and the ledger that go with it."""
+    complete: bool
+    summariser: str
+    model: str
+    prompt_fingerprint: str
+    required: tuple[str, ...] = ()
+    """Texts without which it is not complete."""
+    source_digest: str | None = None
+    """Of what was really sent, where that is known better than when the summary was asked for."""
+    is_split_turn: bool = False
+    split_turn_prefix: str | None = None
+    split_at: int | None = None
+    ledger: tuple[LedgerLine, ...] = ()
+    ledger_shown: int = 0
+    leaf: LeafSummary | None = None
+    omitted: tuple[OmittedMessage, ...] = ()
+    block: Block | None = None
+    model_calls: int = 1
+
+
+def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:
+    """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
+
+    Raises:
+        SummaryRefused: with the reason.
+    """
+    if not text.strip():
+        raise SummaryRefused("empty", "the summary is empty")
+    if not complete:
+        raise SummaryRefused("incomplete", "the summary was cut off before its end")
+    if _is_error(text):
+        raise SummaryRefused("error_text", f"an error in place of a summary: {text.strip()[:200]}")
+    missing = [part for part in required if part not in text]
+    if missing:
+        raise SummaryRefused("missing_parts", f"missing in the summary: {', '.join(missing)}")
+
+
+def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int) -> None:
+    """Refuse a text over its limit, or one that with all beside it gains nothing.
+
+    ``tokens`` is the size of the summary as rendered, ``covered_tokens`` of what it stands for.
+
+    Raises:
+        SummaryRefused: with the reason.
+    """
+    if tokens >= covered_tokens:
+        raise SummaryRefused(
+            "not_smaller",
+            f"the summary has {tokens:,} tokens as rendered, what it stands for {covered_tokens:,}",
+        )
+    if text_tokens > limit:
+        raise SummaryRefused(
+            "too_long", f"the summary has {text_tokens:,} tokens, allowed are {limit:,}"
+        )
+
+
+# Only what is short and begins like an error is taken for one: a summary may well speak of errors.
+_MOST_OF_AN_ERROR = 400
+_ERROR = re.compile(
+    r"""\W*(?:
+      (?:\w+\s){0,2}\w*(?:error|exception)\s*(?::|\(|\[|-\s|\d{3}\b)
+    | traceback\ \(most\ recent
+    | (?:http\S*\s+|status\s+|code\s+|error\s+)?[45]\d\d\b\W+(?:error|too\ many|internal|service|bad|gateway
+        |unauthorized|forbidden|not\ found|overloaded|request)
+    | (?:rate\ limit|overloaded|service\ unavailable|internal\ server\ error|request\ timed\ out)
+    | (?:i['’]?m\ sorry,?\ (?:but\ )?)?i\ (?:can(?:no|['’])t|am\ unable\ to)\ (?:assist|help|summari|complete
+        |continue|comply|provide)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ERROR_DATA = re.compile(
+    r"""\s*(?:\{\s*"(?:error|type)"\s*:\s*(?:\{|"[^"]*error)|<!doctype\ html|<html\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _is_error(text: str) -> bool:
+    is_short = len(text.strip()) <= _MOST_OF_AN_ERROR
+    return bool(_ERROR_DATA.match(text) or (is_short and _ERROR.match(text)))

@@ -1,0 +1,93 @@
+"""Chooses the lines that are shown: within a room, with a fair share for each kind."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from .line import Kind, LedgerLine
+from .ranking import Ranking
+
+MOST_HIDDEN = 200
+"""Lines that are kept without being shown, so that counts grow on and a value can come back."""
+
+# What each kind may take before the others, and at most, of the room. What the user asked and
+# forbade is served first and last: no other kind takes its place.
+_SHARES: dict[Kind, tuple[float, float]] = {
+    "rule": (0.22, 0.45),
+    "request": (0.26, 0.45),
+    "decision": (0.12, 0.30),
+    "modified": (0.10, 0.25),
+    "command": (0.10, 0.25),
+    "value": (0.12, 0.40),
+    "failure": (0.06, 0.15),
+    "read": (0.02, 0.10),
+}
+_MOST_HIDDEN_OF_KIND = 80
+
+
+class Fitted(NamedTuple):
+    """The ledger, the most important lines first."""
+
+    lines: tuple[LedgerLine, ...] = ()
+    shown: int = 0
+    """How many of them there is room for."""
+
+
+class Costs(NamedTuple):
+    """What rendering costs, in tokens."""
+
+    line: Callable[[LedgerLine], int]
+    heading: Callable[[Kind], int]
+    """Of the first line of a kind."""
+
+
+def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8) -> Fitted:
+    """Choose from ``lines``, each of which stands there once, what is shown in ``room`` tokens."""
+    ranking = Ranking(lines)
+    ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
+    ranked = _limited(ranked, "failure", failures)
+    choice = _Choice(room, costs)
+    for most in (0, 1):
+        for kind, shares in _SHARES.items():
+            allowed = int(room * shares[most])
+            for line in ranked:
+                if line.kind == kind:
+                    choice.take(line, allowed)
+    hidden = _hidden([line for line in ranked if line not in choice.taken])
+    return Fitted((*choice.taken, *hidden), len(choice.taken))
+
+
+class _Choice:
+    def __init__(self, room: int, costs: Costs) -> None:
+        self.taken: dict[LedgerLine, None] = {}
+        self._left = room
+        self._costs = costs
+        self._spent: dict[Kind, int] = {}
+
+    def take(self, line: LedgerLine, allowed: int) -> None:
+        """Take a line if there is room for it, and for its kind; what is said already is not repeated."""
+        if self._left <= 0 or line in self.taken:
+            return
+        spent = self._spent.get(line.kind, 0)
+        cost = self._costs.line(line) + (0 if spent else self._costs.heading(line.kind))
+        if cost > self._left or spent + cost > allowed or self._is_said(line):
+            return
+        self.taken[line] = None
+        self._left -= cost
+        self._spent[line.kind] = spent + cost
+
+    def _is_said(self, line: LedgerLine) -> bool:
+        if line.kind not in ("value", "command", "read"):
+            return False
+        return any(line.text in known.text for known in self.taken)
+
+
+def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
+    own = [line for line in lines if line.kind == kind][most:]
+    return [line for line in lines if line not in own]
+
+
+def _hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    kept: list[LedgerLine] = []
+    for kind in _SHARES:
+        kept += [line for line in lines if line.kind == kind][:_MOST_HIDDEN_OF_KIND]
+    return kept[:MOST_HIDDEN]

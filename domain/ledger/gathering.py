@@ -1,0 +1,201 @@
+"""Gathers the ledger's lines from messages, oldest first. What texts say changes nothing but as told."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Message
+
+from .commands import commands_in, is_trivial
+from .deeds import Deed, deed_of, written_by
+from .deeds import Kind as DeedKind
+from .line import Kind, LedgerLine, Speaker
+from .merging import merged
+from .outcomes import outcome_of
+from .speech import lines, user_words
+from .talk import said_by_assistant, said_by_user
+from .values import exact_values, paths_in
+from .wording import redact, squeeze
+
+_SCANNED = 8_000
+_SCANNED_RESULT = 3_000
+_BRIEF = 600  # Of a result: what a tool says in few words is mostly the point of it.
+_LONGEST_COMMAND = 240
+_LONGEST_VALUE = 200
+_ABOUT = 48
+_DEEP = 6
+
+Source = tuple[int, Message]
+"""A message with its position."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    position: int
+    deed: Deed
+
+
+@dataclass(slots=True)
+class _Gathering:
+    chat: bool
+    failure_characters: int
+    found: list[LedgerLine] = field(default_factory=list[LedgerLine])
+    _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
+
+    def take(self, position: int, message: Message) -> None:
+        for block in message.blocks():
+            kind = str(block.get("type", ""))
+            text = block.get("text")
+            if kind == "text" and isinstance(text, str):
+                self._spoken(position, message.role, text)
+            elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+                self._called(position, block)
+            elif kind.endswith("tool_result"):
+                self._answered(position, block)
+
+    def _spoken(self, position: int, role: str, text: str) -> None:
+        if role == "user":
+            for said in said_by_user(text, chat=self.chat):
+                self._add(said.kind, said.text, position, "user")
+            self._quoted(user_words(text), position, "user")
+        elif role == "assistant":
+            for said in said_by_assistant(text, chat=self.chat):
+                self._add(said.kind, said.text, position, "assistant")
+            self._quoted(text, position, "assistant")
+
+    def _called(self, position: int, block: Mapping[str, Any]) -> None:
+        deed = deed_of(block.get("name"), block.get("input"))
+        self._open[str(block.get("id"))] = _Call(position, deed)
+        if deed.kind is DeedKind.COMMAND:
+            self._values(deed.exact[0], position, "assistant")
+
+    def _answered(self, position: int, block: Mapping[str, Any]) -> None:
+        call = self._open.pop(str(block.get("tool_use_id")), None)
+        deed = call.deed if call else Deed(DeedKind.SILENT, "tool", ())
+        command = deed.subjects[0] if deed.kind is DeedKind.COMMAND else None
+        outcome = outcome_of(block, command)
+        if outcome.failed and not outcome.refused:
+            self._failed(position, deed, outcome.telling())
+        if call is not None:
+            self._done(call, failed=outcome.failed)
+        if outcome.reply:
+            self._spoken(position, "user", outcome.reply)
+        if len(outcome.text) <= _BRIEF or deed.kind is DeedKind.COMMAND:
+            self._values(_ends(outcome.text), position, "tool")
+
+    def _failed(self, position: int, deed: Deed, telling: str) -> None:
+        title = squeeze(deed.title, self.failure_characters // 3)
+        line = next((telling[a:b] for a, b in lines(telling) if b - a > 3), "")
+        text = line[: self.failure_characters - len(title)].rstrip()
+        self._add("failure", text, position, "tool", title)
+
+    def _done(self, call: _Call, *, failed: bool) -> None:
+        deed, at = call.deed, call.position
+        match deed.kind:
+            case DeedKind.MODIFY if not failed:
+                for path in deed.exact:
+                    self._add("modified", path, at, "assistant")
+            case DeedKind.READ if not failed:
+                self._add("read", deed.exact[0], at, "assistant")
+            case DeedKind.COMMAND:
+                self._command(deed.exact[0], at, "assistant", "failed" if failed else "ok")
+                for path in () if failed else written_by(deed.verb):
+                    self._add("modified", path, at, "assistant")
+            case _:
+                pass
+
+    def _command(self, command: str, position: int, by: Speaker, note: str = "") -> None:
+        first = next((command[a:b] for a, b in lines(command)), "")
+        if first and not is_trivial(first):
+            self._add("command", first[:_LONGEST_COMMAND].rstrip(), position, by, note)
+
+    def _quoted(self, text: str, position: int, by: Speaker) -> None:
+        text = text[:_SCANNED]
+        for command in commands_in(text):
+            self._command(command, position, by)
+        self._values(text, position, by)
+
+    def _values(self, text: str, position: int, by: Speaker) -> None:
+        seen: set[str] = set()
+        for start, stop in lines(text):
+            line = text[start:stop]
+            addresses: list[tuple[int, int]] = []
+            for found in exact_values(line):
+                value = found[0].rstrip(".,;:")
+                addresses.append(found.span())
+                if value not in seen:
+                    seen.add(value)
+                    about = "" if len(value) > 24 else _about(line, found.start())
+                    self._add("value", value, position, by, about)
+            for found in paths_in(line):
+                if found[0] in seen or any(
+                    a < found.end() and found.start() < b for a, b in addresses
+                ):
+                    continue
+                seen.add(found[0])
+                self._add("value", found[0], position, by)
+
+    def _add(self, kind: Kind, text: str, position: int, by: Speaker, note: str = "") -> None:
+        if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
+            return
+        if not text or redact(text) != text:
+            return
+        note = redact(note)
+        self.found.append(
+            LedgerLine.trusted(
+                {
+                    "kind": kind,
+                    "text": text,
+                    "position": position,
+                    "count": 1,
+                    "note": note,
+                    "said_by": by,
+                }
+            )
+        )
+
+
+def gather(messages: Iterable[Source], failure_characters: int = 240) -> tuple[LedgerLine, ...]:
+    """Everything in the messages that may be worth keeping, each text once, the oldest first."""
+    sources = list(messages)
+    calls = (b.get("type") == "tool_use" for _, m in sources for b in m.blocks())
+    gathering = _Gathering(chat=not any(calls), failure_characters=failure_characters)
+    for position, message in sources:
+        gathering.take(position, message)
+    texts = {position: list(strings(m)) for position, m in sources}
+    found = (x for x in gathering.found if any(x.text in text for text in texts[x.position]))
+    return merged((), found)
+
+
+def strings(message: Message) -> Iterator[str]:
+    """Every string in a message's blocks, also inside inputs and results."""
+    return _strings(message.content, 0)
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < _DEEP and is_object(value):
+        for inner in value.values():
+            yield from _strings(inner, depth + 1)
+    elif depth < _DEEP and is_list(value):
+        for inner in value:
+            yield from _strings(inner, depth + 1)
+
+
+def _about(line: str, at: int) -> str:
+    """The words before a value in its sentence: what it is a value of."""
+    start = max(0, at - _ABOUT)
+    words = line[start:at]
+    for stop in ". ", "。", "；", "; ", "，", "|":
+        words = words.rpartition(stop)[2]
+    if len(words) == _ABOUT and " " in words:
+        words = words.partition(" ")[2]
+    return words.strip(" \t*_`\"'([{:=,-–—")
+
+
+def _ends(text: str) -> str:
+    if len(text) <= 2 * _SCANNED_RESULT:
+        return text
+    return text[:_SCANNED_RESULT] + "\n" + text[-_SCANNED_RESULT:]

@@ -1,0 +1,48 @@
+"""Says how much each line of the ledger matters: within its kind, newest and most used first."""
+
+import math
+from collections.abc import Sequence
+
+from . import cues
+from .commands import is_changing
+from .line import LedgerLine
+
+_BY = {"user": 1.5, "assistant": 0.75, "tool": 0.0}
+_MOST_FOR_USE = 3.0
+
+
+class Ranking:
+    """Ranks the lines of one ledger by comparing them with each other; higher is kept longer."""
+
+    def __init__(self, lines: Sequence[LedgerLine]) -> None:
+        positions = [line.position for line in lines]
+        self._oldest = min(positions, default=0)
+        self._span = max(1, max(positions, default=0) - self._oldest)
+        asked = [line.position for line in lines if line.kind == "request"]
+        self._first, self._latest = min(asked, default=-1), max(asked, default=-1)
+
+    def score(self, line: LedgerLine) -> float:
+        """How much a line matters among those of its kind."""
+        newness = (line.position - self._oldest) / self._span
+        used = min(_MOST_FOR_USE, math.log2(line.count))
+        match line.kind:
+            case "request":
+                return newness + used + self._open(line)
+            case "rule":
+                return 0.5 * newness + used + 2 * cues.weight(line.text)
+            case "decision":
+                return newness + used + cues.weight(line.text) + _BY[line.said_by]
+            case "command":
+                return newness + 1.5 * used + (0.5 if is_changing(line.text) else 0.0)
+            case "failure":
+                return newness + used - (2.0 if "later ok" in line.note else 0.0)
+            case "value":
+                return newness + 1.5 * used + _BY[line.said_by]
+            case "read" | "modified":
+                return newness + 1.5 * used
+
+    def _open(self, line: LedgerLine) -> float:
+        score = 2.0 if cues.DEFERRED.search(line.text) else 0.0
+        if cues.ASKING.search(line.text) or cues.ORDER.match(line.text):
+            score += 0.75
+        return score + (2.0 if line.position in (self._first, self._latest) else 0.0)

@@ -1,0 +1,118 @@
+"""What people and models said, without what a harness put between: the words to look for things in."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_TAGGED = re.compile(
+    r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
+    r"task-notification|user-prompt-submit-hook|environment_context)>.*?</\1>",
+    re.DOTALL,
+)
+_SLASH = re.compile(
+    r"<command-name>(.*?)</command-name>\s*(?:<command-args>(.*?)</command-args>)?", re.DOTALL
+)
+_BASH_INPUT = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_NOISE = re.compile(
+    r"\[Request interrupted by user[^\]]*\]|\ACaveat: The messages below.*\Z", re.DOTALL
+)
+_HANDOVER = re.compile(
+    r"(?:This session is being continued from a previous conversation"
+    r"|\[Conversation Summary\]|The conversation history before this point was compacted)"
+)
+_LOCAL = {
+    "exit",
+    "quit",
+    "clear",
+    "compact",
+    "context",
+    "cost",
+    "model",
+    "resume",
+    "help",
+    "status",
+    "login",
+}
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+# Control characters end a line like line breaks do: what follows them could pass for something else.
+_LINE = re.compile(
+    r"(?:[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff])+"
+)
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]*_`]*(?=\s)|[。！？；]+[”’」』）]*")
+_BULLET = re.compile(r"[\s>]*(?:(?:[-*•+]|\d{1,2}[.)、]|#{1,6}|\[[ xX]\])\s+)*[*_]*")
+
+
+class Span(NamedTuple):
+    """A sentence, as it stands in a text."""
+
+    start: int
+    stop: int
+    line: int
+    """The number of its line: sentences of one line belong together."""
+
+
+def user_words(text: str) -> str:
+    """A user text without what the agent's harness put into it."""
+    if "<" in text:
+        text = _SLASH.sub(_slash_command, _TAGGED.sub("", text))
+        text = _BASH_INPUT.sub(r"! \1", text)
+    return _NOISE.sub("", text).strip()
+
+
+def handed_over(words: str) -> bool:
+    """Whether a user message is really the summary of an earlier session."""
+    return _HANDOVER.match(words) is not None
+
+
+def spoken(blocks: Iterator[dict[str, object]]) -> str:
+    """The words in a message's text blocks, and a mark for each picture or document."""
+    parts: list[str] = []
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text" and isinstance(text := block.get("text"), str):
+            parts.append(text)
+        elif kind in ("image", "document", "video", "audio"):
+            parts.append(f"[{kind}]")
+    return "\n".join(parts)
+
+
+def without_code(text: str) -> str:
+    """The text with fenced code blanked out: everything else keeps its place."""
+    return _FENCE.sub(lambda found: "\n" * len(found[0]), text) if "```" in text else text
+
+
+def lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where the lines of a text begin and end, control characters and blanks around them left out."""
+    for found in _LINE.finditer(text):
+        start, stop = found.span()
+        while start < stop and text[start].isspace():
+            start += 1
+        while start < stop and text[stop - 1].isspace():
+            stop -= 1
+        if start < stop:
+            yield start, stop
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """The sentences of a text, list marks before them left out."""
+    for number, (start, stop) in enumerate(lines(text)):
+        if marks := _BULLET.match(text, start, stop):
+            start = marks.end()
+        for end in _SENTENCE_END.finditer(text, start, stop):
+            yield from _span(text, start, end.end(), number)
+            start = end.end()
+        yield from _span(text, start, stop, number)
+
+
+def _span(text: str, start: int, stop: int, line: int) -> Iterator[Span]:
+    while start < stop and text[start].isspace():
+        start += 1
+    while start < stop and text[stop - 1].isspace():
+        stop -= 1
+    if start < stop:
+        yield Span(start, stop, line)
+
+
+def _slash_command(found: re.Match[str]) -> str:
+    name, args = found[1].strip(), (found[2] or "").strip()
+    return "" if name.lstrip("/") in _LOCAL else f"{name} {args}"

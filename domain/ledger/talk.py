@@ -1,0 +1,120 @@
+"""What was said that should be kept word for word: requests and rules of the user, decisions."""
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from . import cues
+from .line import Kind
+from .speech import Span, handed_over, sentences, user_words, without_code
+
+_TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
+_SCANNED = 24_000
+_SHORT = 600
+_LONGEST = 400
+_MOST: dict[Kind, int] = {"request": 6, "rule": 8, "decision": 4}
+_MOST_OF_ASSISTANT = 3
+_CODE = re.compile(
+    r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
+)
+_CUT = re.compile(r"[\s,;:.!?，；：。！？、）)]")
+
+
+class Said(NamedTuple):
+    """A passage, as it stands in a text."""
+
+    kind: Kind
+    text: str
+
+
+def said_by_user(text: str, *, chat: bool) -> list[Said]:
+    """What a user's text asks, forbids, prefers and decides. In a ``chat`` no tools are used, and
+    "must" and "always" are mostly talk.
+    """
+    if handed_over(text):
+        return []
+    words = without_code(user_words(text)[:_SCANNED])
+    spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
+    kinds = [(span, _kind(words[span.start : span.stop], chat=chat)) for span in spans]
+    found = [Said(kind, _cut(words, span)) for span, kind in kinds if kind != "request"]
+    asked = _runs(span for span, kind in kinds if kind == "request")
+    found += [Said("request", _cut(words, run)) for run in _worth(words, asked, chat=chat)]
+    return [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
+
+
+def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
+    """The decisions in a text of the model."""
+    wanted = cues.CHAT_BINDING if chat else cues.ASSISTANT_DECISION
+    if not wanted.search(text, 0, _SCANNED):
+        return []
+    words = without_code(text[:_SCANNED])
+    found: list[Said] = []
+    for span in sentences(words):
+        said = words[span.start : span.stop]
+        if _says_something(said) and wanted.search(said) and not said.endswith((*"?？:：",)):
+            found.append(Said("decision", _cut(words, span)))
+    return _strongest(found, "decision", _MOST_OF_ASSISTANT)
+
+
+def _kind(said: str, *, chat: bool) -> Kind:
+    if cues.PROHIBITION.search(said):
+        return "rule" if not chat or cues.CHAT_BINDING.search(said) else "request"
+    if said.endswith(("?", "？")):
+        return "request"
+    if cues.DECISION.search(said) and not cues.LASTING.search(said):
+        return "decision"
+    if (cues.CHAT_BINDING if chat else cues.PREFERENCE).search(said):
+        return "rule"
+    return "request"
+
+
+def _runs(spans: Iterable[Span]) -> list[Span]:
+    """Sentences of one line as one passage."""
+    runs: list[Span] = []
+    for line, group in groupby(spans, key=lambda span: span.line):
+        run = list(group)
+        start = run[0].start
+        for before, span in zip(run, [*run[1:], None], strict=True):
+            if span is None or span.stop - start > _LONGEST or span.start - before.stop > 2:
+                runs.append(Span(start, before.stop, line))
+                start = span.start if span else start
+    return runs
+
+
+def _worth(words: str, runs: list[Span], *, chat: bool) -> list[Span]:
+    """Of a short message all passages; of a longer one those that ask, the first and the last."""
+    told = [run for run in runs if not cues.ACKNOWLEDGEMENT.fullmatch(words, run.start, run.stop)]
+    asking = [r for r in told if _asks(words[r.start : r.stop])]
+    if chat:
+        return asking
+    if len(words) <= _SHORT:
+        return told
+    ends = [*told[:1], *told[-1:]] if len(words) < _TYPED else told[:1]
+    return [run for run in told if run in ends or run in asking]
+
+
+def _asks(said: str) -> bool:
+    return bool(cues.ASKING.search(said) or cues.DEFERRED.search(said) or cues.ORDER.match(said))
+
+
+def _strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
+    own = list(dict.fromkeys(said for said in found if said.kind == kind))
+    best = sorted(own, key=lambda said: -cues.weight(said.text))[:most]
+    return [said for said in own if said in best]
+
+
+def _says_something(said: str) -> bool:
+    if len(said) < 2 or _CODE.match(said):
+        return False
+    head = said[:200]
+    return sum(c.isalnum() or c.isspace() for c in head) >= 0.7 * len(head)
+
+
+def _cut(words: str, span: Span) -> str:
+    if span.stop - span.start <= _LONGEST:
+        return words[span.start : span.stop]
+    cut = span.start + _LONGEST
+    for found in reversed(list(_CUT.finditer(words, cut - 80, cut))):
+        return words[span.start : found.start()].rstrip()
+    return words[span.start : cut]

@@ -1,0 +1,29 @@
+"""The decision to undo the newest compaction: what it covered comes back into the context."""
+
+from .conversation import Conversation
+from .events import CompactionReverted
+
+
+def revert_compaction(
+    state: Conversation, before: Conversation, reason: str = ""
+) -> tuple[CompactionReverted, ...]:
+    """Undo the active summary; nothing happens if there is none.
+
+    ``before``: the conversation as it was right before that summary was made. What was appended
+    since stays, and so does every other decision. The summary stays in the log for audit.
+    """
+    undone = state.summary
+    if undone is None:
+        return ()
+    covers = undone.coverage.covers
+    return (
+        CompactionReverted(
+            summary_id=undone.summary_id,
+            restored=before.summary,
+            messages=tuple(m for m in before.live if covers(m.position)),
+            older_live=before.older_live,
+            older_tokens=before.older_tokens,
+            live_from=min(before.live_from, state.live_from),
+            reason=reason,
+        ),
+    )

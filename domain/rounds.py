@@ -1,0 +1,56 @@
+"""Rounds: a response of the model and what is said until its next one; what belongs together in them."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .facts import LiveMessage
+
+
+class Round(NamedTuple):
+    """A response of the model, with everything that others said before it spoke again."""
+
+    response: tuple[LiveMessage, ...]
+    """Several messages where it was paused and went on; none for what stands before its first one."""
+    replies: tuple[LiveMessage, ...]
+
+    @property
+    def results(self) -> tuple[LiveMessage, ...]:
+        """The replies with a result of one of its calls; a result that comes later has lost its call."""
+        if not self.response or not self.response[-1].calls:
+            return ()
+        calls = frozenset(self.response[-1].calls)
+        return tuple(m for m in self.replies if not calls.isdisjoint(m.results))
+
+    @property
+    def whole(self) -> tuple[LiveMessage, ...]:
+        """What shares one fate: the response, and the results of its calls (invariants 1 and 6)."""
+        return (*self.response, *self.results)
+
+
+def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
+    """Messages in order, parted before each response of the model."""
+    found: list[Round] = []
+    response: list[LiveMessage] = []
+    replies: list[LiveMessage] = []
+    for message in messages:
+        if message.role != "assistant":
+            replies.append(message)
+            continue
+        if replies or not _goes_on(response, message):
+            found.append(Round(tuple(response), tuple(replies)))
+            response, replies = [], []
+        response.append(message)
+    found.append(Round(tuple(response), tuple(replies)))
+    return [r for r in found if r.response or r.replies]
+
+
+def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessage, ...]]:
+    """For the position of each message that cannot stand alone: all that stay if it stays."""
+    wholes = (r.whole for r in rounds(messages))
+    return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
+
+
+def _goes_on(response: list[LiveMessage], message: LiveMessage) -> bool:
+    # Messages that are kept from an older part are no neighbours, although nothing is between them.
+    last = response[-1] if response else None
+    return last is not None and last.paused and last.position + 1 == message.position

@@ -1,0 +1,39 @@
+"""Turns: from what the user asks until the model has answered in words and calls no tool."""
+
+from .conversation import Conversation
+from .facts import LiveMessage
+
+
+def ends_turn(message: LiveMessage) -> bool:
+    """Whether the model ends its turn with this message: it speaks, calls nothing, and is not paused."""
+    does_more = message.calls or message.paused
+    return message.role == "assistant" and message.speaks and not does_more
+
+
+def running_turn(state: Conversation) -> tuple[LiveMessage, ...]:
+    """The live messages since the model last ended a turn."""
+    for index in range(len(state.live) - 1, -1, -1):
+        if ends_turn(state.live[index]):
+            return state.live[index + 1 :]
+    return state.live
+
+
+def turn_beginnings(state: Conversation) -> tuple[int, ...]:
+    """The positions at which turns begin, among what no summary covers yet.
+
+    A turn begins with a user message that speaks after the model has ended the turn before. The first
+    position is that of the first uncovered message that is remembered: a turn whose beginning is
+    covered, or only counted, begins there as far as anybody can tell.
+    """
+    start = max(state.covered_to, state.preamble)
+    found: list[int] = []
+    ended = False
+    for message in state.live:
+        if message.position < start:
+            continue
+        speaks = message.role == "user" and message.speaks
+        if not found or (ended and speaks):
+            found.append(message.position)
+            ended = False
+        ended = ended or ends_turn(message)
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""``refold pin``, ``unpin``, ``pins`` and ``revert``: what a person decides about a conversation."""
+
+from typing import Annotated
+
+import typer
+
+from .looking import require
+from .options import DEFAULT_DB, Db, Json, ModelName, Thread, Window
+from .output import clean, one_line, print_json, say, show_table, warn
+
+
+def pin(
+    thread: Thread,
+    position: Annotated[
+        int | None,
+        typer.Argument(metavar="[POSITION]", help="The message to keep; `refold show` has them."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="A text of its own to keep.", metavar="TEXT")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Keep a message or a text word for word, whatever is compacted."""
+    from refold.infrastructure.opening import open_memory
+
+    if (position is None) == (text is None):
+        raise typer.BadParameter("give a position, or --text TEXT")
+    with open_memory(db, create=False) as memory:
+        require(memory, thread)
+        pin_id = memory.conversation(thread).pin(position if text is None else text)
+    if json:
+        print_json({"thread_id": thread, "pin_id": pin_id})
+    else:
+        say(f"Pinned as {clean(pin_id)}. `refold unpin {clean(thread)} {clean(pin_id)}` undoes it.")
+
+
+def unpin(
+    thread: Thread,
+    pin_id: Annotated[str, typer.Argument(metavar="PIN", help="`refold pins` shows them.")],
+    db: Db = DEFAULT_DB,
+) -> None:
+    """Take a pin back. Exit code 1 if there is no such pin."""
+    from refold.infrastructure.opening import open_memory
+
+    with open_memory(db, create=False) as memory:
+        require(memory, thread)
+        done = memory.conversation(thread).unpin(pin_id)
+    if not done:
+        warn(f"There is no pin {clean(pin_id)} in {clean(thread)}; `refold pins` shows them.")
+        raise typer.Exit(1)
+    say(f"{clean(pin_id)} is no longer pinned.")
+
+
+def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """Show what is kept word for word."""
+    from refold.infrastructure.opening import open_memory
+
+    with open_memory(db, create=False) as memory:
+        require(memory, thread)
+        items = memory.conversation(thread).pins()
+    if json:
+        print_json({"thread_id": thread, "pins": [item.model_dump() for item in items]})
+        return
+    if not items:
+        say(f"Nothing is pinned in {clean(thread)}. `refold pin {clean(thread)} POSITION` does it.")
+        return
+    show_table(
+        "",
+        ["pin", "position#", "stands in", "text…"],
+        [
+            (
+                clean(item.pin_id),
+                item.position,
+                "its place" if item.in_place else "the ledger",
+                one_line(item.text, 200),
+            )
+            for item in items
+        ],
+    )
+
+
+def revert(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
+    ] = "",
+    window: Window = None,
+    model: ModelName = None,
+    json: Json = False,
+) -> None:
+    """Undo the newest compaction. Exit code 1 if there is none to undo."""
+    from refold.infrastructure.opening import open_memory
+
+    with open_memory(db, create=False, window=window, model=model) as memory:
+        require(memory, thread)
+        result = memory.conversation(thread).revert_compaction(reason)
+    if json:
+        print_json({**result.model_dump(), "success": result.success})
+    elif result.outcome == "reverted":
+        active = f"summary {clean(result.summary_id)}" if result.summary_id else "no summary"
+        say(
+            f"Undone: {result.tokens_before:,} → {result.tokens_after:,} tokens; "
+            f"{result.messages_kept:,} messages are in the context word for word, {active} is active."
+        )
+    else:
+        say(f"Nothing to undo: {clean(result.detail)}.")
+    if result.outcome != "reverted":
+        raise typer.Exit(1)

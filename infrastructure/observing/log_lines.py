@@ -1,0 +1,72 @@
+"""Log lines: one for each thing that happened, with a stable name and the same figures for programs."""
+
+import json
+import logging
+
+from refold.application.results import CompactionResult
+
+from .naming import Naming
+from .notices import Figure, Notice, of_result
+
+logging.getLogger("refold").addHandler(logging.NullHandler())
+
+LEVELS = {
+    "compaction.requested": logging.DEBUG,
+    "compaction.performed": logging.INFO,
+    "compaction.nothing_to_do": logging.DEBUG,
+    "compaction.failed": logging.WARNING,
+    "compaction.in_flight": logging.INFO,
+    "compaction.reverted": logging.INFO,
+    "compaction.abandoned": logging.WARNING,
+    "compaction.fallback": logging.WARNING,
+    "content.offloaded": logging.INFO,
+    "content.condensed": logging.INFO,
+    "message.pinned": logging.DEBUG,
+    "message.unpinned": logging.DEBUG,
+    "breaker.opened": logging.WARNING,
+    "breaker.closed": logging.INFO,
+    "request.made": logging.DEBUG,
+}
+"""Every name that a line can have."""
+
+
+class LogLines:
+    """An observer that writes to the loggers ``refold.compaction``, ``refold.content`` …
+
+    The message is ``NAME key=value …``; the record has ``event`` and each key as attributes, as
+    ``extra`` makes them.
+    """
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+
+    def noticed(self, notice: Notice) -> None:
+        """Write a line, where its logger wants one."""
+        level = LEVELS[notice.name]
+        logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
+        if not logger.isEnabledFor(level):
+            return
+        figures: dict[str, Figure] = {**notice.figures}
+        if shown := self._naming(notice.thread_id):
+            figures = {"thread_id": shown, **figures}
+        pairs = "".join(f" {key}={_in_line(value)}" for key, value in figures.items())
+        logger.log(level, "%s%s", notice.name, pairs, extra={"event": notice.name, **figures})
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """Write how it ended."""
+        self.noticed(of_result(result))
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """Write its size."""
+        figures: dict[str, Figure] = {"tokens": tokens, "tokens_repeated": tokens_repeated}
+        self.noticed(Notice("request.made", thread_id, figures))
+
+
+def _in_line(value: Figure) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() if not value or any(c.isspace() or c in '"=' or not c.isprintable() for c in value):
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

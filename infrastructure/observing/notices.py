@@ -1,0 +1,115 @@
+"""What is worth telling of decisions and compactions: a stable name, and figures. Never a text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+from refold.application.results import CompactionResult
+from refold.domain.conversation import Conversation
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationLabelled,
+    Event,
+    MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    ShortenedPart,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+Figure = str | int | float | bool
+
+
+class Notice(NamedTuple):
+    """Something that happened to a conversation."""
+
+    name: str
+    thread_id: str
+    figures: Mapping[str, Figure]
+
+
+def of_result(result: CompactionResult) -> Notice:
+    """How a compaction ended. Its detail stays out: it may quote what a summariser said."""
+    figures: dict[str, Figure | None] = {
+        "trigger": result.trigger,
+        "reason": result.reason or None,
+        "summariser": result.summariser,
+        "attempt_id": result.attempt_id,
+        "summary_id": result.summary_id,
+        "tokens_before": result.tokens_before,
+        "tokens_after": result.tokens_after,
+        "freed": result.freed,
+        "messages_covered": result.messages_covered,
+        "messages_kept": result.messages_kept,
+        "results_offloaded": result.results_offloaded,
+        "results_condensed": result.results_condensed,
+        "omitted": len(result.omitted),
+        "effective": result.effective,
+        "split_turn": result.is_split_turn,
+        "rebuilt": result.rebuilt,
+        "model_calls": result.model_calls,
+        "retries": result.retries,
+        "seconds": round(result.seconds, 3),
+        "breaker_open": result.breaker_open,
+        "blocked_since": result.blocked_since,
+    }
+    said = {name: figure for name, figure in figures.items() if figure is not None}
+    return Notice(f"compaction.{result.outcome}", result.thread_id, said)
+
+
+def of_decisions(
+    thread_id: str,
+    before: Conversation,
+    after: Conversation,
+    events: Sequence[Event],
+    *,
+    breaker_after: int,
+) -> Iterator[Notice]:
+    """What these recorded events decided. How a compaction ended is told by its result."""
+    for event in events:
+        if (said := _of_event(event)) is not None:
+            yield Notice(said[0], thread_id, said[1])
+    was_open, is_open = (s.setbacks.count >= breaker_after for s in (before, after))
+    if was_open != is_open:
+        name = "breaker.opened" if is_open else "breaker.closed"
+        yield Notice(name, thread_id, {"failures": max(before.setbacks.count, after.setbacks.count)})
+
+
+def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
+    match event:
+        case CompactionRequested():
+            return "compaction.requested", {
+                "attempt_id": event.attempt_id,
+                "trigger": event.trigger,
+                "summariser": event.summariser,
+                "tokens_before": event.tokens_before,
+            }
+        case CompactionFailed(reason="abandoned"):
+            return "compaction.abandoned", {"attempt_id": event.attempt_id}
+        case ToolContentOffloaded():
+            return "content.offloaded", _of_parts(event.parts)
+        case MessagesCondensed():
+            return "content.condensed", _of_parts(event.parts)
+        case MessagePinned():
+            return "message.pinned", {"pin_id": event.pin_id}
+        case MessageUnpinned():
+            return "message.unpinned", {"pin_id": event.pin_id}
+        case (
+            MessageAppended()
+            | CompactionPerformed()
+            | CompactionFailed()
+            | CompactionReverted()
+            | SummarySuperseded()
+            | ConversationLabelled()
+        ):
+            return None
+        case _:
+            assert_never(event)
+
+
+def _of_parts(parts: Sequence[ShortenedPart]) -> Mapping[str, Figure]:
+    return {"parts": len(parts), "tokens_freed": sum(part.tokens_freed for part in parts)}

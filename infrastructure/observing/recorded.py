@@ -1,0 +1,81 @@
+"""A log that tells what is decided in it: every decision passes here, whoever made it."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
+from refold.application.loaded import LoadedConversation
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event, MessageAppended
+
+from .notices import Notice, of_decisions
+
+logger = logging.getLogger(__name__)
+
+
+class WatchedLog:
+    """``log``, with every decision that it stores told to ``watchers``; appends are none."""
+
+    def __init__(
+        self,
+        log: ConversationLog,
+        watchers: Sequence[Callable[[Notice], None]],
+        *,
+        breaker_after: int,
+    ) -> None:
+        self._log = log
+        self._watchers = watchers
+        self._breaker_after = breaker_after
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Decide, store, tell."""
+        before = Conversation()
+
+        def watched(loaded: LoadedConversation) -> Sequence[Event]:
+            nonlocal before
+            before = loaded.state
+            return decide(loaded)
+
+        loaded, events = self._log.transact(thread_id, watched, at=at)
+        if not all(isinstance(event, MessageAppended) for event in events):
+            self._tell(thread_id, before, loaded.state, events)
+        return loaded, events
+
+    def _tell(
+        self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
+    ) -> None:
+        for notice in of_decisions(
+            thread_id, before, after, events, breaker_after=self._breaker_after
+        ):
+            for watcher in self._watchers:
+                try:
+                    watcher(notice)
+                except Exception:  # What looks on must not disturb what was stored.
+                    logger.exception("a watcher failed")
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog.load``."""
+        return self._log.load(thread_id, at=at)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog.versions_of_keys``."""
+        return self._log.versions_of_keys(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog.read``."""
+        return self._log.read(thread_id, first, last)
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog.scan``."""
+        return self._log.scan(after)
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog.check``."""
+        return self._log.check()
+
+    def close(self) -> None:
+        """See ``ConversationLog.close``."""
+        self._log.close()

@@ -1,0 +1,95 @@
+"""Every setting of refold, with its range, its default and what it means: the one table of settings."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from refold.domain.policy import CompactionPolicy
+
+PREFIX = "REFOLD_"
+"""How the environment variables of the settings begin."""
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+SummariserName = Literal["extractive", "anthropic", "anthropic-server"]
+ShownThreadIds = Literal["plain", "hashed", "omitted"]
+
+
+class SettingsOfModel(CompactionPolicy, frozen=True):
+    """What can be set for requests to one model: its window, and all of the policy."""
+
+    model_config = SettingsConfigDict(use_attribute_docstrings=True)
+
+    window: int | None = Field(default=None, ge=1_000)
+    """The context window in tokens; without it what is known for the model, else 200,000."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        # Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise ValueError("a truth value is no number")
+        return value
+
+
+class RefoldSettings(BaseSettings, SettingsOfModel, frozen=True):
+    """The settings of a memory; the fields of the policy are among them, flat.
+
+    Made by ``reading.read_configuration``, which says where each value comes from.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, use_attribute_docstrings=True
+    )
+
+    policy_file: Path | None = None
+    """A TOML file with settings; cannot be set in such a file."""
+    model: str | None = Field(default=None, min_length=1)
+    """The model that answers, unless ``context(model=…)`` names another."""
+    models: dict[str, SettingsOfModel] = Field(default_factory=dict[str, SettingsOfModel])
+    """Settings for requests to some models, by how their names begin (requirement A4): the window and
+    everything of the policy. The longest beginning that fits counts, alone. What an argument or a
+    variable sets holds for every model."""
+
+    summariser: SummariserName = "extractive"
+    """Who writes summaries: ``extractive`` needs no model; ``anthropic`` asks a model;
+    ``anthropic-server`` lets the Messages API compact by itself."""
+    summariser_model: str | None = Field(default=None, min_length=1)
+    """The model that is asked for summaries (requirement D9), without it a small one; where it cannot be
+    used, ``model`` is asked instead."""
+    summariser_timeout: float = Field(default=180.0, gt=0)
+    """Seconds until one call of such a model counts as failed; how often it is tried is
+    ``summary_tries``."""
+
+    background: bool = False
+    """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
+    close_wait: float = Field(default=30.0, ge=0)
+    """Seconds that closing waits for compactions in the background before it gives them up."""
+
+    log_level: LogLevel | None = None
+    """The level of the logger ``refold``; without it, as the program around it says."""
+    telemetry: bool = True
+    """Whether spans and metrics are made, where OpenTelemetry is installed."""
+    shown_thread_ids: ShownThreadIds = "plain"
+    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all."""
+
+    @property
+    def policy(self) -> CompactionPolicy:
+        """The policy by itself."""
+        return CompactionPolicy.trusted(
+            {name: getattr(self, name) for name in CompactionPolicy.model_fields}
+        )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is handed over: ``reading`` asks each source by itself, to name it in errors."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)

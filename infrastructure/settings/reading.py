@@ -1,0 +1,150 @@
+"""Reading the settings: arguments before environment before policy file before defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from refold.application.core import ModelSettings, Settings
+from refold.domain.errors import InvalidSetting
+from refold.domain.policy import CompactionPolicy
+
+from .describing import expected
+from .model import RefoldSettings, SettingsOfModel
+from .sources import Source, from_environment, from_file, nearest
+
+_NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
+"""Settings of which the first is a lower limit of the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings, and where they come from."""
+
+    settings: RefoldSettings
+    sources: tuple[Source, ...]
+    """The strongest first."""
+
+    def source_of(self, name: str) -> Source | None:
+        """Where a setting was given; None: nowhere, the default holds."""
+        return next((source for source in self.sources if name in source.values), None)
+
+    def for_core(self) -> Settings:
+        """The settings as the use cases want them."""
+        given = self.settings
+        return Settings(
+            window=given.window,
+            model=given.model,
+            policy=given.policy,
+            background=given.background,
+            close_wait=given.close_wait,
+            models=tuple(self._of_model(prefix, own) for prefix, own in given.models.items()),
+        )
+
+    def _of_model(self, prefix: str, own: SettingsOfModel) -> ModelSettings:
+        table_from = self.source_of("models")
+        stronger = self.sources[: self.sources.index(table_from)] if table_from else ()
+        changes = {
+            name: getattr(own, name)
+            for name in own.model_fields_set
+            if not any(name in source.values for source in stronger)
+        }
+        window = changes.pop("window", self.settings.window)
+        policy = self.settings.policy.replaced(**changes)
+        return ModelSettings(prefix=prefix, window=window, policy=policy)
+
+
+def read_configuration(
+    *,
+    policy: CompactionPolicy | None = None,
+    policy_file: str | Path | None = None,
+    **arguments: object,
+) -> Configuration:
+    """Read every setting. An argument that is None counts as not given; of ``policy``, the fields
+    that it was made with count, and those that differ from their default.
+
+    Raises:
+        InvalidSetting: a value cannot be; says which setting, from where, and what it must be.
+    """
+    own = {} if policy is None else _given_in(policy)
+    values = {name: value for name, value in arguments.items() if value is not None}
+    given = Source("argument", {**values, **own}, in_policy=frozenset(own))
+    environment = from_environment()
+    sources = (given, environment, *_policy_file(policy_file, environment))
+    merged: dict[str, Any] = {}
+    for source in reversed(sources):
+        merged |= source.values
+    try:
+        configuration = Configuration(RefoldSettings(**merged), sources)
+    except ValidationError as error:
+        raise _refusal(error, sources) from None
+    _refuse_crossed(configuration)
+    return configuration
+
+
+def _given_in(policy: CompactionPolicy) -> dict[str, object]:
+    default = CompactionPolicy()
+    return {
+        name: getattr(policy, name)
+        for name in CompactionPolicy.model_fields
+        if name in policy.model_fields_set or getattr(policy, name) != getattr(default, name)
+    }
+
+
+def _policy_file(argument: str | Path | None, environment: Source) -> tuple[Source, ...]:
+    if argument is not None:
+        return (from_file(Path(argument), "argument policy_file"),)
+    if named := environment.values.get("policy_file"):
+        return (from_file(Path(named), environment.place_of("policy_file")),)
+    return ()
+
+
+def _refusal(error: ValidationError, sources: tuple[Source, ...]) -> InvalidSetting:
+    details = error.errors(include_url=False)
+    name = str(details[0]["loc"][0])
+    return InvalidSetting(
+        "; ".join(_explained(detail, sources) for detail in details),
+        setting=name,
+        value=details[0]["input"],
+    )
+
+
+def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
+    keys = tuple(str(key) for key in detail["loc"])
+    source = next(source for source in sources if keys[0] in source.values)
+    place = source.place_of(*keys)
+    fields = RefoldSettings.model_fields if len(keys) == 1 else SettingsOfModel.model_fields
+    if detail["type"] == "extra_forbidden":
+        what = "setting" if len(keys) == 1 else "setting of a model"
+        return f"{place}: there is no such {what}{nearest(keys[-1], fields)}"
+    field = fields.get(keys[-1]) or RefoldSettings.model_fields["models"]
+    if len(keys) == 2:
+        return f"{place} = {_shown(detail['input'])}: must be a table of settings"
+    return f"{place} = {_shown(detail['input'])}: must be {expected(field)}"
+
+
+def _refuse_crossed(configuration: Configuration) -> None:
+    made = configuration.for_core()
+    for policy in (made.policy, *(own.policy for own in made.models)):
+        values: Mapping[str, float] = policy.model_dump()
+        for least, share in _NOT_ABOVE:
+            if values[least] > values[share]:
+                raise InvalidSetting(
+                    f"{least} = {values[least]} ({_where(configuration, least)}): must be at most "
+                    f"{share} = {values[share]} ({_where(configuration, share)})",
+                    setting=least,
+                    value=values[least],
+                )
+
+
+def _where(configuration: Configuration, name: str) -> str:
+    source = configuration.source_of(name)
+    return "default" if source is None else source.place_of(name)
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:79]}…"

@@ -1,0 +1,113 @@
+"""The sources of settings: arguments, environment and policy file, each read by itself."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic_settings import EnvSettingsSource, SettingsError
+
+from refold.domain.errors import InvalidSetting
+
+from .model import PREFIX, RefoldSettings
+
+OTHERS = f"{PREFIX}X_"
+"""Variables that begin so are no settings: room for programs around refold, and for its tests."""
+
+Kind = Literal["argument", "environment", "file"]
+
+
+class Source(NamedTuple):
+    """The settings that were given in one place."""
+
+    kind: Kind
+    values: Mapping[str, Any]
+    path: Path | None = None
+    in_policy: frozenset[str] = frozenset()
+    """Of arguments, those that came as fields of a policy."""
+
+    def place_of(self, *keys: str) -> str:
+        """Where a setting of this source stands, for people."""
+        match self.kind:
+            case "argument":
+                return f"argument {'policy.' if keys[0] in self.in_policy else ''}{'.'.join(keys)}"
+            case "environment":
+                inside = "".join(f"[{key!r}]" for key in keys[1:])
+                return f"environment variable {variable(keys[0])}{inside}"
+            case "file":
+                return f"{self.path}: {'.'.join(map(_toml_key, keys))}"
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def from_environment() -> Source:
+    """What environment variables say. An empty one counts as not set.
+
+    Raises:
+        InvalidSetting: a variable begins like a setting and is none, or holds no JSON where it must.
+    """
+    known = {variable(name): name for name in RefoldSettings.model_fields}
+    for name, value in os.environ.items():
+        if not name.upper().startswith(PREFIX) or name.upper().startswith(OTHERS) or not value:
+            continue
+        if name.upper() not in known:
+            raise InvalidSetting(
+                f"environment variable {name}: there is no such setting{nearest(name, known)}. "
+                f"Unset it, or name it {OTHERS}… if it belongs to another program",
+                setting=name,
+            )
+    try:
+        return Source("environment", EnvSettingsSource(RefoldSettings)())
+    except SettingsError:
+        raise InvalidSetting(
+            f"environment variable {variable('models')}: must be a JSON object such as "
+            '{"claude-opus-5": {"trigger_share": 0.6}}',
+            setting="models",
+            value=os.environ.get(variable("models")),
+        ) from None
+
+
+def from_file(path: Path, named_by: str) -> Source:
+    """What a policy file says.
+
+    Raises:
+        InvalidSetting: it cannot be read, is no TOML, or sets what no file can set.
+    """
+    try:
+        values = tomllib.loads(path.expanduser().read_text("utf-8"))
+    except OSError as error:
+        raise InvalidSetting(
+            f"policy file {path} ({named_by}) cannot be read: {error.strerror}",
+            setting="policy_file",
+            value=path,
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InvalidSetting(
+            f"policy file {path} is no text in UTF-8 (byte {error.start}): save it as such",
+            setting="policy_file",
+            value=path,
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSetting(
+            f"policy file {path} is no TOML: {error}", setting="policy_file", value=path
+        ) from None
+    if "policy_file" in values:
+        raise InvalidSetting(
+            f"{path}: policy_file: a policy file cannot name another", setting="policy_file"
+        )
+    return Source("file", values, path)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that is most alike, or nothing."""
+    alike = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {alike[0]}?)" if alike else ""
+
+
+def _toml_key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else f'"{key}"'

@@ -1,0 +1,128 @@
+"""Pins and undone compactions on a real log: the same after a restart, in the read models too."""
+
+from pathlib import Path
+
+import refold
+from refold.application.chat import Chat
+from refold.infrastructure.log.store import SQLiteLog
+from tests.support.log_files import execute
+
+LONG = "a long sentence about the parser and its many cases. " * 12
+
+
+def open_log(path: Path) -> refold.Memory:
+    return refold.open(path, window=8_000)
+
+
+def talk_on(chat: Chat, start: int, turns: int) -> None:
+    for n in range(start, start + turns):
+        chat.append({"role": "user", "content": f"question {n}: {LONG}"})
+        chat.append({"role": "assistant", "content": f"answer {n}: {LONG}"})
+
+
+def shown(chat: Chat) -> object:
+    context = chat.context()
+    return context.system, context.messages, context.tokens
+
+
+def same_after_restart(path: Path) -> None:
+    log, without = SQLiteLog(path), SQLiteLog(path)
+    with_snapshot = log.load("t")
+    execute(path, "DELETE FROM stored_snapshots")
+    assert without.load("t") == with_snapshot
+    log.close()
+    without.close()
+
+
+def test_an_undone_compaction_is_gone_from_the_context_and_kept_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with open_log(path) as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 8)
+        before = shown(chat)
+        assert chat.compact().outcome == "performed"
+        assert shown(chat) != before
+        result = chat.revert_compaction("the summary missed the point")
+        assert (result.outcome, result.success) == ("reverted", True)
+        assert result.messages_kept == 16
+        assert shown(chat) == before
+        assert [(s.is_active, s.is_reverted) for s in chat.summaries()] == [(False, True)]
+        assert [c.outcome for c in chat.compactions()] == ["reverted"]
+        assert chat.revert_compaction().outcome == "nothing_to_do"
+        assert memory.verify().ok
+    with open_log(path) as memory:
+        assert shown(memory.conversation("t")) == before
+    same_after_restart(path)
+
+
+def test_the_summary_before_the_undone_one_stands_again_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with open_log(path) as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 5)
+        chat.compact()
+        talk_on(chat, 5, 2)
+        before = shown(chat)
+        version = chat.version
+        assert chat.compact(focus="the cases").outcome == "performed"
+        talk_on(chat, 7, 1)
+        chat.revert_compaction()
+        talk_on(chat, 8, 1)
+        after = shown(chat)
+        assert [s.is_active for s in chat.summaries()] == [True, False]
+        then = chat.context(at=version)
+        assert (then.system, then.messages, then.tokens) == before
+    with open_log(path) as memory:
+        assert shown(memory.conversation("t")) == after
+        assert memory.verify().ok
+    same_after_restart(path)
+
+
+def test_another_process_sees_that_a_compaction_was_undone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with open_log(path) as one, open_log(path) as other:
+        chat, same = one.conversation("t"), other.conversation("t")
+        talk_on(chat, 0, 8)
+        chat.compact()
+        assert shown(same) == shown(chat)
+        chat.revert_compaction()
+        assert shown(same) == shown(chat)
+
+
+def test_pins_are_in_every_context_whatever_is_compacted(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with open_log(path) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "never touch the billing tables"})
+        chat.append({"role": "assistant", "content": "understood"})
+        talk_on(chat, 0, 4)
+        chat.append({"role": "user", "content": "deploy only from the release branch"})
+        chat.append({"role": "assistant", "content": "noted"})
+        in_place = chat.pin(10)
+        assert chat.pin(10) == in_place
+        talk_on(chat, 4, 6)
+        chat.compact()
+        covered = chat.pin(0)
+        text = chat.pin("the budget is 40,000 EUR")
+        for n in range(10, 30, 4):
+            talk_on(chat, n, 4)
+            context = str(chat.context().messages)
+            assert "deploy only from the release branch" in context
+            assert "never touch the billing tables" in context
+            assert "the budget is 40,000 EUR" in context
+        pins = chat.pins()
+        assert [(p.pin_id, p.position, p.in_place) for p in pins] == [
+            (in_place, 10, True),
+            (covered, 0, False),
+            (text, None, False),
+        ]
+        assert pins[1].text == "never touch the billing tables"
+        last = shown(chat)
+    with open_log(path) as memory:
+        chat = memory.conversation("t")
+        assert shown(chat) == last
+        assert chat.unpin(text)
+        assert not chat.unpin(text)
+        assert "the budget is 40,000 EUR" not in str(chat.context().messages)
+        assert memory.verify().ok
+    same_after_restart(path)
