@@ -1,7 +1,5 @@
 """Use case: settle a compaction that a process left unfinished when it ended."""
 
-import logging
-
 from refold.domain.compacting import abandon_compaction
 from refold.domain.conversation import Conversation
 from refold.domain.events import CompactionFailed
@@ -9,8 +7,6 @@ from refold.domain.events import CompactionFailed
 from .core import Core
 from .loaded import LoadedConversation
 from .ports import Owner
-
-logger = logging.getLogger(__name__)
 
 
 def is_left_behind(owner: Owner, state: Conversation) -> bool:
@@ -31,7 +27,6 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
     loaded = core.log.load(thread_id)
     if not is_left_behind(core.owner, loaded.state):
         return loaded
-    logger.warning("conversation %r: a compaction was left behind by a process", thread_id)
     loaded, _ = core.log.transact(
         thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -21,6 +22,7 @@ from .contexts import current_context, settled_context
 from .core import Core, Extras
 from .errors import LogError
 from .loaded import LoadedConversation
+from .observing import finish_observers, tell_request
 from .settling import is_due
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Background:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
+        self._pid = os.getpid()
         self._runs: dict[str, _Run] = {}
         self._requests: OrderedDict[str, _Request] = OrderedDict()
         self._closing = False
@@ -78,7 +81,9 @@ class Background:
         others_do = self._core.settings.background or thread_id in self._runs
         if now.is_due and not (now.fits and others_do):
             return None
-        return now.fitting()
+        context = now.fitting()
+        tell_request(self._core, now.loaded, context, extras)
+        return context
 
     async def settled_context(self, thread_id: str, extras: Extras) -> Context:
         """Wait for the compaction that runs here, do what is left to do, then make the context.
@@ -89,12 +94,15 @@ class Background:
         async with self._alone(thread_id):
             return await settled_context(self._core, thread_id, extras)
 
-    def is_due(self, thread_id: str) -> bool:
-        """Whether a compaction should begin in the background. Cheap: nothing is rendered."""
+    def falls_due(self, thread_id: str) -> bool:
+        """Whether a compaction should begin in the background now; says so once.
+
+        Cheap, for it is asked after every append: nothing is rendered.
+        """
         if not self._core.settings.background or self._closing or thread_id in self._runs:
             return False
         try:
-            return self._is_due(thread_id)
+            return self._falls_due(thread_id)
         except Exception:  # An append that is stored must not fail for what comes after it.
             logger.exception("conversation %r: not known whether to compact", thread_id)
             return False
@@ -123,8 +131,12 @@ class Background:
         ``wait``: at most so many seconds; None: as long as the settings say.
         """
         self._closing = True
-        if await self.drained(self._core.settings.close_wait if wait is None else wait):
-            return
+        if not await self.drained(self._core.settings.close_wait if wait is None else wait):
+            await self._give_up_all()
+        if wait != 0:
+            await finish_observers(self._core)
+
+    async def _give_up_all(self) -> None:
         for task in (run.task for run in self._running()):
             if task is not None:
                 with suppress(RuntimeError):  # Its loop was closed.
@@ -133,7 +145,7 @@ class Background:
             for run in self._running():
                 await to_the_end(self._give_up, run.thread_id)
 
-    def _is_due(self, thread_id: str) -> bool:
+    def _falls_due(self, thread_id: str) -> bool:
         loaded, known = self._core.log.load(thread_id), self._known(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
@@ -145,13 +157,15 @@ class Background:
         step = policy.retry_growth * known.budget.window
         if known.looked_at is not None and known.size < known.looked_at + step:
             return False
-        return is_due(core, loaded, known.budget, known.size)
+        if not is_due(core, loaded, known.budget, known.size):
+            return False
+        known.looked_at = known.size
+        return True
 
     async def _compact(self, thread_id: str) -> None:
-        known = self._known(thread_id)
-        known.looked_at = known.size
+        extras = self._known(thread_id).extras
         try:
-            await settled_context(self._core, thread_id, known.extras, trigger="background")
+            await settled_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request says so, to somebody who can do something about it.
             logger.info("conversation %r: %s", thread_id, error)
@@ -181,6 +195,8 @@ class Background:
         run.ended.set_result(None)
 
     def _running(self) -> list[_Run]:
+        if os.getpid() != self._pid:
+            return []  # Those run in the process that this one was forked from.
         with self._lock:
             return list(self._runs.values())
 

@@ -1,6 +1,7 @@
 """The bridges between code that blocks and the one asynchronous seam: a loop in a thread, and back."""
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -33,8 +34,8 @@ class Runner:
     """Runs coroutines for callers without an event loop; starts its loop when first needed.
 
     One loop for all of them, so that a client's connections outlive a single call. It runs in a
-    thread of its own: that works inside a running loop as well (a notebook, a web server). The thread
-    never keeps a process alive. A forked process has no such thread, and starts its own.
+    thread of its own: that works inside a running loop as well (a notebook, a web server). A process
+    that ends without closing cancels what runs. A forked process has no such thread: it starts its own.
     """
 
     def __init__(self) -> None:
@@ -60,16 +61,17 @@ class Runner:
                 return
             loop, thread, workers = self._loop, self._thread, self._workers
             self._loop = self._thread = self._workers = None
+        atexit.unregister(self.close)
         if loop is None or thread is None or workers is None:
             return
-        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        # A loop that is blocked by a summariser is not waited for either.
+        with suppress(TimeoutError):
+            if asyncio.run_coroutine_threadsafe(_ended(), loop).result(2 * GRACE):
+                thread.join()
         # A summariser that blocks a worker thread cannot be cancelled: it is not waited for.
         ending = threading.Thread(target=workers.shutdown, daemon=True)
         ending.start()
         ending.join(GRACE)
-        loop.close()
 
     @property
     def started(self) -> bool:
@@ -86,16 +88,26 @@ class Runner:
                 self._workers = ThreadPoolExecutor(thread_name_prefix="refold")
                 self._loop.set_default_executor(self._workers)
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="refold", daemon=True
+                    target=_serve, args=[self._loop], name="refold", daemon=True
                 )
                 self._thread.start()
+                atexit.register(self.close)
             return self._loop
 
 
-async def _cancel_all() -> None:
-    current = asyncio.current_task()
-    tasks = [task for task in asyncio.all_tasks() if task is not current]
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+async def _ended() -> bool:
+    """Cancel everything and stop the loop when all has ended; whether that is now."""
+    loop, current = asyncio.get_running_loop(), asyncio.current_task()
+    tasks = {task for task in asyncio.all_tasks() if task is not current}
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks, timeout=GRACE)
+        _, tasks = await asyncio.wait(tasks, timeout=GRACE)
+    stopping = asyncio.gather(*tasks, return_exceptions=True)
+    stopping.add_done_callback(lambda _: loop.call_soon(loop.stop))
+    return not tasks

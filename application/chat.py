@@ -87,13 +87,20 @@ class Chat:
         return ready
 
     def compact(
-        self, *, focus: str | None = None, system: System = None, tools: Tools = ()
+        self,
+        *,
+        focus: str | None = None,
+        force: bool = False,
+        system: System = None,
+        tools: Tools = (),
     ) -> CompactionResult:
         """Compact now. Nothing to do is success; a failure is in the result, and changes nothing.
 
-        ``focus``: what the summary should keep above all.
+        ``focus``: what the summary should keep above all. ``force``: try once more although several
+        attempts in a row have failed, before the conversation has grown.
         """
-        attempt = manual_attempt(self._core, self.thread_id, focus, Extras(system, tools))
+        extras = Extras(system, tools)
+        attempt = manual_attempt(self._core, self.thread_id, focus, extras, force=force)
         return self._runner.run(attempt.run())
 
     def revert_compaction(
@@ -167,12 +174,12 @@ class Chat:
         return self._core.log.load(self.thread_id).state.version
 
     def _begin_if_due(self) -> None:
-        if self._background.is_due(self.thread_id):
+        if self._background.falls_due(self.thread_id):
             self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
 
 
 def manual_attempt(
-    core: Core, thread_id: str, focus: str | None, extras: Extras
+    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
 ) -> CompactionAttempt:
     """A compaction on demand."""
     return CompactionAttempt(
@@ -182,4 +189,5 @@ def manual_attempt(
         trigger="manual",
         summariser=core.summariser,
         focus=focus.strip() or None if focus else None,
+        force=force,
     )

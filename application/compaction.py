@@ -1,21 +1,21 @@
 """Use case: compact a conversation in two phases. The model works without lock or transaction."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
-from hashlib import sha256
 
 from refold.domain.budget import Budget
 from refold.domain.compacting import (
     ABANDONED,
     CompactionInFlight,
+    breaker_closes_at,
     fail_compaction,
     perform_compaction,
     request_compaction,
 )
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
-from refold.domain.events import CompactionRequested, Event, Trigger
+from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
 from refold.domain.judging import Summary, SummaryRefused
 
 from .abandoning import is_left_behind, settle_left_behind
@@ -23,14 +23,22 @@ from .blocking import to_the_end
 from .core import Core
 from .errors import LogError, SummariserError
 from .loaded import LoadedConversation
-from .ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
+from .observing import followed, tell_compaction
+from .outcomes import idle_outcome, outcome_of
+from .ports import Summariser
 from .results import CompactionResult, Outcome
+from .summarising.asking import Asking
+from .summarising.sources import Source, source_of
+from .summarising.summary import summarised
 
 logger = logging.getLogger(__name__)
 
 
 class CompactionAttempt:
-    """One attempt: requested, then performed or failed. No failure but of the log is raised."""
+    """One attempt: requested, then performed or failed. No failure but of the log is raised.
+
+    ``force``: make it even while the circuit breaker is open.
+    """
 
     def __init__(
         self,
@@ -41,6 +49,7 @@ class CompactionAttempt:
         trigger: Trigger,
         summariser: Summariser,
         focus: str | None = None,
+        force: bool = False,
     ) -> None:
         self._core = core
         self._thread_id = thread_id
@@ -48,156 +57,169 @@ class CompactionAttempt:
         self._trigger: Trigger = trigger
         self._summariser = summariser
         self._focus = focus
+        self._force = force
+        self._began = core.clock()
+        self._asking = Asking(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
-        self._plan: CompactionPlan | None = None
+        self._plan: CompactionPlan | NothingToCompact | None = None
+        self._source = Source()
         self._requested: CompactionRequested | None = None
-        self._idle: NothingToCompact | None = None
+        self._ended: CompactionResult | None = None
 
     async def run(self) -> CompactionResult:
-        """Plan, ask the summariser, record."""
-        try:
-            return await self._run()
-        except asyncio.CancelledError:
-            self._give_up()
-            raise
+        """Plan and request; ask the summariser; record what came of it against the newest state."""
+        with followed(self._core, self._thread_id, self._trigger):
+            try:
+                result = await self._run()
+            except asyncio.CancelledError:
+                self._give_up()
+                raise
+            # That there is nothing to do is news only to somebody who asked for it.
+            if result.outcome != "nothing_to_do" or self._trigger == "manual":
+                tell_compaction(self._core, result)
+        return result
 
     async def _run(self) -> CompactionResult:
         try:
-            await to_the_end(self._request)
+            plan = await to_the_end(self._request)
         except CompactionInFlight as error:
             return self._result("in_flight", self._before, "in_flight", str(error))
-        if self._idle is not None:
-            return self._result("nothing_to_do", self._before, self._idle.rule, self._idle.because)
+        if isinstance(plan, NothingToCompact):
+            return await to_the_end(self._rest, plan)
         try:
-            draft = await self._summariser.summarise(self._summary_request())
-        except SummariserError as error:
+            summary = await self._summarised(plan)
+        except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
             logger.exception("summariser %r failed", self._summariser.name)
             return await to_the_end(self._fail, "error", f"{type(error).__name__}: {error}")
-        return await to_the_end(self._record, draft)
+        return await to_the_end(self._record, plan, summary)
 
-    def _give_up(self) -> None:
-        requested = self._requested
-        if requested is None:
-            return
-        # Nobody waits for one in the background: it is cancelled where its memory is closed.
-        reason = ABANDONED if self._trigger == "background" else "cancelled"
-        try:
-            self._core.log.transact(
-                self._thread_id,
-                lambda now: fail_compaction(now.state, requested.attempt_id, reason, "cancelled"),
-                at=self._core.clock(),
-            )
-        except LogError as error:
-            logger.warning("conversation %r: the end was not recorded: %s", self._thread_id, error)
-
-    def _request(self) -> None:
+    def _request(self) -> CompactionPlan | NothingToCompact:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
-            self._before, self._idle = loaded, None
-            policy = self._core.settings.policy
-            plan = plan_compaction(loaded.state, self._budget, policy, self._trigger)
+            self._before = loaded
+            self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
-                self._idle = plan
                 return settle_left_behind(self._core, loaded)
-            self._plan = plan
-            return request_compaction(
-                loaded.state,
-                plan,
-                attempt_id=self._core.new_id(),
-                at=self._core.clock(),
-                trigger=self._trigger,
-                policy=policy,
-                summariser=self._summariser.name,
-                source_digest=_digest(self._summary_request()),
-                tokens_before=loaded.state.tokens + self._budget.fixed,
-                focus=self._focus,
-                owner=self._core.owner.name or None,
-                owner_gone=is_left_behind(self._core.owner, loaded.state),
-            )
+            self._source = source_of(self._core, loaded, plan, self._focus)
+            return self._request_of(loaded.state, plan)
 
         _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
         for event in events:
             if isinstance(event, CompactionRequested):
                 self._requested = event
-
-    def _summary_request(self) -> SummaryRequest:
         assert self._plan is not None
-        covers = self._plan.coverage.covers
-        window = self._before.window
-        return SummaryRequest(
-            messages=tuple(
-                SourceMessage(position=e.position, message=e.message)
-                for e in window.entries
-                if covers(e.position)
-            ),
-            previous=window.summary.text if window.summary else None,
-            focus=self._focus,
-            target_tokens=self._plan.target_tokens,
-            limit_tokens=self._plan.limit_tokens,
+        return self._plan
+
+    def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
+        policy = self._core.settings.policy
+        plan = plan_compaction(state, self._budget, policy, self._trigger)
+        closes_at = breaker_closes_at(state, self._budget.window, policy)
+        # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
+        if self._trigger == "size" or self._force or closes_at is None:
+            return plan
+        if isinstance(plan, NothingToCompact):
+            return plan
+        return NothingToCompact(
+            rule="breaker_open",
+            because=f"{state.setbacks.count} attempts in a row came to nothing; the next is made when "
+            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or by force",
         )
 
-    def _record(self, draft: SummaryDraft) -> CompactionResult:
-        assert self._plan is not None
-        assert self._requested is not None
-        plan, requested = self._plan, self._requested
-        tokens = self._core.counter.count_text(draft.text)
-        summary = Summary(
-            summary_id=self._core.new_id(),
-            text=draft.text,
-            text_tokens=tokens,
-            tokens=tokens + self._budget.summary_overhead,
-            complete=draft.complete,
+    def _request_of(self, state: Conversation, plan: CompactionPlan) -> tuple[Event, ...]:
+        return request_compaction(
+            state,
+            plan,
+            attempt_id=self._core.new_id(),
+            at=self._core.clock(),
+            trigger=self._trigger,
+            policy=self._core.settings.policy,
             summariser=self._summariser.name,
-            model=draft.model,
-            prompt_fingerprint=draft.prompt_fingerprint,
+            source_digest=self._source.digest(),
+            tokens_before=state.tokens + self._budget.fixed,
+            focus=self._focus,
+            owner=self._core.owner.name or None,
+            owner_gone=is_left_behind(self._core.owner, state),
+            rebuilds=bool(self._source.leaves),
         )
+
+    async def _summarised(self, plan: CompactionPlan) -> Summary:
+        return await summarised(
+            self._core,
+            self._before,
+            self._source,
+            plan,
+            self._budget,
+            self._summariser,
+            self._asking,
+        )
+
+    def _record(self, plan: CompactionPlan, summary: Summary) -> CompactionResult:
+        requested = self._requested
+        assert requested is not None
         try:
-            loaded, _ = self._core.log.transact(
+            loaded, events = self._core.log.transact(
                 self._thread_id,
-                lambda loaded: perform_compaction(loaded.state, requested, plan, summary),
+                lambda now: perform_compaction(now.state, requested, plan, summary),
                 at=self._core.clock(),
             )
         except SummaryRefused as error:
             return self._fail(error.reason, str(error))
-        released = len(self._before.window.previews) - len(loaded.window.previews)
+        [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
         return self._result("performed", loaded).replaced(
-            summary_id=summary.summary_id, offloads_released=max(0, released)
+            summary_id=performed.summary_id,
+            effective=performed.effective,
+            is_split_turn=performed.is_split_turn,
+            rebuilt=requested.rebuilds,
+            omitted=performed.omitted,
         )
 
     def _fail(self, reason: str, detail: str) -> CompactionResult:
+        loaded = self._end(reason, detail)
+        return self._result("failed", loaded, reason, detail)
+
+    def _give_up(self) -> None:
+        if self._requested is None:
+            return
+        if self._ended is not None:
+            # It was cancelled in the very moment when its end was recorded: that one counts.
+            tell_compaction(self._core, self._ended)
+            return
+        # Nobody waits for one in the background: it is cancelled where its memory is closed.
+        reason = ABANDONED if self._trigger == "background" else "cancelled"
+        try:
+            loaded = self._end(reason, "cancelled")
+        except LogError as error:
+            logger.warning("conversation %r: the end was not recorded: %s", self._thread_id, error)
+        else:
+            tell_compaction(self._core, self._result("failed", loaded, reason, "cancelled"))
+
+    def _end(self, reason: str, detail: str) -> LoadedConversation:
         assert self._requested is not None
-        attempt_id = self._requested.attempt_id
+        attempt_id, calls = self._requested.attempt_id, self._asking.model_calls
         loaded, _ = self._core.log.transact(
             self._thread_id,
-            lambda loaded: fail_compaction(loaded.state, attempt_id, reason, detail),
+            lambda now: fail_compaction(now.state, attempt_id, reason, detail, model_calls=calls),
             at=self._core.clock(),
         )
-        logger.warning(
-            "conversation %r: compaction by %s failed (%s): the context stays as it was",
-            self._thread_id,
-            self._summariser.name,
-            reason,
-        )
-        return self._result("failed", loaded, reason, detail)
+        return loaded
+
+    def _rest(self, idle: NothingToCompact) -> CompactionResult:
+        return self._told(idle_outcome(self._core, self._budget, self._before, idle))
 
     def _result(
         self, outcome: Outcome, after: LoadedConversation, reason: str = "", detail: str = ""
     ) -> CompactionResult:
-        state, fixed = after.state, self._budget.fixed
-        return CompactionResult(
-            outcome=outcome,
-            tokens_before=self._before.state.tokens + fixed,
-            tokens_after=state.tokens + fixed,
-            reason=reason,
-            detail=detail,
+        core, budget, before = self._core, self._budget, self._before
+        return self._told(outcome_of(core, budget, before, after, outcome, reason, detail))
+
+    def _told(self, result: CompactionResult) -> CompactionResult:
+        self._ended = result.replaced(
+            attempt_id=self._requested.attempt_id if self._requested else None,
+            trigger=self._trigger,
             summariser=self._summariser.name,
-            summary_id=state.summary.summary_id if state.summary else None,
-            messages_covered=state.summary.coverage.count if state.summary else 0,
-            messages_kept=len(after.window.entries),
+            model_calls=self._asking.model_calls,
+            retries=self._asking.retries,
+            seconds=(self._core.clock() - self._began).total_seconds(),
         )
-
-
-def _digest(request: SummaryRequest) -> str:
-    source = [request.previous, *((m.position, m.message.content) for m in request.messages)]
-    return sha256(json.dumps(source).encode("ascii")).hexdigest()
+        return self._ended

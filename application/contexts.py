@@ -15,6 +15,7 @@ from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
+from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
@@ -81,7 +82,10 @@ async def settled_context(
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget)
-    return context.settled(tuple(results), exact, budget)
+    context = context.settled(tuple(results), exact, budget)
+    if trigger == "size":  # In the background nobody sends it.
+        tell_request(core, loaded, context, extras)
+    return context
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:

@@ -15,6 +15,7 @@ from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCount
 from .read_models import ReadModels
 from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
+from .repeating import LastRequests
 
 
 class ModelSettings(Value, frozen=True):
@@ -72,6 +73,7 @@ class Core:
     settings: Settings
     observers: tuple[Observer, ...] = ()
     owner: Owner = NOBODY
+    last_requests: LastRequests = field(default_factory=LastRequests)
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def for_model(self, model: str | None) -> "Core":

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from refold.domain.calls import pending_position
 from refold.domain.events import MessageAppended
 from refold.domain.requests import open_requests
 from refold.domain.value import Value
@@ -24,8 +23,7 @@ Fate = Literal[
 for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
 ``omitted``: not even by it, since it was too large to be summarised: the summary names it.
 ``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
-reaches beyond it, because it was an open request or a call that waited for its result. ``preamble``:
-as part of the system text."""
+reaches beyond it, because it belongs to an open request. ``preamble``: as part of the system text."""
 
 AT_ONCE = 2_000
 """Events read in one go."""
@@ -142,6 +140,8 @@ class _Judge:
             return _Verdict("omitted", why, first.when, by_summary=True)
         assert self._loaded.window.summary is not None
         why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        if any(pin.position == position for pin in self._loaded.state.pins):
+            why += "; its words are pinned in the ledger"
         return _Verdict("summarised", why, first.when, by_summary=True)
 
     def _shown(self, entry: Entry, said: When) -> _Verdict:
@@ -152,7 +152,10 @@ class _Judge:
             verdict = _Verdict("preamble", why, said)
         elif previews:
             when = self._decisions.shortened.get(position, said)
-            verdict = _Verdict(_how_shortened(previews), _shortening(previews), when)
+            why = _shortening(previews)
+            if position in self._loaded.state.pinned_positions:
+                why += "; pinned"
+            verdict = _Verdict(_how_shortened(previews), why, when)
         elif position in self._loaded.state.pinned_positions:
             verdict = self._pinned(position, said)
         elif self._coverage is not None and position < self._coverage.stop:
@@ -176,13 +179,11 @@ class _Judge:
         return _Verdict("pinned", f"pinned as {pin.pin_id}", when, by_summary=inside)
 
     def _protection(self, position: int) -> str:
-        if position == pending_position(self._loaded.state):
-            return "a call in it waits for its result"
         if position in self._requested:
             return "part of a request of the running turn"
         if position in self._decisions.once_pinned:
             return "was pinned when the summary was made"
-        return "was open business when the summary was made"
+        return "was part of an open request when the summary was made"
 
     def _reason(self, position: int, said: When) -> tuple[str, When]:
         undone = self._decisions.uncovering(position)

@@ -103,7 +103,7 @@ class AsyncChat:
 
         def work() -> tuple[Appended, bool]:
             stored = append(self._core, self.thread_id, message, key=key, recorded=recorded)
-            return stored, self._background.is_due(self.thread_id)
+            return stored, self._background.falls_due(self.thread_id)
 
         stored, due = await asyncio.to_thread(work)
         if due:
@@ -125,7 +125,7 @@ class AsyncChat:
 
         def work() -> tuple[Context | None, bool]:
             ready = self._background.ready_context(self.thread_id, extras)
-            return ready, self._background.is_due(self.thread_id)
+            return ready, self._background.falls_due(self.thread_id)
 
         ready, due = await asyncio.to_thread(work)
         if ready is None:
@@ -135,10 +135,17 @@ class AsyncChat:
         return ready
 
     async def compact(
-        self, *, focus: str | None = None, system: System = None, tools: Tools = ()
+        self,
+        *,
+        focus: str | None = None,
+        force: bool = False,
+        system: System = None,
+        tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
-        return await manual_attempt(self._core, self.thread_id, focus, Extras(system, tools)).run()
+        extras = Extras(system, tools)
+        attempt = manual_attempt(self._core, self.thread_id, focus, extras, force=force)
+        return await attempt.run()
 
     async def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()

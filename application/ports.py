@@ -1,10 +1,11 @@
 """The ports: what the use cases need from the world, each with what it may raise."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from refold.domain.events import OmittedMessage
+from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Block, Message
 from refold.domain.value import Value
 
@@ -111,6 +112,25 @@ class Observer(Protocol):
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
         """A context was made; so many of its tokens begin as the request before did."""
+        ...
+
+
+@runtime_checkable
+class FollowingObserver(Protocol):
+    """An observer that also follows a compaction while it runs."""
+
+    def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[object]:
+        """Entered before a compaction is planned, left when it has ended, ``compaction_ended`` lies
+        within."""
+        ...
+
+
+@runtime_checkable
+class FinishingObserver(Protocol):
+    """An observer that may still have work under way when the memory closes."""
+
+    async def finish(self) -> None:
+        """Wait for it; for how long is the observer's own matter."""
         ...
 
 

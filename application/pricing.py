@@ -82,6 +82,8 @@ class CostMeter:
 
     def __init__(self, prices: Prices, counter: TokenCounter) -> None:
         self.bill = Bill()
+        self.entries: set[str] = set()
+        """The entries of the price table that were used."""
         self._prices = prices
         self._prefix = RepeatedPrefix(in_tokens(counter))
         self._model: str | None = None
@@ -122,7 +124,9 @@ class CostMeter:
         self._add(cost, cost)
 
     def _price(self, model: str | None) -> Price:
-        return self._prices.models[self._prices.entry_of(model)]
+        entry = self._prices.entry_of(model)
+        self.entries.add(entry)
+        return self._prices.models[entry]
 
     def _expired(self, at: datetime | None) -> bool:
         lives = self._prices.cache_seconds

@@ -14,6 +14,7 @@ from .loaded import LoadedConversation
 from .observing import tell_compaction
 from .ports import Summariser
 from .results import CompactionResult
+from .summarising.staging import first_stage, next_stage
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
@@ -51,9 +52,10 @@ async def _summarised(
     core: Core, thread_id: str, budget: Budget, trigger: Trigger
 ) -> list[CompactionResult]:
     results: list[CompactionResult] = []
-    summariser = core.summariser
+    summariser: Summariser | None = None
     for _ in range(MOST_ROUNDS):
         now = await asyncio.to_thread(measured, core, thread_id, budget)
+        summariser = summariser or first_stage(core, now.loaded, budget.window)
         if results and not is_due(core, now.loaded, now.budget, now.size):
             break
         attempt = CompactionAttempt(
@@ -76,15 +78,14 @@ async def _helper(
     summariser: Summariser,
     result: CompactionResult,
 ) -> Summariser | None:
-    # The embedded summariser steps in only where the next request would not fit otherwise.
+    # Code steps in for a model only where the next request would not fit otherwise.
     now = await asyncio.to_thread(measured, core, thread_id, budget)
-    if now.size <= budget.limit or summariser is core.fallback:
-        return None
-    if result.outcome == "nothing_to_do":
+    if now.size <= budget.limit or result.outcome == "nothing_to_do":
         return None
     if result.outcome == "in_flight":
         await asyncio.to_thread(_abandon, core, thread_id)
-    return core.fallback
+        return core.fallback
+    return next_stage(core, thread_id, summariser)
 
 
 def _abandon(core: Core, thread_id: str) -> None:

@@ -24,7 +24,6 @@ from .memory import Memory
 from .metering import metered
 from .playing import Played, Player, PlayFigures
 from .pricing import CostMeter, Prices
-from .reading import stored_messages
 from .remains import Remains, remains
 from .transcripts import RecordedConversation
 
@@ -92,6 +91,8 @@ class Simulated(Value, frozen=True):
     summariser_tokens: int
     cost: float
     cost_without_cache: float
+    priced_as: tuple[str, ...]
+    """The entries of the price table that were used."""
     kept: Remains
     """What the context held at the end."""
     steps: tuple[Step, ...]
@@ -104,10 +105,10 @@ class Simulation(Value, frozen=True):
     messages: int
     model: str | None
     """The model that was simulated; None: those of the recording."""
-    priced_as: str
-    """The entry of the price table that was used for requests whose model is not recorded."""
     prices_as_of: date
     currency: str
+    cache_seconds: int | None
+    """How long the cache was taken to keep what nobody uses; None: for ever."""
     policies: tuple[Simulated, ...]
 
 
@@ -129,9 +130,9 @@ def simulate(
         thread_id=recorded.thread_id,
         messages=len(recorded.messages),
         model=model,
-        priced_as=prices.entry_of(model),
         prices_as_of=prices.as_of,
         currency=prices.currency,
+        cache_seconds=prices.cache_seconds,
         policies=tuple(done),
     )
 
@@ -175,7 +176,10 @@ class _Run:
         return self._simulated(player.play(), model)
 
     def _request(self, index: int, context: Context) -> None:
-        sent = self._meter.request(context, self._recorded.messages[index].at)
+        answer = self._recorded.messages[index]
+        sent = self._meter.request(context, answer.at)
+        answered = self._core.counter.count_message(answer.message).total
+        self._meter.answer(answered, context.model)
         deeds = self._decided(context.version)
         step = Step(index=index, tokens=sent.tokens, served=sent.served, deeds=deeds)
         self._steps.append(step)
@@ -190,9 +194,6 @@ class _Run:
 
     def _end(self, chat: Chat) -> None:
         self._decided(chat.version)
-        for stored in stored_messages(self._core, chat.thread_id):
-            if stored.message.role == "assistant":
-                self._meter.answer(stored.tokens, self._newest.model if self._newest else None)
         self._kept = remains(self._core, chat.thread_id)
 
     def _simulated(self, figures: PlayFigures, model: str | None) -> Simulated:
@@ -224,6 +225,7 @@ class _Run:
             summariser_tokens=bill.summariser_tokens,
             cost=round(bill.cost, 6),
             cost_without_cache=round(bill.cost_without_cache, 6),
+            priced_as=tuple(sorted(self._meter.entries)),
             kept=self._kept,
             steps=tuple(self._steps),
         )

@@ -1,7 +1,7 @@
 """Fits the weights of the token estimator to o200k_base, and prints its error per class of text.
 
 Run ``python benchmarks/calibrate_tokens.py`` with numpy, scipy and bpe-openai installed. It reads the
-recorded conversations under ``../shared/data`` (or REFOLD_DATA), fits on two thirds of their parts and
+recorded conversations under ``../shared/data`` (or REFOLD_X_DATA), fits on two thirds of their parts and
 measures on the others too. Paste the printed weights into ``infrastructure/tokens/estimator.py``.
 """
 
@@ -24,7 +24,7 @@ from scipy.optimize import lsq_linear
 
 from refold.infrastructure.tokens.estimator import CLASSES, EstimatingTokenCounter, Weights
 
-DATA = Path(os.environ.get("REFOLD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("REFOLD_X_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SOURCES = (
     "claude-code-entire/*.gz",
     "pi/*.gz",
@@ -165,7 +165,7 @@ def counts(text: str) -> list[int]:
 def main() -> int:
     """Fit, and print weights and errors."""
     if not DATA.is_dir():
-        print(f"no recordings at {DATA}: set REFOLD_DATA")
+        print(f"no recordings at {DATA}: set REFOLD_X_DATA")
         return 1
     entries = sample()
     kinds = np.array([kind for kind, _, _ in entries])

@@ -183,7 +183,15 @@ _NAMES = (
     *("image-cache", "sso-bridge", "price-engine", "webhook-relay", "session-store", "pdf-render"),
 )
 _FOLDERS = ("services", "internal", "lib", "apps/web", "packages/core", "deploy", "tools", "db")
-_FILES = ("handler.go", "routes.ts", "schema.sql", "worker.py", "config.yaml", "index.tsx", "main.rs")
+_FILES = (
+    "handler.go",
+    "routes.ts",
+    "schema.sql",
+    "worker.py",
+    "config.yaml",
+    "index.tsx",
+    "main.rs",
+)
 _COMMANDS = (
     "make bench-{name} JOBS={n}",
     "npm run verify:{name} -- --shard={n}",

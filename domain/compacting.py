@@ -111,7 +111,7 @@ def perform_compaction(
         split_at=summary.split_at,
         text_tokens=summary.text_tokens,
         target_tokens=plan.goal_tokens or None,
-        effective=_is_effective(state, plan, summary),
+        effective=_is_effective(plan, summary),
         generation=generation,
         ledger=summary.ledger,
         ledger_shown=summary.ledger_shown,
@@ -135,11 +135,9 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
     judge_length(summary.text_tokens, plan.limit_tokens, summary.tokens, plan.covered_tokens)
 
 
-def _is_effective(state: Conversation, plan: CompactionPlan, summary: Summary) -> bool:
+def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:
     # What was appended since the plan was made is not the summary's fault.
-    pinned = sum(pin.tokens for pin in state.pins)
-    size = plan.kept_tokens + pinned + summary.tokens
-    return not plan.goal_tokens or size <= plan.goal_tokens
+    return not plan.goal_tokens or plan.kept_tokens + summary.tokens <= plan.goal_tokens
 
 
 def fail_compaction(
@@ -183,8 +181,14 @@ def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> b
 
 def is_breaker_open(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
     """Whether so many attempts failed in a row that none is made before the conversation has grown."""
-    failed = state.setbacks.count >= policy.breaker_after
-    return failed and not may_compact(state, window, policy)
+    return breaker_closes_at(state, window, policy) is not None
+
+
+def breaker_closes_at(state: Conversation, window: int, policy: CompactionPolicy) -> int | None:
+    """The size from which on a compaction is tried again, while the circuit breaker is open."""
+    if state.setbacks.count < policy.breaker_after or may_compact(state, window, policy):
+        return None
+    return compacts_again_at(state, window, policy)
 
 
 def compacts_again_at(state: Conversation, window: int, policy: CompactionPolicy) -> int:

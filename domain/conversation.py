@@ -21,6 +21,7 @@ from .events import (
 )
 from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
 from .messages import gist
+from .rounds import with_companions
 from .value import Value
 
 # The state remembers at most this many live messages one by one, so that folding an append costs
@@ -177,13 +178,17 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
 
 
 def _bounded(state: Conversation) -> Conversation:
-    # Some at once, so that most appends do not pay for it; as many however the events came.
+    # Some at once, so that most appends do not pay for it; as many however the events came. What is
+    # pinned stays remembered: the cuts go around it.
     some = REMEMBERED // 4
     first = sum(1 for m in state.live[: state.preamble] if m.position < state.preamble)
-    last = first + some * -(-(len(state.live) - REMEMBERED) // some)
-    faded = state.live[first:last]
+    pinned = with_companions(state.live, state.pinned_positions)
+    rest = [m for m in state.live[first:] if m.position not in pinned]
+    excess = max(0, first + len(rest) - REMEMBERED)
+    faded = rest[: some * -(-excess // some)]
+    gone = {m.position for m in faded}
     return state.replaced(
-        live=(*state.live[:first], *state.live[last:]),
+        live=tuple(m for m in state.live if m.position not in gone),
         older_live=state.older_live + len(faded),
         older_tokens=state.older_tokens + sum(m.tokens for m in faded),
     )

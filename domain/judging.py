@@ -85,11 +85,13 @@ def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int)
 _MOST_OF_AN_ERROR = 400
 _ERROR = re.compile(
     r"""\W*(?:
-      (?:\w+\s){0,2}\w*(?:error|exception)\s*(?::|\(|\[|-\s|\d{3}\b)
+      (?:(?:an?|api|http|network|connection|server|internal|fatal|unexpected|runtime|unknown)\s){0,2}
+        \w*(?:error|exception)\s*(?::|\(|\[|-\s|\d{3}\b|occurred\b)
     | traceback\ \(most\ recent
     | (?:http\S*\s+|status\s+|code\s+|error\s+)?[45]\d\d\b\W+(?:error|too\ many|internal|service|bad|gateway
         |unauthorized|forbidden|not\ found|overloaded|request)
-    | (?:rate\ limit|overloaded|service\ unavailable|internal\ server\ error|request\ timed\ out)
+    | (?:rate\ limit(?:\ exceeded|\ reached)?|overloaded|service\ unavailable
+        |internal\ server\ error|request\ timed\ out)\s*(?:$|[:.,;(\[{!])
     | (?:i['’]?m\ sorry,?\ (?:but\ )?)?i\ (?:can(?:no|['’])t|am\ unable\ to)\ (?:assist|help|summari|complete
         |continue|comply|provide)
     )""",

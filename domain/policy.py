@@ -104,9 +104,9 @@ class CompactionPolicy(Value, frozen=True):
     leaf_tokens: int = Field(default=1_000, ge=50)
     """The length of a leaf summary."""
 
-    ledger_share: float = Field(default=0.05, ge=0, le=0.5)
+    ledger_share: float = Field(default=0.10, ge=0, le=0.5)
     """The ledger takes at most this share of the budget."""
-    ledger_tokens: int = Field(default=4_000, ge=0)
+    ledger_tokens: int = Field(default=6_000, ge=0)
     """The ledger takes at most so many tokens."""
     failures_kept: int = Field(default=8, ge=0)
     """Tool failures in the ledger (requirement A13)."""

@@ -1,6 +1,6 @@
 """Rounds: a response of the model and what is said until its next one; what belongs together in them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .facts import LiveMessage
@@ -48,6 +48,13 @@ def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessag
     """For the position of each message that cannot stand alone: all that stay if it stays."""
     wholes = (r.whole for r in rounds(messages))
     return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
+
+
+def with_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
+    """The messages at ``positions``, and the positions of all that stay with them."""
+    together = companions(messages) if positions else {}
+    chosen = (m for m in messages if m.position in positions)
+    return frozenset(one.position for m in chosen for one in together.get(m.position, (m,)))
 
 
 def _goes_on(response: list[LiveMessage], message: LiveMessage) -> bool:

@@ -72,7 +72,7 @@ def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
         InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
         LogError: the log cannot be opened; nothing was changed.
     """
-    return Memory(_core(path, options))
+    return Memory(open_core(path, **options))
 
 
 def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemory:
@@ -80,7 +80,7 @@ def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemo
 
     Options and errors are those of ``refold.open``.
     """
-    return AsyncMemory(_core(path, options))
+    return AsyncMemory(open_core(path, **options))
 
 
 def configuration_of(options: Options) -> "Configuration":
@@ -100,7 +100,11 @@ def configuration_of(options: Options) -> "Configuration":
     )
 
 
-def _core(path: str | Path, options: Options) -> Core:
+def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
+    """The core of a memory by itself, for use cases that open and close it on their own.
+
+    Options and errors are those of ``refold.open``.
+    """
     from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
@@ -114,18 +118,18 @@ def _core(path: str | Path, options: Options) -> Core:
     counter = options.get("counter") or EstimatingTokenCounter()
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
-    chosen = _summariser(options.get("summariser"), settings, counter, observing)
+    chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     log = SQLiteLog(path, create=options.get("create", True))
     return Core(
         log=observing.log(log),
         views=SQLiteViews(views_path(path), log),
         counter=counter,
-        summariser=chosen or embedded,
+        summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or _now,
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
-        observers=observing.observers,
+        observers=observing.observers(chosen),
         owner=ThisProcess(),
     )
 
@@ -137,7 +141,7 @@ def _summariser(
     observing: "Observing",
 ) -> Summariser | None:
     """The summariser that was given or named; None for the embedded one."""
-    from .summarisers.retrying import retrying
+    from .summarisers.retrying import RetryingSummariser, retrying
 
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
@@ -151,6 +155,8 @@ def _summariser(
             answering=settings.model,
             timeout=settings.summariser_timeout,
         )
+    if isinstance(given, RetryingSummariser):
+        return given.through(observing.summariser)  # It tries again as its maker chose.
     return retrying(observing.summariser(given), settings.summary_tries)
 
 

@@ -44,7 +44,7 @@ def portioned(
     """
     scale = _Scale(request, capacity, policy)
     if not request.messages or scale.total <= min(scale.chunk, scale.oversized):
-        return Portions((request.messages,))
+        return Portions((request.messages,) if request.messages else ())
     if scale.most <= 0:
         raise SummariserError(
             "too_large",

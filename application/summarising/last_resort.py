@@ -51,7 +51,8 @@ class NoteSummariser:
         return "\n\n".join(filter(None, (kept, note)))
 
     def _note(self, request: SummaryRequest) -> str:
-        positions = [m.position for m in (*request.messages, *request.omitted)]
+        positions = [m.position for m in request.messages]
+        positions += [one.position for one in request.omitted]
         if not positions:
             return ""
         first, last = min(positions), max(positions)

@@ -32,9 +32,7 @@ async def leaf_of(
     )
     text = cut(await _extract(core, thread_id, request), limit, count)
     positions = [source.position for source in messages]
-    return LeafSummary(
-        start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text)
-    )
+    return LeafSummary(start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text))
 
 
 def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:

@@ -7,7 +7,9 @@ from refold.application.ports import SourceMessage
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block
 
-_HEADING = "[Left out of this summary, for they were too large; each can be read back by its address]"
+_HEADING = (
+    "[Left out of this summary, for they were too large; each can be read back by its address]"
+)
 _MOST_NAMED = 10
 
 
@@ -57,5 +59,7 @@ def naming(
 
 def without_naming(text: str) -> str:
     """A text without its naming of what was left out."""
+    if text.startswith(f"{_HEADING}\n"):
+        return ""
     kept, found, _ = text.rpartition(f"\n\n{_HEADING}\n")
     return kept if found else text

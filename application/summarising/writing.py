@@ -1,28 +1,23 @@
 """Writing the text of a summary: part by part and chunk by chunk, within one limit."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.errors import SummariserError
-from refold.application.ports import (
-    SourceMessage,
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-)
+from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.budget import Budget
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import OmittedMessage
 from refold.domain.judging import judge_length, judge_text
-from refold.domain.messages import Block, Message
+from refold.domain.messages import Block
 
 from .asking import Asking
-from .capacity import Capacity, Portions, capacity_of, portioned
-from .chunking import Chunk
+from .capacity import capacity_of, portioned
+from .chunking import Chunk, Weighed, chunked, rounds_of
 from .dividing import Divided, Part, share_of
-from .joining import DIVIDER, TURN_HEADING, joined
+from .joining import joined
 from .leaves import text_of_leaves
 from .leaving_out import naming
 
@@ -68,17 +63,16 @@ class Writer:
     ) -> None:
         self._core = core
         self._count = core.counter.count_text
-        self._policy = core.settings.policy
         self._thread_id = thread_id
         self._capacity = capacity_of(summariser)
         self._has_shrunk = False
         self._asking = asking
         self._task = task
-        beside = task.budget.summary_overhead + task.ledger_tokens
-        self._beside = beside
-        self._limit = max(1, min(task.plan.limit_tokens, task.plan.covered_tokens - beside - 1))
-        self._omitted: tuple[OmittedMessage, ...] = task.named
-        self._drafts: list[SummaryDraft] = []
+        self._beside = task.budget.summary_overhead + task.ledger_tokens
+        most = task.plan.covered_tokens - self._beside - 1
+        self._limit = max(1, min(task.plan.limit_tokens, most))
+        self._omitted = task.named
+        self._accepted: list[SummaryDraft] = []
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -86,16 +80,132 @@ class Writer:
         Raises:
             SummaryRefused, SummariserError: there is no text that is fit.
         """
-        history, turn, _ = self._task.divided
+        history, turn = self._task.divided.history, self._task.divided.turn
         if turn.is_empty:
-            text, prefix = await self._part(history, 1.0), None
+            text, prefix = await self._part(history, self._room), None
         else:
-            share = 0.0 if history.is_empty else self._share(history, turn)
-            first = "" if history.is_empty else await self._part(history, share)
-            prefix = await self._part(turn, 1.0, spent=first)
+            first = ""
+            if not history.is_empty:
+                first = await self._part(history, lambda: self._share(history, turn))
+            before = joined(first, " ")
+            prefix = await self._part(
+                turn, lambda: max(1, self._room() - self._count(before)), first
+            )
             text = joined(first, prefix)
+        return self._written(text, prefix)
+
+    def _written(self, text: str, prefix: str | None) -> Written:
         whole = (text + self._naming()).strip() if self._omitted else text
-        newest = self._drafts[-1] if self._drafts else None
-        block = newest.block if newest and newest.text == whole else None
-        required = tuple(r for draft in self._drafts for r in draft.required)
-        return Written(whole, prefix, self._omitted, newest, required, block)
+        newest = self._accepted[-1] if self._accepted else None
+        return Written(
+            text=whole,
+            prefix=prefix or None,
+            omitted=self._omitted,
+            newest=newest,
+            required=tuple(part for draft in self._accepted for part in draft.required),
+            block=newest.block if newest and newest.text == whole else None,
+        )
+
+    async def _part(self, part: Part, room: Callable[[], int], beside: str = "") -> str:
+        if not part.messages and part.previous and self._count(part.previous) <= room():
+            return part.previous  # Nothing is new: what was recorded stays word for word.
+        text, block = await self._carried(part), part.previous_block
+        chunks, omitted = await self._portions(part, part.messages, text, room())
+        if not chunks and self._count(text) <= room():
+            return text
+        chunks = chunks or ((),)
+        draft: SummaryDraft | None = None
+        while chunks:
+            request = self._request(part, chunks[0], text, room())
+            request = request.replaced(previous_block=block, omitted=omitted)
+            try:
+                draft = await self._asking.ask(request, self._judging(request, beside))
+            except SummariserError as error:
+                if error.reason != "too_large" or self._has_shrunk:
+                    raise
+                self._shrink()
+                rest = tuple(source for chunk in chunks for source in chunk)
+                chunks, more = await self._portions(part, rest, text, room())
+                omitted += more
+                continue
+            chunks, text, block = chunks[1:], draft.text, draft.block
+        if draft is not None:
+            self._accepted.append(draft)
+        return text
+
+    async def _carried(self, part: Part) -> str:
+        if not part.leaves:
+            return part.previous
+        room = _LEAVES_ROOM * self._task.plan.limit_tokens
+        if self._capacity is not None:
+            policy = self._core.settings.policy
+            room = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
+        return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
+
+    async def _portions(
+        self, part: Part, messages: Chunk, text: str, room: int
+    ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
+        if self._capacity is None:
+            return self._by_guess(messages), ()
+        request = self._request(part, messages, text, room)
+        policy = self._core.settings.policy
+        chunks, omitted = await asyncio.to_thread(
+            portioned, self._thread_id, request, self._capacity, policy
+        )
+        self._asking.needs(len(chunks))
+        self._omitted += omitted
+        return chunks, omitted
+
+    def _request(self, part: Part, chunk: Chunk, text: str, room: int) -> SummaryRequest:
+        plan = self._task.plan
+        return SummaryRequest(
+            messages=chunk,
+            previous=text or None,
+            focus=self._task.focus,
+            target_tokens=max(1, plan.target_tokens * room // plan.limit_tokens),
+            limit_tokens=room,
+            part=part.kind,
+            ledger=self._task.ledger,
+        )
+
+    def _judging(self, request: SummaryRequest, beside: str) -> Callable[[SummaryDraft], None]:
+        def judge(draft: SummaryDraft) -> None:
+            judge_text(draft.text, complete=draft.complete, required=draft.required)
+            tokens = self._count(draft.text)
+            rendered = tokens + self._beside + self._count(beside)
+            covered = self._task.plan.covered_tokens
+            judge_length(tokens, request.limit_tokens, rendered, covered)
+
+        return judge
+
+    def _shrink(self) -> None:
+        self._has_shrunk = True
+        if self._capacity is not None:
+            self._capacity = self._capacity._replace(window=self._capacity.window // 2)
+
+    def _by_guess(self, messages: Chunk) -> tuple[Chunk, ...]:
+        """All at once for a window that is not known; a share of it where that was too large."""
+        if not self._has_shrunk:
+            return (messages,) if messages else ()
+        room = int(self._size(messages) * self._core.settings.policy.chunk_share)
+        rounds = [[Weighed(m, self._size((m,))) for m in one] for one in rounds_of(messages)]
+        return tuple(chunked(rounds, room))
+
+    def _size(self, messages: Chunk) -> int:
+        return sum(self._core.counter.count_message(source.message).total for source in messages)
+
+    def _share(self, history: Part, turn: Part) -> int:
+        """What the history may take beside the turn; half of it, if nothing about it is new."""
+        room = max(2, self._room() - self._count(joined("", " ")))
+        share = share_of(self._source(history), self._source(turn), room)
+        return share if history.messages else max(share, room // 2)
+
+    def _source(self, part: Part) -> int:
+        leaves = sum(leaf.tokens for leaf in part.leaves)
+        return self._size(part.messages) + (leaves or self._count(part.previous))
+
+    def _room(self) -> int:
+        return max(1, self._limit - self._count(self._naming()))
+
+    def _naming(self) -> str:
+        return naming(self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count)

@@ -17,9 +17,9 @@ class Candidate(NamedTuple):
     count: int
     """How many these are."""
     newest: int
-    """Of the messages at the cut and behind it."""
+    """Of the messages at the cut and behind it, as they will be."""
     kept: int
-    """Of everything that stays: those, what is kept before the cut, pinned texts."""
+    """Of everything that stays, as it will be: those, what is kept before the cut, pinned texts."""
     last: LiveMessage
     """The last message that it would cover."""
 
@@ -27,20 +27,24 @@ class Candidate(NamedTuple):
 def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Candidate]:
     """The cuts that cover something while the positions ``kept`` stay, earliest first.
 
-    A later cut never keeps more.
+    A later cut never keeps more. What stays is measured without its thinking, which no decision leaves.
     """
     found: list[Candidate] = []
-    stays = state.tokens - (state.summary.tokens if state.summary else 0)
-    newest = state.live_tokens - state.older_tokens
+    newest = sum(map(_shown, state.live))
+    stays = newest + sum(pin.tokens for pin in state.pins)
     covered, count = state.older_tokens, state.older_live
     last: LiveMessage | None = None
     for message in state.live:
         if last is not None and message.position in cuts:
-            cut = message.position
-            found.append(Candidate(cut, covered, count, newest, stays - covered, last))
-        newest -= message.tokens
+            found.append(Candidate(message.position, covered, count, newest, stays, last))
+        newest -= _shown(message)
         if message.position >= state.preamble and message.position not in kept:
             covered, count, last = covered + message.tokens, count + 1, message
+            stays -= _shown(message)
     if last is not None and state.length in cuts:
-        found.append(Candidate(state.length, covered, count, newest, stays - covered, last))
+        found.append(Candidate(state.length, covered, count, newest, stays, last))
     return found
+
+
+def _shown(message: LiveMessage) -> int:
+    return message.tokens - message.thinking

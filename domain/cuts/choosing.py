@@ -1,69 +1,68 @@
-"""The choice among the legal cuts: as much is kept as meets the goal, and whole turns first."""
+"""The choice among the legal cuts: the target first, then the keep rules, then whole turns."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns, is_worthwhile, largest_kept
 
 from .candidates import Candidate
+from .wishes import latest_cut
 
 
-class Aim(NamedTuple):
-    """What a choice goes by. Sizes are tokens."""
+class Choice:
+    """Chooses for one state and one goal: the tokens that may stay."""
 
-    goal: int
-    """The most that should stay."""
-    window: int
-    policy: CompactionPolicy
-    latest: tuple[int, ...]
-    """The latest cuts that the keep rules allow, smallest first; wishes all."""
+    def __init__(
+        self, state: Conversation, turns: Turns, goal: int, window: int, policy: CompactionPolicy
+    ) -> None:
+        self._state = state
+        self._turns = turns
+        self._goal = goal
+        self._window = window
+        self._policy = policy
 
+    def keep_most(self, found: Sequence[Candidate]) -> Candidate:
+        """The cut that keeps as much as the goal allows.
 
-def keep_most(found: Sequence[Candidate], turns: Turns, aim: Aim) -> Candidate:
-    """The cut that keeps as much as the goal allows.
+        A cut between turns is preferred where it keeps at least ``whole_turn_share`` of the newest
+        tokens that a cut inside a turn would keep; else the turn is divided, so that enough of it is
+        summarised (A15). Neither takes from what the keep rules ask for. If no cut meets the goal,
+        the one that comes nearest to it is the best there is.
+        """
+        fitting = [c for c in found if c.kept <= self._goal]
+        if not fitting:
+            return min(found, key=_kept)
+        small = [c for c in fitting if c.newest <= largest_kept(self._window, self._policy)]
+        allowed = self._allowed(small or fitting)
+        least = self._policy.whole_turn_share * allowed[0].newest
+        for candidate in allowed:
+            if candidate.newest >= least and self._turns.begins_at(candidate.cut):
+                return candidate
+        return next(filter(self._is_worthwhile, allowed), allowed[0])
 
-    A cut between turns is preferred if it keeps at least ``whole_turn_share`` of the newest tokens
-    that a cut inside a turn would keep; else the turn is divided, so that enough of it is summarised.
-    Neither breaks a keep rule that the goal leaves room for. If no cut meets the goal, the one that
-    comes nearest to it is the best there is.
-    """
-    fitting = [c for c in found if c.kept <= aim.goal]
-    if not fitting:
-        return min(found, key=_kept)
-    small = [c for c in fitting if c.newest <= largest_kept(aim.window, aim.policy)]
-    fitting = small or fitting
-    nearest = fitting[0]
-    latest = min((cut for cut in aim.latest if cut >= nearest.cut), default=fitting[-1].cut)
-    allowed = [c for c in fitting if c.cut <= latest]
-    for candidate in allowed:
-        enough = candidate.newest >= aim.policy.whole_turn_share * nearest.newest
-        if enough and turns.begins_at(candidate.cut):
-            return candidate
-    worthwhile = (
-        c for c in allowed if is_worthwhile(turns.division(c.cut), aim.window, aim.policy)
-    )
-    return next(worthwhile, nearest)
+    def cover_most(self, found: Sequence[Candidate]) -> Candidate:
+        """The cut that covers as much as the keep rules allow.
 
+        A cut between turns is preferred where it meets the goal and covers at least
+        ``whole_turn_share`` of what a cut inside a turn would cover.
+        """
+        fitting = [c for c in found if c.kept <= self._goal]
+        if not fitting:
+            return found[-1]
+        allowed = self._allowed(fitting)
+        least = self._policy.whole_turn_share * allowed[-1].covered
+        for candidate in reversed(allowed):
+            if candidate.covered >= least and self._turns.begins_at(candidate.cut):
+                return candidate
+        return allowed[-1]
 
-def cover_most(found: Sequence[Candidate], turns: Turns, aim: Aim) -> Candidate:
-    """The cut that covers as much as the keep rules allow; they yield to the goal, largest first.
+    def _allowed(self, fitting: Sequence[Candidate]) -> list[Candidate]:
+        latest = latest_cut(self._state, self._policy, fitting[0].cut)
+        return [c for c in fitting if c.cut <= latest]
 
-    A cut between turns is preferred if it meets the goal and covers at least ``whole_turn_share`` of
-    what a cut inside a turn would cover.
-    """
-    for cut in aim.latest:
-        within = [c for c in found if c.cut <= cut]
-        if within and within[-1].kept <= aim.goal:
-            found = within
-            break
-    latest = found[-1]
-    for candidate in reversed(found):
-        enough = candidate.covered >= aim.policy.whole_turn_share * latest.covered
-        small = candidate.kept <= aim.goal
-        if enough and small and turns.begins_at(candidate.cut):
-            return candidate
-    return latest
+    def _is_worthwhile(self, candidate: Candidate) -> bool:
+        return is_worthwhile(self._turns.division(candidate.cut), self._window, self._policy)
 
 
 def _kept(candidate: Candidate) -> int:

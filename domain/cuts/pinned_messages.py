@@ -1,7 +1,7 @@
 """A pinned message stays where it stands, word for word (invariant 14, requirement F6)."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.rounds import companions
+from refold.domain.rounds import with_companions
 
 from .rule import KeepRule
 
@@ -12,10 +12,7 @@ def kept(state: Conversation, allowance: int) -> frozenset[int]:
     They stay whatever they cost; ``allowance`` is for what there is a choice about.
     """
     del allowance
-    together = companions(state.live)
-    pinned = (m for m in state.live if m.position in state.pinned_positions)
-    wholes = (together.get(m.position, (m,)) for m in pinned)
-    return frozenset(m.position for whole in wholes for m in whole)
+    return with_companions(state.live, state.pinned_positions)
 
 
 RULE = KeepRule("pinned_messages", "all that could be covered is pinned", kept)

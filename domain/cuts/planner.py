@@ -16,11 +16,10 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns
 from refold.domain.value import Value
 
-from . import KEPT, RULES, beyond_summary
+from . import KEPT, RULES
 from .candidates import Candidate, candidates
-from .choosing import Aim, cover_most, keep_most
-from .rule import CutRule, Cuts, all_cuts
-from .wishes import latest_cuts
+from .choosing import Choice
+from .rule import CutRule, Cuts, all_cuts, uncovered
 
 
 class CompactionPlan(Value, frozen=True):
@@ -30,7 +29,7 @@ class CompactionPlan(Value, frozen=True):
     covered_tokens: int
     """The size of what the summary replaces, the old summary included."""
     kept_tokens: int
-    """The size of everything else, pinned texts included: both together are the conversation."""
+    """The size of everything else once the summary stands: pinned texts included, thinking left out."""
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
@@ -65,24 +64,21 @@ def plan_compaction(
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
-    By size and in the background as much is kept as fits the target; on demand, the newest messages:
-    ``keep_last`` of them in any case. The other keep rules, and that one too where nobody asked for
-    the compaction, hold as far as the target allows.
+    By size and in the background as much is kept as fits the target. On demand as much is covered as
+    the keep rules allow: ``keep_last`` messages stay in any case. Else the keep rules hold as far as
+    the target allows, before anything is done for whole turns.
     """
     idle = _idle(state, budget, policy, trigger)
     if idle is not None:
         return idle
-    cuts: Cuts = all_cuts(state)
-    for rule in rules:
-        left = cuts & rule.legal(state)
-        if not left:
-            return NothingToCompact(rule=rule.name, because=rule.because, since=rule.since(state))
-        cuts = left
+    cuts = _legal(state, all_cuts(state), rules)
+    if isinstance(cuts, CutRule):
+        return _named(state, cuts)
     allowance = int(kept_target(budget, policy) * policy.request_share)
     kept = frozenset(p for rule in KEPT for p in rule.kept(state, allowance))
     found = candidates(state, cuts, kept)
     if not found:
-        return _all_kept(state, max(cuts), allowance)
+        return _all_kept(state, rules, max(cuts), allowance)
     if trigger == "manual":
         found = [c for c in found if state.length - c.cut >= policy.keep_last]
         if not found:
@@ -99,9 +95,8 @@ def _chosen(
     trigger: Trigger,
 ) -> CompactionPlan | NothingToCompact:
     turns = Turns(state, kept)
-    choose = cover_most if trigger == "manual" else keep_most
-    goal = kept_target(budget, policy)
-    chosen = choose(found, turns, Aim(goal, budget.window, policy, latest_cuts(state, policy)))
+    choice = Choice(state, turns, kept_target(budget, policy), budget.window, policy)
+    chosen = choice.cover_most(found) if trigger == "manual" else choice.keep_most(found)
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
         return NothingToCompact(
@@ -123,26 +118,40 @@ def _chosen(
 
 def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> Coverage:
     exclusions = (p for p in kept if state.preamble <= p < chosen.cut)
+    before, last = state.summary.coverage if state.summary else None, chosen.last
+    # What was kept before may be covered now, while the last message was covered long ago.
+    old = before is not None and any(map(before.covers, range(last.position, before.stop)))
     return Coverage(
         start=state.preamble,
         stop=chosen.cut,
         exclusions=tuple(sorted(exclusions)),
-        count=chosen.count + (state.summary.coverage.count if state.summary else 0),
+        count=chosen.count + (before.count if before else 0),
         first_message_id=state.first_message_id,
-        last_message_id=chosen.last.message_id,
+        last_message_id=before.last_message_id if before and old else last.message_id,
     )
 
 
 def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
-    # Where what is kept leaves little room, a shorter summary is better than a request too large.
-    left = budget.limit - budget.fixed - budget.summary_overhead - plan.kept_tokens
-    wanted = plan.limit_tokens + plan.ledger_tokens
+    """The plan with less room for the summary where what is kept leaves less.
+
+    Half the length is better than to miss the target for the rest of it; and any length better than a
+    request too large, then with a smaller ledger as well.
+    """
+    beside = plan.kept_tokens + budget.summary_overhead
+    below_target = plan.goal_tokens - beside - plan.ledger_tokens
+    if max(SHORTEST_SUMMARY, plan.target_tokens // 2) <= below_target < plan.limit_tokens:
+        return _limited(plan, below_target, policy)
+    left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan
     ledger = max(0, plan.ledger_tokens * left // wanted)
-    limit = max(SHORTEST_SUMMARY, left - ledger)
+    plan = plan.replaced(ledger_tokens=ledger)
+    return _limited(plan, max(SHORTEST_SUMMARY, left - ledger), policy)
+
+
+def _limited(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> CompactionPlan:
     target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
-    return plan.replaced(target_tokens=target, limit_tokens=limit, ledger_tokens=ledger)
+    return plan.replaced(target_tokens=target, limit_tokens=limit)
 
 
 def _idle(
@@ -170,10 +179,31 @@ def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:
     )
 
 
-def _all_kept(state: Conversation, stop: int, allowance: int) -> NothingToCompact:
-    """The rule that keeps the first of the messages before the last legal cut."""
-    before = [m.position for m in state.live if state.preamble <= m.position < stop]
-    for rule in KEPT:
-        if before and before[0] in rule.kept(state, allowance):
-            return NothingToCompact(rule=rule.name, because=rule.because, since=before[0])
-    return NothingToCompact(rule=beyond_summary.RULE.name, because=beyond_summary.RULE.because)
+def _legal(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cuts | CutRule:
+    """The cuts that all rules allow, or the rule that leaves none."""
+    for rule in rules:
+        cuts &= rule.legal(state)
+        if not cuts:
+            return rule
+    return cuts
+
+
+def _named(state: Conversation, rule: CutRule) -> NothingToCompact:
+    return NothingToCompact(rule=rule.name, because=rule.because, since=rule.since(state))
+
+
+def _all_kept(
+    state: Conversation, rules: Sequence[CutRule], stop: int, allowance: int
+) -> NothingToCompact:
+    """Why nothing before the last legal cut can be covered.
+
+    Where no cut lies beyond what is covered already, the rule that sees to that; else the rule that
+    keeps the first of the messages in their place.
+    """
+    start = min((m.position for m in uncovered(state)), default=state.length)
+    beyond = _legal(state, frozenset(p for p in all_cuts(state) if p > start), rules)
+    if isinstance(beyond, CutRule):
+        return _named(state, beyond)
+    before = next(m.position for m in state.live if state.preamble <= m.position < stop)
+    rule = next(rule for rule in KEPT if before in rule.kept(state, allowance))
+    return NothingToCompact(rule=rule.name, because=rule.because, since=before)

@@ -1,38 +1,31 @@
-"""How much of the newest part is to be kept: the last messages, tokens, whole turns (D3, E2)."""
+"""The keep rules: how much of the newest part a compaction leaves, as far as the target allows."""
 
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.domain.turns import turn_beginnings
 
 
-def last_messages(state: Conversation, policy: CompactionPolicy) -> int:
-    """The latest cut that keeps the newest ``keep_last`` messages."""
-    return state.length - policy.keep_last
+def latest_cut(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
+    """The latest cut that keeps as much of what the policy asks for as the target allows.
+
+    ``nearest`` is the first cut that meets the target; this is never before it. The newest messages
+    and tokens (D3, E2) are kept as many as fit, the newest turns as many as fit whole.
+    """
+    messages = max(nearest, state.length - policy.keep_last)
+    return min(messages, _tokens(state, policy, nearest), _turns(state, policy, nearest))
 
 
-def last_tokens(state: Conversation, policy: CompactionPolicy) -> int:
-    """The latest cut that keeps ``keep_tokens`` of the newest messages; -1 where there are fewer."""
+def _tokens(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
     cut, missing = state.length, policy.keep_tokens
     for message in reversed(state.live):
-        if missing <= 0:
+        if missing <= 0 or cut <= nearest:
             break
         missing -= message.tokens
         cut = message.position
-    return cut if missing <= 0 else -1
+    return max(cut, nearest)
 
 
-def last_turns(state: Conversation, policy: CompactionPolicy) -> int:
-    """The latest cut that keeps the newest ``keep_turns`` turns whole; -1 where there are fewer.
-
-    The running turn is one of them.
-    """
-    if not policy.keep_turns:
-        return state.length
-    beginnings = turn_beginnings(state)
-    return beginnings[-policy.keep_turns] if policy.keep_turns <= len(beginnings) else -1
-
-
-def latest_cuts(state: Conversation, policy: CompactionPolicy) -> tuple[int, ...]:
-    """The latest cut that each of them allows; whatever satisfies the smallest satisfies all."""
-    wishes = (last_messages, last_tokens, last_turns)
-    return tuple(sorted(wish(state, policy) for wish in wishes))
+def _turns(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
+    # The running turn is one of them. A turn that does not fit whole is no reason to keep a part of it.
+    newest = turn_beginnings(state)[-policy.keep_turns :] if policy.keep_turns else ()
+    return min((begin for begin in newest if begin >= nearest), default=state.length)

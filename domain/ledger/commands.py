@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 _RUNS = (
-    r"(?:sudo )?(?:\./[\w./-]+|(?:[\w-]+/)*[\w-]+\.(?:sh|py)|(?:npm|pnpm|yarn|npx|bunx?|deno|node|pip3?|pipx|uvx?|poetry|"
-    r"python[\d.]*|pytest|ruff|mypy|tox|nox|make|cmake|ninja|bazel|gradlew?|mvn|java|go|cargo|rustup|dotnet|mix|"
+    r"(?:sudo )?(?:\./[\w./-]+|(?:[\w-]+/)*[\w-]+\.(?:sh|py)|(?:npm|pnpm|yarn|npx|bunx?|deno|node|pip3?|pipx|uvx?|"
+    r"poetry|python[\d.]*|pytest|ruff|mypy|tox|nox|make|cmake|ninja|bazel|gradlew?|mvn|java|go|cargo|rustup|dotnet|mix|"
     r"rails|rake|bundle|ruby|php|composer|git|gh|glab|docker(?:-compose)?|podman|kubectl|helm|terraform|ansible\S*|"
     r"vagrant|aws|gcloud|az|fly|heroku|psql|mysql|sqlite3|redis-cli|mongo\w*|curl|wget|ssh|scp|rsync|systemctl|"
     r"service|journalctl|crontab|apt(?:-get)?|brew|dnf|yum|apk|tar|unzip|chmod|chown|ffmpeg|openssl|jq|"
@@ -15,12 +15,25 @@ _RUNS = (
 _SPAN = re.compile(r"(?<!`)`([^`\n]{3,240})`(?!`)")
 _PROMPT = re.compile(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
 _FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
+_HINT = re.compile(
+    r"\b(?:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)",
+    re.IGNORECASE,
+)
+_END_OF_HINT = re.compile(
+    r" (?:to|for|and|or|in order|instead|again|if|when|before|after)\b.*|[.:]+$"
+)
 _COMMAND = re.compile(_RUNS + r"(?= [^ ]|$)")
 _TRIVIAL = re.compile(
     r"(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|tree|stat|file|sed -n|for |sleep|true|clear|history|"
     r"git (?:status|diff|log|show|branch|blame))\b",
     re.IGNORECASE,
 )
+_EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash|restore|rebase)\b")
+# What only trims the output; without it, the same command is the same line.
+_TRIMMED = re.compile(
+    r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
+)
+_AND = re.compile(r"\s+&&\s+|\s*;\s+")
 _CHANGING = re.compile(
     r"\b(?:commit|push|deploy|publish|install|migrate|merge|rm|mv|create|delete|release|build|test)\b"
 )
@@ -39,6 +52,34 @@ def commands_in(text: str) -> Iterator[str]:
                 yield line.strip()
 
 
+def commands_hinted(text: str) -> Iterator[str]:
+    """Commands that a tool's output shows behind a prompt, or tells to run."""
+    for found in _PROMPT.finditer(text):
+        yield found[1].strip()
+    for found in _HINT.finditer(text):
+        command = _END_OF_HINT.sub("", found[1])
+        if " " in command:
+            yield command
+
+
+def steps_of(command: str) -> Iterator[str]:
+    """The commands that a line of shell runs one after another, without what only trims output."""
+    start = 0
+    for found in _AND.finditer(command):
+        before = command[: found.start()]
+        if before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
+            yield from _step(command[start : found.start()])
+            start = found.end()
+    yield from _step(command[start:])
+
+
+def _step(command: str) -> Iterator[str]:
+    trimmed = _TRIMMED.search(command)
+    step = (command[: trimmed.start()] if trimmed else command).strip()
+    if step:
+        yield step
+
+
 def is_trivial(command: str) -> bool:
     """Whether a command only looks around."""
     return _TRIVIAL.match(command) is not None
@@ -47,3 +88,8 @@ def is_trivial(command: str) -> bool:
 def is_changing(command: str) -> bool:
     """Whether a command builds, tests, releases or removes something."""
     return _CHANGING.search(command) is not None
+
+
+def is_everyday(command: str) -> bool:
+    """Whether nobody needs to be told how it is called."""
+    return _EVERYDAY.match(command) is not None

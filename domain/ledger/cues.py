@@ -27,11 +27,12 @@ PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 DECISION = re.compile(
-    r"\b(?:decided?|decision|we(?:['’]ll| will) (?:use|go|keep|not)|let['’]?s (?:use|go|keep|not|do|move)|"
-    r"go(?:ing)? with|chose|chosen|agreed|settled on|switch(?:ed|ing)? to|the plan is|root cause|"
-    r"conclusion|approved|i(?:['’]ll| will) (?:not|keep|use|avoid)|yes,? (?:do|let|please|go)|"
-    r"the (?:fix|solution|approach) (?:is|was))\b"
-    r"|决定|确定[用采选]|采用|选定|就用|定为|同意|方案是|结论|根本原因|原因是|约定",
+    r"\b(?:decided?|decision|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
+    r"let['’]?s (?:use|go|keep|not|do|move)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
+    r"go(?:ing)? with|chose|chosen|agreed|opted|picked|settled on|switch(?:ed|ing)? to|the plan is|root cause|"
+    r"conclusion|approved|final (?:call|answer|choice)|no longer|i(?:['’]ll| will) (?:not|keep|use|avoid)|"
+    r"yes,? (?:do|let|please|go)|the (?:fix|solution|approach) (?:is|was))\b"
+    r"|决定|确定[用采选]|采用|选[定了用择]|就用|就这么|定[为了]|定下来|敲定|同意|方案[是为]|结论|根本原因|原因是|约定|不再|改[用为]|放弃",
     re.IGNORECASE,
 )
 ASSISTANT_DECISION = re.compile(

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Message
 
-from .commands import commands_in, is_trivial
+from .commands import commands_hinted, commands_in, is_trivial, steps_of
 from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker
-from .merging import merged
 from .outcomes import outcome_of
 from .speech import lines, user_words
 from .talk import said_by_assistant, said_by_user
-from .values import exact_values, paths_in
+from .uniting import united
+from .values import values_in
 from .wording import redact, squeeze
 
 _SCANNED = 8_000
@@ -23,7 +23,8 @@ _SCANNED_RESULT = 3_000
 _BRIEF = 600  # Of a result: what a tool says in few words is mostly the point of it.
 _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
-_ABOUT = 48
+_ABOUT = 40
+_TELLING = 24  # Characters from which a value mostly says by itself what it is.
 _DEEP = 6
 
 Source = tuple[int, Message]
@@ -41,6 +42,7 @@ class _Gathering:
     chat: bool
     failure_characters: int
     found: list[LedgerLine] = field(default_factory=list[LedgerLine])
+    echoes: list[LedgerLine] = field(default_factory=list[LedgerLine])
     _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
 
     def take(self, position: int, message: Message) -> None:
@@ -81,8 +83,14 @@ class _Gathering:
             self._done(call, failed=outcome.failed)
         if outcome.reply:
             self._spoken(position, "user", outcome.reply)
-        if len(outcome.text) <= _BRIEF or deed.kind is DeedKind.COMMAND:
-            self._values(_ends(outcome.text), position, "tool")
+        point = _point(outcome.text)
+        for hinted in commands_hinted(point):
+            self._command(hinted, position, "tool")
+        self._values(point, position, "tool")
+        strong, self.found = self.found, []
+        self._values(_ends(outcome.text[: -len(point) or None]), position, "tool")
+        self.echoes += self.found
+        self.found = strong
 
     def _failed(self, position: int, deed: Deed, telling: str) -> None:
         title = squeeze(deed.title, self.failure_characters // 3)
@@ -107,8 +115,9 @@ class _Gathering:
 
     def _command(self, command: str, position: int, by: Speaker, note: str = "") -> None:
         first = next((command[a:b] for a, b in lines(command)), "")
-        if first and not is_trivial(first):
-            self._add("command", first[:_LONGEST_COMMAND].rstrip(), position, by, note)
+        for step in steps_of(first):
+            if not is_trivial(step) and len(step) <= _LONGEST_COMMAND and "<<" not in step:
+                self._add("command", step, position, by, note)
 
     def _quoted(self, text: str, position: int, by: Speaker) -> None:
         text = text[:_SCANNED]
@@ -120,21 +129,11 @@ class _Gathering:
         seen: set[str] = set()
         for start, stop in lines(text):
             line = text[start:stop]
-            addresses: list[tuple[int, int]] = []
-            for found in exact_values(line):
-                value = found[0].rstrip(".,;:")
-                addresses.append(found.span())
+            for value, at in values_in(line):
                 if value not in seen:
                     seen.add(value)
-                    about = "" if len(value) > 24 else _about(line, found.start())
+                    about = "" if len(value) > _TELLING else _about(line, at)
                     self._add("value", value, position, by, about)
-            for found in paths_in(line):
-                if found[0] in seen or any(
-                    a < found.end() and found.start() < b for a, b in addresses
-                ):
-                    continue
-                seen.add(found[0])
-                self._add("value", found[0], position, by)
 
     def _add(self, kind: Kind, text: str, position: int, by: Speaker, note: str = "") -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
@@ -156,16 +155,27 @@ class _Gathering:
         )
 
 
-def gather(messages: Iterable[Source], failure_characters: int = 240) -> tuple[LedgerLine, ...]:
-    """Everything in the messages that may be worth keeping, each text once, the oldest first."""
+class Gathered(NamedTuple):
+    """What messages hold for the ledger, each text once, the oldest first."""
+
+    lines: tuple[LedgerLine, ...] = ()
+    echoes: tuple[LedgerLine, ...] = ()
+    """Values in the bulk of what tools returned: they are worth keeping if they are known otherwise."""
+
+
+def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathered:
+    """Everything in the messages that may be worth keeping; every text stands in its message."""
     sources = list(messages)
     calls = (b.get("type") == "tool_use" for _, m in sources for b in m.blocks())
     gathering = _Gathering(chat=not any(calls), failure_characters=failure_characters)
     for position, message in sources:
         gathering.take(position, message)
     texts = {position: list(strings(m)) for position, m in sources}
-    found = (x for x in gathering.found if any(x.text in text for text in texts[x.position]))
-    return merged((), found)
+
+    def verbatim(found: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
+        return united(x for x in found if any(x.text in text for text in texts[x.position]))
+
+    return Gathered(verbatim(gathering.found), verbatim(gathering.echoes))
 
 
 def strings(message: Message) -> Iterator[str]:
@@ -193,6 +203,11 @@ def _about(line: str, at: int) -> str:
     if len(words) == _ABOUT and " " in words:
         words = words.partition(" ")[2]
     return words.strip(" \t*_`\"'([{:=,-–—")
+
+
+def _point(text: str) -> str:
+    """What a result comes to: all of a brief one, the last lines of another."""
+    return text if len(text) <= _BRIEF else text[text.find("\n", len(text) - _BRIEF // 2) + 1 :]
 
 
 def _ends(text: str) -> str:

@@ -24,4 +24,4 @@ class LedgerLine(Value, frozen=True):
     note: str = ""
     """What code says about it: an outcome, or the words that it stood among."""
     said_by: Speaker = "tool"
-    """Who said it in that message: what a tool returned is trusted less than the user's words."""
+    """Who said it: of several the user before the model before a tool, whose output says much."""

@@ -1,10 +1,11 @@
 """Says how much each line of the ledger matters: within its kind, newest and most used first."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from . import cues
-from .commands import is_changing
+from .commands import is_everyday
 from .line import LedgerLine
 
 _BY = {"user": 1.5, "assistant": 0.75, "tool": 0.0}
@@ -19,6 +20,7 @@ class Ranking:
         self._oldest = min(positions, default=0)
         self._span = max(1, max(positions, default=0) - self._oldest)
         asked = [line.position for line in lines if line.kind == "request"]
+        self._crowds = Counter(line.position for line in lines if line.kind == "value")
         self._first, self._latest = min(asked, default=-1), max(asked, default=-1)
 
     def score(self, line: LedgerLine) -> float:
@@ -33,11 +35,14 @@ class Ranking:
             case "decision":
                 return newness + used + cues.weight(line.text) + _BY[line.said_by]
             case "command":
-                return newness + 1.5 * used + (0.5 if is_changing(line.text) else 0.0)
+                return newness + 1.5 * used - (1.5 if is_everyday(line.text) else 0.0)
             case "failure":
                 return newness + used - (2.0 if "later ok" in line.note else 0.0)
             case "value":
-                return newness + 1.5 * used + _BY[line.said_by]
+                # What only tools say, they say often; of a long list each item says little.
+                used *= 0.5 if line.said_by == "tool" else 1.5
+                crowd = 0.4 * math.log2(self._crowds[line.position])
+                return newness + used + _BY[line.said_by] - crowd
             case "read" | "modified":
                 return newness + 1.5 * used
 

@@ -45,16 +45,21 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
 
 def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
     """The decisions in a text of the model."""
-    wanted = cues.CHAT_BINDING if chat else cues.ASSISTANT_DECISION
-    if not wanted.search(text, 0, _SCANNED):
-        return []
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
     for span in sentences(words):
         said = words[span.start : span.stop]
-        if _says_something(said) and wanted.search(said) and not said.endswith((*"?？:：",)):
+        if _says_something(said) and _decides(said, chat=chat):
             found.append(Said("decision", _cut(words, span)))
     return _strongest(found, "decision", _MOST_OF_ASSISTANT)
+
+
+def _decides(said: str, *, chat: bool) -> bool:
+    if said.endswith((*"?？:：",)):
+        return False
+    if chat:
+        return cues.CHAT_BINDING.search(said) is not None
+    return bool(cues.ASSISTANT_DECISION.search(said) or cues.DECISION.search(said))
 
 
 def _kind(said: str, *, chat: bool) -> Kind:

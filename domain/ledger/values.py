@@ -56,3 +56,18 @@ def exact_values(text: str) -> Iterator[re.Match[str]]:
 def paths_in(text: str) -> Iterator[re.Match[str]]:
     """What is plainly the path of a file, or of a folder that is written as one."""
     return (found for found in _PATH.finditer(text) if _TELLING.search(found[0]))
+
+
+def values_in(line: str) -> Iterator[tuple[str, int]]:
+    """Values and paths of a line, and where each begins; a part of a path or address is none."""
+    paths = [found.span() for found in paths_in(line)]
+    for found in exact_values(line):
+        start, stop = found.span()
+        whole = "://" in found[0] or "@" in found[0]
+        if whole:
+            paths = [(a, b) for a, b in paths if b <= start or stop <= a]
+        elif any(a < stop and start < b for a, b in paths):
+            continue
+        yield found[0].rstrip(".,;:"), start
+    for start, stop in paths:
+        yield line[start:stop], start

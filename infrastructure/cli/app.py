@@ -9,7 +9,17 @@ import typer
 
 from refold.domain.errors import RefoldError
 
-from . import deciding, demo, explaining, importing, looking, maintaining, playing
+from . import (
+    configuring,
+    deciding,
+    demo,
+    explaining,
+    importing,
+    looking,
+    maintaining,
+    playing,
+    simulating,
+)
 from .output import clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -39,8 +49,10 @@ app.command("unpin")(deciding.unpin)
 app.command("pins")(deciding.pins)
 app.command("explain", epilog=explaining.EXPLAIN_EXAMPLE)(explaining.explain)
 app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
+app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)
 app.command("verify")(maintaining.verify)
 app.command("replay")(maintaining.replay)
+app.command("settings")(configuring.settings)
 
 
 def _version(wanted: bool) -> None:
@@ -57,14 +69,26 @@ def _main(
             "--version", help="Show the version.", callback=_version, is_eager=True, metavar=""
         ),
     ] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            metavar="",
+            help="Show what refold logs on standard error; -vv shows every request as well.",
+        ),
+    ] = 0,
 ) -> None:
     """Conversation memory for LLM agents that can always be rebuilt."""
+    if verbose:
+        logging.getLogger("refold").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
 
 
 def main() -> None:
     """Run a command. Exit code 0: done; 1: the answer is no; 2: wrong use or bad input."""
     show_any_text()
-    logging.getLogger("refold").addHandler(_Warnings(logging.WARNING))
+    logging.getLogger("refold").addHandler(_Lines())
     try:
         app()
     except RefoldError as error:
@@ -79,11 +103,13 @@ def main() -> None:
         raise
 
 
-class _Warnings(logging.Handler):
-    """Shows what refold logs as a line on standard error."""
+class _Lines(logging.Handler):
+    """Shows what refold logs as lines on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        warn(f"[yellow]warning[/yellow]: {clean(record.getMessage())}")
+        colour = "yellow" if record.levelno >= logging.WARNING else "dim"
+        level = record.levelname.lower()
+        warn(f"[{colour}]{level}[/{colour}]: {clean(record.getMessage())}")
 
 
 def _explain_end(end: SystemExit) -> None:

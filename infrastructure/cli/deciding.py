@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .looking import require
-from .options import DEFAULT_DB, Db, Json, ModelName, Thread, Window
+from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Thread, Window
 from .output import clean, one_line, print_json, say, show_table, warn
 
 
@@ -24,11 +24,12 @@ def pin(
     """Keep a message or a text word for word, whatever is compacted."""
     from refold.infrastructure.opening import open_memory
 
-    if (position is None) == (text is None):
+    what = position if text is None else text
+    if what is None or None not in (position, text):
         raise typer.BadParameter("give a position, or --text TEXT")
     with open_memory(db, create=False) as memory:
         require(memory, thread)
-        pin_id = memory.conversation(thread).pin(position if text is None else text)
+        pin_id = memory.conversation(thread).pin(what)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id})
     else:
@@ -88,12 +89,13 @@ def revert(
     ] = "",
     window: Window = None,
     model: ModelName = None,
+    policy: PolicyFile = None,
     json: Json = False,
 ) -> None:
     """Undo the newest compaction. Exit code 1 if there is none to undo."""
     from refold.infrastructure.opening import open_memory
 
-    with open_memory(db, create=False, window=window, model=model) as memory:
+    with open_memory(db, create=False, window=window, model=model, policy_file=policy) as memory:
         require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:

@@ -1,5 +1,6 @@
 """``refold explain`` and ``read``: why the model sees what it sees, and the originals behind it."""
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,8 @@ from refold.domain.messages import Block, text_of
 from .looking import as_json, in_words, require
 from .options import DEFAULT_DB, Db, Json, Start, Stop, Thread
 from .output import clean, print_json, say, show_table
+
+_LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
 
 READ_EXAMPLE = "Example: refold read refold://thread-42/17 --db agent.db"
 EXPLAIN_EXAMPLE = (
@@ -71,7 +74,7 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     """Messages one after the other that share a fate."""
     first, last = same[0], same[-1]
     versions = [f.since_version for f in same]
-    why = first.why
+    why = _LONG_ID.sub(lambda found: found[0][:8], first.why)
     if dropped := sum(f.thinking_dropped_at is not None for f in same):
         why += f" (thinking left out of {dropped:,})"
     return (

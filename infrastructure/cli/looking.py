@@ -13,7 +13,7 @@ from refold.application.results import StoredMessage
 from refold.domain.errors import InvalidThreadId
 from refold.domain.messages import text_of
 
-from .options import DEFAULT_DB, Db, Json, ModelName, Start, Stop, Thread, Window
+from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Start, Stop, Thread, Window
 from .output import clean, one_line, print_json, say, show_table
 
 
@@ -85,6 +85,7 @@ def context(
     db: Db = DEFAULT_DB,
     window: Window = None,
     model: ModelName = None,
+    policy: PolicyFile = None,
     at: Annotated[
         int | None,
         typer.Option("--at", help="As it was after so many events.", min=0, metavar="VERSION"),
@@ -92,7 +93,7 @@ def context(
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
-    with _opened(db, window=window, model=model) as memory:
+    with _opened(db, window=window, model=model, policy_file=policy) as memory:
         require(memory, thread)
         chat = memory.conversation(thread)
         made = chat.context(at=chat.version if at is None else at)
@@ -189,10 +190,16 @@ def require(memory: Memory, thread: str) -> None:
         )
 
 
-def _opened(db: Path, *, window: int | None = None, model: str | None = None) -> Memory:
+def _opened(
+    db: Path,
+    *,
+    window: int | None = None,
+    model: str | None = None,
+    policy_file: Path | None = None,
+) -> Memory:
     from refold.infrastructure.opening import open_memory
 
-    return open_memory(db, create=False, window=window, model=model)
+    return open_memory(db, create=False, window=window, model=model, policy_file=policy_file)
 
 
 def _gist(stored: StoredMessage) -> str:

@@ -8,7 +8,7 @@ from refold.application.results import CompactionResult
 from refold.application.verifying import Verification
 
 from .looking import require
-from .options import DEFAULT_DB, Db, Json, ModelName, SummariserName, Thread, Window
+from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, SummariserName, Thread, Window
 from .output import clean, print_json, say, show_table
 
 
@@ -19,17 +19,28 @@ def compact(
         str | None,
         typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Try even after several failures in a row.")
+    ] = False,
     window: Window = None,
     model: ModelName = None,
-    summariser: SummariserName = "extractive",
+    summariser: SummariserName = None,
+    policy: PolicyFile = None,
     json: Json = False,
 ) -> None:
     """Compact a conversation now. Exit code 1 if that failed; then nothing has changed."""
     from refold.infrastructure.opening import open_memory
 
-    with open_memory(db, create=False, window=window, model=model, summariser=summariser) as memory:
+    with open_memory(
+        db,
+        create=False,
+        window=window,
+        model=model,
+        summariser=summariser,
+        policy_file=policy,
+    ) as memory:
         require(memory, thread)
-        result = memory.conversation(thread).compact(focus=focus)
+        result = memory.conversation(thread).compact(focus=focus, force=force)
     if json:
         print_json({**result.model_dump(), "success": result.success, "freed": result.freed})
     else:

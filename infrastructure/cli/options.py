@@ -31,11 +31,18 @@ ModelName = Annotated[
     typer.Option("--model", help="The model that would answer; gives the window.", metavar="NAME"),
 ]
 SummariserName = Annotated[
-    Literal["extractive", "anthropic"],
+    Literal["extractive", "anthropic", "anthropic-server"] | None,
     typer.Option(
         "--summariser",
         metavar="NAME",
-        help="extractive (built in, no key) or anthropic (needs ANTHROPIC_API_KEY).",
+        help="extractive (built in, no key: the default), anthropic or anthropic-server (need "
+        "ANTHROPIC_API_KEY).",
+    ),
+]
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy", metavar="FILE", help="A TOML file with settings; see refold settings."
     ),
 ]
 Format = Annotated[

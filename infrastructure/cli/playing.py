@@ -20,7 +20,7 @@ from refold.application.transcripts import RecordedConversation, Transcript
 from .figures import as_json, show_figures, tell_verified
 from .importing import ThreadOption, refuse_another, require_one, skipped_counts
 from .looking import as_request
-from .options import Format, Json, ModelName, SummariserName, Window
+from .options import Format, Json, ModelName, PolicyFile, SummariserName, Window
 from .output import clean, print_json, say
 from .watching import Troubles, progress_bar
 
@@ -45,7 +45,8 @@ def play(
     db: DbOption = None,
     window: Window = None,
     model: ModelName = None,
-    summariser: SummariserName = "extractive",
+    summariser: SummariserName = None,
+    policy: PolicyFile = None,
     requests: Requests = None,
     restart_every: RestartEvery = 0,
     thread: ThreadOption = None,
@@ -55,13 +56,20 @@ def play(
     """Play a recorded conversation: render the context before each answer, compact when due."""
     from refold.infrastructure.opening import open_memory
 
-    transcript = _read(file, format, thread)
+    transcript = read_file(file, format, thread)
     # Failed compactions are counted and told at the end, each reason once.
-    logging.getLogger("refold.application.compaction").setLevel(logging.ERROR)
+    logging.getLogger("refold.compaction").setLevel(logging.ERROR)
     troubles = Troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
-        opened = partial(open_memory, path, window=window, model=model, summariser=summariser)
+        opened = partial(
+            open_memory,
+            path,
+            window=window,
+            model=model,
+            summariser=summariser,
+            policy_file=policy,
+        )
         _check_first(opened, transcript, thread)
         out = None if requests is None else stack.enter_context(_output(requests, (file, path)))
         run = _Run(opened, thread, model, restart_every, out, troubles, quiet=json)
@@ -78,7 +86,12 @@ def play(
         raise typer.Exit(1)
 
 
-def _read(file: Path, format: str, thread: str | None) -> Transcript:
+def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:
+    """The transcript in a file.
+
+    Raises:
+        TranscriptError: there is nothing to play, or ``thread`` is to name several conversations.
+    """
     from refold.infrastructure.transcripts import read_transcript
 
     transcript = read_transcript(file, format=format)

@@ -13,6 +13,7 @@ logging.getLogger("refold").addHandler(logging.NullHandler())
 LEVELS = {
     "compaction.requested": logging.DEBUG,
     "compaction.performed": logging.INFO,
+    "compaction.shortened": logging.INFO,
     "compaction.nothing_to_do": logging.DEBUG,
     "compaction.failed": logging.WARNING,
     "compaction.in_flight": logging.INFO,
@@ -66,7 +67,9 @@ def _in_line(value: Figure) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case str() if not value or any(c.isspace() or c in '"=' or not c.isprintable() for c in value):
+        case str() if not value or any(
+            c.isspace() or c in '"=' or not c.isprintable() for c in value
+        ):
             return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)

@@ -61,6 +61,14 @@ def of_result(result: CompactionResult) -> Notice:
     return Notice(f"compaction.{result.outcome}", result.thread_id, said)
 
 
+def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
+    """That another summariser stepped in than the one that was asked for, if so."""
+    if result.attempt_id is None or result.summariser in (None, configured):
+        return None
+    figures: dict[str, Figure] = {"configured": configured, "summariser": result.summariser}
+    return Notice("compaction.fallback", result.thread_id, figures)
+
+
 def of_decisions(
     thread_id: str,
     before: Conversation,
@@ -76,7 +84,9 @@ def of_decisions(
     was_open, is_open = (s.setbacks.count >= breaker_after for s in (before, after))
     if was_open != is_open:
         name = "breaker.opened" if is_open else "breaker.closed"
-        yield Notice(name, thread_id, {"failures": max(before.setbacks.count, after.setbacks.count)})
+        yield Notice(
+            name, thread_id, {"failures": max(before.setbacks.count, after.setbacks.count)}
+        )
 
 
 def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:

@@ -31,8 +31,9 @@ class Telemetry:
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
-        self._tracer = trace.get_tracer("refold", version("refold"))
-        self._metrics = _Instruments(metrics.get_meter("refold", version("refold")))
+        own = ("refold", version("refold"))
+        self._tracer = trace.get_tracer_provider().get_tracer(*own)
+        self._metrics = _Instruments(metrics.get_meter_provider().get_meter(*own))
 
     @contextmanager
     def compacting(self, thread_id: str, trigger: Trigger) -> Generator[None]:

@@ -12,7 +12,7 @@ from .callbacks import CompactionCallback, OnCompaction
 from .calls import watched
 from .log_lines import LogLines
 from .naming import Naming, naming
-from .recorded import WatchedLog
+from .watching import FallbackObserver, WatchedLog, Watcher
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -48,22 +48,28 @@ class Observing:
             others=(*called, *observers),
         )
 
-    @property
-    def observers(self) -> tuple[Observer, ...]:
-        """All observers, those of the program last."""
-        own = (self.lines,) if self.telemetry is None else (self.lines, self.telemetry)
-        return (*own, *self.others)
+    def observers(self, summariser: Summariser) -> tuple[Observer, ...]:
+        """All observers of a memory with this summariser, those of the program last."""
+        fallback = FallbackObserver(summariser.name, self._watchers)
+        return (*self._own, fallback, *self.others)
 
     def log(self, log: ConversationLog) -> ConversationLog:
         """``log``, with every decision told."""
-        own = (self.lines,) if self.telemetry is None else (self.lines, self.telemetry)
-        return WatchedLog(log, [w.noticed for w in own], breaker_after=self.breaker_after)
+        return WatchedLog(log, self._watchers, breaker_after=self.breaker_after)
 
     def summariser(self, summariser: Summariser) -> Summariser:
         """``summariser``, with every call told."""
         if self.telemetry is None:
             return summariser
         return watched(summariser, self.telemetry.calling)
+
+    @property
+    def _own(self) -> "tuple[LogLines | Telemetry, ...]":
+        return (self.lines,) if self.telemetry is None else (self.lines, self.telemetry)
+
+    @property
+    def _watchers(self) -> list[Watcher]:
+        return [own.noticed for own in self._own]
 
 
 def _telemetry(named: Naming) -> "Telemetry | None":

@@ -28,7 +28,10 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
     @classmethod
     def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
         # Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
-        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+        if (
+            isinstance(value, bool)
+            and cls.model_fields[str(info.field_name)].annotation is not bool
+        ):
             raise ValueError("a truth value is no number")
         return value
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 from refold.application.errors import SummariserError
 from refold.application.models import rules_for
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
-from refold.infrastructure.summarisers.api_calls import TIMEOUT, Answer, MessagesApi, output_room, stopped
+from refold.infrastructure.summarisers.api_calls import (
+    TIMEOUT,
+    Answer,
+    MessagesApi,
+    output_room,
+    stopped,
+)
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
 from refold.infrastructure.summarisers.quoting import RESULT_LIMIT

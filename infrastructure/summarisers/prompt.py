@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from refold.application.ports import SourceMessage, SummaryRequest
 from refold.domain.events import OmittedMessage
@@ -170,7 +171,7 @@ def prompt_fingerprint(result_limit: int = RESULT_LIMIT) -> str:
     return f"summary-prompt-{PROMPT_VERSION}-{digest_of(fixed)}"
 
 
-def digest_of(fixed: dict[str, object]) -> str:
+def digest_of(fixed: Mapping[str, object]) -> str:
     """16 hexadecimal digits that change with any of the fixed texts."""
     data = json.dumps(fixed, sort_keys=True, ensure_ascii=True).encode()
     return hashlib.sha256(data).hexdigest()[:16]

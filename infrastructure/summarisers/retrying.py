@@ -52,9 +52,7 @@ class RetryingSummariser:
     all calls.
     """
 
-    def __init__(
-        self, summariser: Summariser, tries: int, backoff: Backoff, sleep: Sleep
-    ) -> None:
+    def __init__(self, summariser: Summariser, tries: int, backoff: Backoff, sleep: Sleep) -> None:
         self._summariser = summariser
         self._tries = tries
         self._backoff = backoff
@@ -86,6 +84,11 @@ class RetryingSummariser:
                     raise _after(calls, error) from None
                 return draft.replaced(attempts=draft.attempts + calls) if calls else draft
         raise AssertionError("the last attempt returns or raises")
+
+    def through(self, wrap: Callable[[Summariser], Summariser]) -> Summariser:
+        """The same retries of what ``wrap`` makes of the summariser: it sees each call."""
+        inner = wrap(self._summariser)
+        return retrying(inner, self._tries, backoff=self._backoff, sleep=self._sleep)
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None

@@ -122,7 +122,9 @@ class ServerCompactionSummariser:
         except SummariserError as error:
             if error.reason != "bad_block" or request.previous_block is None:
                 raise
-            logger.warning("the compaction block of before is not accepted, sending its text: %s", error)
+            logger.warning(
+                "the compaction block of before is not accepted, sending its text: %s", error
+            )
         try:
             draft = await self._draft(request.replaced(previous_block=None))
         except SummariserError as error:
@@ -180,7 +182,7 @@ def instructions_fingerprint() -> str:
         SummaryRequest(messages=(), part="history"),
         SummaryRequest(messages=(), part="turn_prefix"),
     )
-    fixed: dict[str, object] = {
+    fixed = {
         "version": _VERSION,
         "beta": COMPACTION_BETA,
         "texts": [instructions_for(kind) for kind in kinds],
@@ -202,12 +204,16 @@ def _message(turn: Turn) -> Message:
 def _compaction_block(answer: Answer) -> Block:
     """The block of an answer that is one, as it came: every field is signed or checked."""
     blocks = [block for block in answer.content if block.get("type") == "compaction"]
-    if answer.stop_reason == "end_turn" and not blocks:
+    if answer.stop_reason == "end_turn" and not answer.content:
         raise failed("empty", "the call ended without a summary")
+    if answer.stop_reason in ("end_turn", "stop_sequence"):
+        raise failed("bad_answer", "the conversation was answered, not compacted")
     if answer.stop_reason != "compaction":
         raise stopped(answer.stop_reason)
     if len(blocks) != 1 or len(answer.content) != 1:
-        raise failed("bad_answer", f"{len(blocks)} compaction blocks in {len(answer.content)} blocks")
+        raise failed(
+            "bad_answer", f"{len(blocks)} compaction blocks in {len(answer.content)} blocks"
+        )
     content = blocks[0].get("content")
     if content is None or (isinstance(content, str) and not content.strip()):
         raise failed("empty", "the compaction failed: its block holds no summary")

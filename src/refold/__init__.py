@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Memory,
     )
     from refold.application.ports import (
+        Observer,
         SourceMessage,
         Summariser,
         SummaryDraft,
@@ -100,6 +101,7 @@ __all__ = [
     "Message",
     "NewerLog",
     "NotARefoldLog",
+    "Observer",
     "PinnedContentTooLarge",
     "RefoldError",
     "Replayed",
@@ -128,7 +130,9 @@ _PLACES = {
         "NotARefoldLog SummariserError TokenCountError TranscriptError"
     ),
     "refold.application.memory": "AsyncChat AsyncMemory Memory",
-    "refold.application.ports": "SourceMessage Summariser SummaryDraft SummaryRequest TokenCount TokenCounter",
+    "refold.application.ports": (
+        "Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount TokenCounter"
+    ),
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.verifying": "DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",

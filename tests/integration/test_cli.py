@@ -1,25 +1,20 @@
 """The command line as people and programs use it: what it prints, and the code it ends with."""
 
 import json
-import logging
-import os
 import re
 import shlex
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import pytest
 
 from refold.infrastructure.cli import output
-from refold.infrastructure.cli.app import main
 from refold.infrastructure.cli.options import FormatName
 from refold.infrastructure.transcripts.reading import FORMATS
+from tests.support.command_line import CONTROL, HOSTILE, Refold, process, ran, talk, talk_file
 from tests.support.legality import violations
 from tests.support.log_files import execute, flipped, rows, set_state
 from tests.support.transcript_files import (
@@ -31,116 +26,9 @@ from tests.support.transcript_files import (
     text,
 )
 
-LOOKING = ("list", "show", "context", "summaries")
-COMMANDS = ("demo", "import", "play", *LOOKING, "compact", "verify", "replay")
-# What a terminal could take for a command; a new line is the only control character that is meant.
-CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\x08\r\u202e"
-
-
-class Ran(NamedTuple):
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def answer(self) -> dict[str, Any]:
-        """The one JSON object that is all of standard output."""
-        (line,) = self.out.splitlines()
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-
-Refold = Callable[..., Ran]
-
-
-@pytest.fixture
-def refold(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Iterator[Refold]:
-    """Run a command in this process, in a folder of its own; what it set up is undone."""
-    logger = logging.getLogger("refold")
-    quieted = logging.getLogger("refold.application.compaction")
-    handlers, levels = list(logger.handlers), (logger.level, quieted.level)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(output.console, "width", 160)
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-
-    def run(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["refold", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert isinstance(end.value.code, int)
-        printed = capsys.readouterr()
-        return Ran(end.value.code, printed.out, printed.err)
-
-    yield run
-    logger.handlers[:] = handlers
-    logger.setLevel(levels[0])
-    quieted.setLevel(levels[1])
-
-
-# A shell that starts tests in the background has Ctrl-C ignored, and children inherit that.
-START = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from refold.infrastructure.cli.app import main
-main()
-"""
-PROGRAM = [sys.executable, "-c", START]
-
-
-def process(
-    *words: object, folder: Path, env: Mapping[str, str] | None = None
-) -> "subprocess.Popen[bytes]":
-    """A command in a process of its own, as a shell would start it."""
-    return subprocess.Popen(
-        [*PROGRAM, *map(str, words)],
-        cwd=folder,
-        env={**os.environ, **(env or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def ran(
-    *words: object, folder: Path, env: Mapping[str, str] | None = None, encoding: str = "utf-8"
-) -> Ran:
-    """A command in a process of its own, run to its end."""
-    with process(*words, folder=folder, env=env) as started:
-        out, err = started.communicate(timeout=120)
-    return Ran(started.returncode, out.decode(encoding), err.decode(encoding))
-
-
-def talk(turns: int, words: str = "Some words of the talk. ") -> list[dict[str, Any]]:
-    """Messages of a talk with tools, four for each turn, all different."""
-    messages: list[dict[str, Any]] = []
-    for n in range(turns):
-        used = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {"at": n}}
-        found = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"{n}: {words * 4}"}
-        messages += [
-            {"role": "user", "content": f"Question {n}: {words}"},
-            {"role": "assistant", "content": [used]},
-            {"role": "user", "content": [found]},
-            {"role": "assistant", "content": f"Answer {n}: {words}"},
-        ]
-    return messages
-
-
-def talk_file(path: Path, turns: int = 3) -> Path:
-    path.write_text(json.dumps(talk(turns)), "utf-8")
-    return path
-
-
-@pytest.fixture
-def stored(refold: Refold, tmp_path: Path) -> Path:
-    """A log with one conversation of 80 messages, ``talk``, compacted once."""
-    talk_file(tmp_path / "talk.json", 20)
-    assert refold("import", "talk.json").code == 0
-    assert refold("compact", "talk").code == 0
-    return tmp_path / "agent.db"
+LOOKING = ("list", "show", "context", "summaries", "explain", "read")
+DECIDING = ("compact", "revert", "pin", "unpin", "pins")
+COMMANDS = ("demo", "import", "play", "simulate", *LOOKING, *DECIDING, "verify", "replay")
 
 
 # --- help and wrong use
@@ -158,7 +46,7 @@ def test_every_command_explains_itself(refold: Refold, command: str) -> None:
     done = refold(command, "--help")
     assert done.code == 0
     assert "--json" in done.out
-    assert ("agent.db" in done.out) == (command not in ("demo", "play"))
+    assert ("agent.db" in done.out) == (command not in ("demo", "play", "simulate"))
 
 
 def test_the_version_is_told(refold: Refold) -> None:
@@ -182,9 +70,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "unknown format on import": ("import talk.json --format yaml", "'yaml' is not one of"),
     "another format": ("play talk.json --format pi", "cannot be read as pi"),
     "unknown summariser": ("play talk.json --summariser gpt", "'gpt' is not one of"),
-    "window of 0": ("play talk.json --window 0", "at least 1000 tokens"),
-    "window of 500": ("play talk.json --window 500", "at least 1000 tokens"),
-    "negative window": ("play talk.json --window -5", "at least 1000 tokens"),
+    "window of 0": ("play talk.json --window 0", "at least 1000"),
+    "window of 500": ("play talk.json --window 500", "at least 1000"),
+    "negative window": ("play talk.json --window -5", "at least 1000"),
     "window in words": ("play talk.json --window many", "'--window'"),
     "negative restarts": ("play talk.json --restart-every -1", "'--restart-every'"),
     "requests into no folder": ("play talk.json --requests none/r.jsonl", "No such file"),
@@ -205,6 +93,21 @@ WRONG: dict[str, tuple[str, str]] = {
     "unknown thread for compact": ("compact nobody --db a.db", "there are: talk"),
     "unknown thread for summaries": ("summaries nobody --db a.db", "there are: talk"),
     "a version to come": ("context talk --db a.db --at 99", "versions 0 to 12"),
+    "unknown thread for explain": ("explain nobody --db a.db", "there are: talk"),
+    "unknown thread for read": ("read refold://nobody/1 --db a.db", "there are: talk"),
+    "no address": ("read talk --db a.db", "these look like refold://THREAD/POSITION"),
+    "a message to come": ("read refold://talk/99 --db a.db", "positions 0 to 11"),
+    "no such policy": ("simulate talk.json --policy none.toml", "there is no such file"),
+    "a policy with a wrong key": ("simulate talk.json --policy key.toml", "did you mean keep_last"),
+    "a policy with a wrong value": ("simulate talk.json --policy value.toml", "trigger_share = 7"),
+    "a policy twice": ("simulate talk.json --policy late --policy late", "given twice"),
+    "too many policies": (f"simulate talk.json{' --policy late' * 7}", "at most 6"),
+    "unknown conversation": ("simulate talk.json --conversation x", "there are: talk"),
+    "a chart of another kind": ("simulate talk.json --chart a.gif", "end in .png or .svg"),
+    "a chart in no folder": ("simulate talk.json --chart none/a.png", "no folder none"),
+    "no such prices": ("simulate talk.json --prices none.toml", "none.toml cannot be read"),
+    "prices with a wrong key": ("simulate talk.json --prices key.toml", "as_of"),
+    "nothing to simulate": ("simulate none.json", "none.json does not exist"),
     "a negative position": ("show talk --db a.db --start -1", "'--start'"),
 }
 
@@ -219,6 +122,8 @@ def mishaps(refold: Refold, tmp_path: Path) -> None:
     (tmp_path / "several.jsonl").write_text(
         jsonl({"id": "p", "messages": talk(1)}, {"id": "q", "messages": talk(1)})
     )
+    (tmp_path / "key.toml").write_text("keep_lst = 3\n")
+    (tmp_path / "value.toml").write_text("trigger_share = 7\n")
     execute(tmp_path / "other.db", "CREATE TABLE somebody_elses (a)")
     talk_file(tmp_path / "talk.json")
     assert refold("import", "talk.json", "--db", "a.db").code == 0
@@ -269,6 +174,11 @@ def test_a_wrong_path_leaves_no_log_behind(refold: Refold, tmp_path: Path) -> No
         "compact talk",
         "compact talk --focus tests",
         "summaries talk",
+        "explain talk",
+        "explain talk --start 70 --stop 75",
+        "read refold://talk/3",
+        "simulate talk.json",
+        "simulate talk.json --policy late --window 2000",
         "verify",
         "replay",
     ],

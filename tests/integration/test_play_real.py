@@ -12,12 +12,12 @@ import pytest
 
 from refold.application.transcripts import RecordedConversation
 from refold.infrastructure.transcripts import read_transcript
-from tests.support.play_table import WINDOWS, Judged, judged, recordings
+from tests.support.judged_play import Judged, judged, recordings
 from tests.support.real_data import needs_data
 
 pytestmark = needs_data
 
-SMALL, MIDDLE, LARGE = WINDOWS
+WINDOWS = SMALL, MIDDLE, LARGE = 8_000, 32_000, 200_000
 SAMPLE = (
     "claude-code-entire/6860e2316a8a",
     "claude-code-entire/83a0bb2f3f73",
@@ -72,6 +72,7 @@ def test_every_request_of_a_recording_fits_is_legal_and_repeats_its_prefix(
     assert played.illegal == ()
     assert played.prefix == ()
     assert played.thinking == ()
+    assert played.in_a_row <= 1
     assert played.verified.ok
     assert_all_was_played(played, path)
 

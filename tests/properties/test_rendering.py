@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from refold.application.ports import SourceMessage
 from refold.application.projections.window import Window, project
+from refold.application.rendering.covered import render_covered
 from refold.application.rendering.render import Rendered, render
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
@@ -20,6 +22,7 @@ from refold.domain.events import (
 from refold.domain.json_data import is_object
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from tests.support.api_refusals import compaction_block
 from tests.support.histories import Message, live_histories, recorded_histories
 from tests.support.legality import violations
 from tests.support.talk import Spoken
@@ -128,6 +131,35 @@ def test_a_window_after_any_compaction_is_rendered_as_a_legal_request(
     assume(history)
     events = [*appended(history), compacted(0, stop, sorted(kept))]
     assert violations(request_of(rendered(events))) == []
+
+
+@given(HISTORIES, st.data())
+def test_a_providers_own_block_opens_a_legal_request_whatever_is_kept(
+    history: list[Message], data: st.DataObject
+) -> None:
+    stop = data.draw(st.integers(1, max(len(history), 1)), "stop")
+    kept = data.draw(st.sets(st.integers(0, max(stop - 1, 0)), max_size=3), "kept")
+    assume(history)
+    block = compaction_block("What was said before, in short.")
+    events = [*appended(history), compacted(0, stop, sorted(kept)).replaced(block=block)]
+    shown = render("thread", project(Window(), events), None, COUNTER.count_text, signed=True)
+    assert violations(request_of(shown)) == []
+    assert shown.messages[0]["content"][0] == block
+    assert shown.tokens == rendered(events).tokens
+
+
+@given(HISTORIES, st.booleans())
+def test_covered_messages_alone_are_a_legal_conversation(
+    history: list[Message], again: bool
+) -> None:
+    entries = project(Window(), appended(history)).entries
+    sources = [SourceMessage(position=e.position, message=e.message) for e in entries]
+    block = compaction_block("before") if again else None
+    turns = render_covered(sources, "before" if again else None, block)
+    assume(turns)
+    ends = turns[-1]["role"] == "assistant"
+    request = {"messages": [*turns, {"role": "user", "content": "?"}] if ends else turns}
+    assert violations(request) == []
 
 
 @given(HISTORIES, st.sampled_from(((50, 0), (100, 40))))

@@ -11,6 +11,8 @@ from typing import Any, Self
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from .api_refusals import compaction_block, refusal
+
 SECTIONS = (
     "Technical Context",
     "Project Overview",
@@ -83,6 +85,16 @@ def ok(text: str = GOOD_SUMMARY, *, stop_reason: str | None = "end_turn") -> Ans
     return message({"type": "text", "text": text}, stop_reason=stop_reason)
 
 
+def compacted(text: str | None = GOOD_SUMMARY, **fields: Any) -> Answer:
+    """A signed compaction block alone; without a text, one that failed."""
+    return message(compaction_block(text, **fields), stop_reason="compaction")
+
+
+def not_compacted(stop_reason: str) -> Answer:
+    """What comes where the call for the summary did not end well: no content."""
+    return message(stop_reason=stop_reason)
+
+
 def truncated(text: str = GOOD_SUMMARY[:120]) -> Answer:
     return ok(text, stop_reason="max_tokens")
 
@@ -95,13 +107,19 @@ def empty() -> Answer:
     return message()
 
 
-def error(status: int, kind: str, said: str, headers: Mapping[str, str] | None = None) -> Answer:
-    """An error in the API's shape."""
-    body = {
-        "type": "error",
-        "error": {"type": kind, "message": said},
-        "request_id": "req_01Test",
-    }
+def error(
+    status: int,
+    kind: str,
+    said: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    code: str | None = None,
+) -> Answer:
+    """An error in the API's shape; ``code`` is the one that some have in their details."""
+    told: dict[str, Any] = {"type": kind, "message": said}
+    if code is not None:
+        told["details"] = {"error_code": code}
+    body = {"type": "error", "error": told, "request_id": "req_01Test"}
     return Answer(
         status=status,
         body=json.dumps(body).encode(),
@@ -126,8 +144,13 @@ def unauthorised() -> Answer:
     return error(401, "authentication_error", "invalid x-api-key")
 
 
-def bad_request(said: str = "max_tokens: must be positive") -> Answer:
-    return error(400, "invalid_request_error", said)
+def bad_request(said: str = "max_tokens: must be positive", code: str | None = None) -> Answer:
+    return error(400, "invalid_request_error", said, code=code)
+
+
+def compaction_unavailable() -> Answer:
+    said = "The compaction could not be completed, retry the request"
+    return error(529, "overloaded_error", said, code="compaction_unavailable")
 
 
 def too_large() -> Answer:
@@ -246,31 +269,6 @@ def _refusal(request: Request) -> Answer | None:
         body: Any = json.loads(request.data.decode())
     except ValueError:
         return bad_request("the body is not JSON in UTF-8")
-    problem = _problem(body, counting=request.path.endswith("/count_tokens"))
-    return bad_request(problem) if problem else None
-
-
-def _problem(body: Any, *, counting: bool) -> str | None:
-    messages = body.get("messages")
-    if not messages:
-        return "messages: at least one message is required"
-    if not isinstance(body.get("model"), str):
-        return "model: Field required"
-    if not counting and not isinstance(body.get("max_tokens"), int):
-        return "max_tokens: Field required"
-    if messages[0]["role"] != "user":
-        return "messages: first message must use the user role"
-    for index, one in enumerate(messages):
-        if not one["content"]:
-            return f"messages.{index}: content must not be empty"
-    if _has_lone_surrogate(body):
-        return "the request body is not valid JSON: lone surrogate"
-    return None
-
-
-def _has_lone_surrogate(body: Any) -> bool:
-    try:
-        json.dumps(body, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+    beta = request.headers.get("anthropic-beta", "")
+    refused = refusal(body, beta, counting=request.path.endswith("/count_tokens"))
+    return bad_request(*refused) if refused else None

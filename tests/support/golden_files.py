@@ -1,6 +1,6 @@
 """Golden files: written once, on request, and compared for ever.
 
-``REFOLD_WRITE_GOLDEN=1 pytest tests/golden`` writes the files that are missing. One that exists is
+``REFOLD_X_WRITE_GOLDEN=1 pytest tests/golden`` writes the files that are missing. One that exists is
 never written again: to replace it, delete it first, and know that people's logs hold the old bytes.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
-SWITCH = "REFOLD_WRITE_GOLDEN"
+SWITCH = "REFOLD_X_WRITE_GOLDEN"
 
 
 def golden_text(name: str, made_now: str) -> str:

@@ -9,8 +9,8 @@ _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def data_folder() -> Path | None:
-    """The folder with real data: ``REFOLD_DATA`` or else ``../shared/data``; None if absent."""
-    named = os.environ.get("REFOLD_DATA")
+    """The folder with real data: ``REFOLD_X_DATA`` or else ``../shared/data``; None if absent."""
+    named = os.environ.get("REFOLD_X_DATA")
     folder = Path(named).expanduser() if named else _BESIDE
     return folder if folder.is_dir() else None
 
@@ -29,6 +29,6 @@ def files(*patterns: str) -> list[Path]:
 
 needs_data = pytest.mark.skipif(
     data_folder() is None,
-    reason="no real data: put it at ../shared/data or name its folder in REFOLD_DATA",
+    reason="no real data: put it at ../shared/data or name its folder in REFOLD_X_DATA",
 )
 """Marks a test that reads real data; it is skipped where there is none."""

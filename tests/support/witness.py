@@ -13,12 +13,13 @@ from refold.application.event_log import LoggedEvent
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.results import CompactionResult
 from refold.application.transcripts import RecordedMessage
-from refold.domain.events import CompactionPerformed, ToolContentOffloaded
+from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 from .fake_summarisers import GoodSummariser
 from .histories import Message
+from .judged_play import CHANGES_THE_PREFIX
 from .talk import Spoken, is_the_models_turn
 
 THREAD = "talk"
@@ -226,9 +227,10 @@ class Witness:
 
     def decisions(self, version: int) -> list[int]:
         """The versions, up to this one, of decisions that change what was rendered before."""
-        kinds = (CompactionPerformed, ToolContentOffloaded)
         return [
-            e.version for e in self.events() if isinstance(e.event, kinds) and e.version <= version
+            e.version
+            for e in self.events()
+            if isinstance(e.event, CHANGES_THE_PREFIX) and e.version <= version
         ]
 
 

@@ -8,7 +8,12 @@ from typing import Any
 
 from refold.application.context import Context
 from refold.application.rendering.texts import SUMMARY_HEADING
-from refold.domain.events import CompactionPerformed, MessageAppended, ToolContentOffloaded
+from refold.domain.events import (
+    CompactionPerformed,
+    MessageAppended,
+    MessagesCondensed,
+    ToolContentOffloaded,
+)
 from refold.domain.messages import Message
 from tests.support.histories import marked
 from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
@@ -63,7 +68,7 @@ def _without_summary(shown: Context) -> list[Any]:
 
 def _offloaded(witness: Witness) -> set[int]:
     events = [e.event for e in witness.events()]
-    parts = (e.parts for e in events if isinstance(e, ToolContentOffloaded))
+    parts = (e.parts for e in events if isinstance(e, ToolContentOffloaded | MessagesCondensed))
     return {part.position for found in parts for part in found}
 
 

@@ -1,4 +1,4 @@
-"""Previews: what is shown of an offloaded result or input, and how to get at the rest."""
+"""Tool content shown shorter: previews, results cut to their beginning, and bare markers."""
 
 import pytest
 
@@ -6,11 +6,14 @@ from refold.application.projections.window import Preview, Window, project
 from refold.application.rendering import texts
 from refold.application.rendering.preview import shortened
 from refold.application.rendering.render import render
-from refold.domain.events import Event, ShortenedPart, ToolContentOffloaded
+from refold.domain.events import Event, MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from tests.support.builders import assistant, history, text, tool_result, tool_use, user
 from tests.support.fake_ports import PlainCounter
 
 ADDRESS = "refold://t/2"
+PICTURE = {"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}
+TRIMMED = Preview(200, 0, 0, "soft-trim")
+CLEARED = Preview(0, 0, 0, "hard-clear")
 LONG = "".join(f"line {i}\n" for i in range(2_000))
 
 
@@ -47,10 +50,48 @@ def test_the_blocks_of_a_result_are_shown_as_one_text() -> None:
 
 
 def test_a_result_without_text_names_its_address() -> None:
-    picture = {"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}
-    short = shortened(tool_result("a", [picture]), Preview(10, 3, 0), ADDRESS)
+    short = shortened(tool_result("a", [PICTURE]), Preview(10, 3, 0), ADDRESS)
     assert ADDRESS in str(short)
     assert "AAAA" not in str(short)
+
+
+def test_beside_a_text_a_picture_that_is_not_shown_is_named() -> None:
+    short = shortened(tool_result("a", [text("A map:"), PICTURE]), Preview(10, 3, 0), ADDRESS)
+    note = texts.BESIDE_TEXT.format(what="1 image", address=ADDRESS)
+    assert short["content"] == "A map:" + note
+
+
+def test_a_condensed_result_shows_its_beginning_and_says_how_long_it_was() -> None:
+    short = shortened(tool_result("a", LONG, is_error=True), TRIMMED, ADDRESS)
+    assert short["content"] == LONG[:200] + texts.trimmed_marker(200, len(LONG), ADDRESS)
+    assert short["is_error"] is True
+    for said in ("soft-trim", f"{len(LONG):,} characters", ADDRESS):
+        assert said in short["content"]
+
+
+def test_of_a_condensed_result_with_pictures_the_text_is_left() -> None:
+    short = shortened(tool_result("a", [text("A map:"), PICTURE, PICTURE]), TRIMMED, ADDRESS)
+    assert short["content"] == "A map:\n" + texts.cleared_marker("2 images", ADDRESS)
+
+
+def test_a_condensed_result_without_text_is_cleared() -> None:
+    short = shortened(tool_result("a", [PICTURE]), TRIMMED, ADDRESS)
+    assert short["content"] == texts.cleared_marker("1 image", ADDRESS)
+    assert "hard-clear" in short["content"]
+
+
+def test_of_a_cleared_result_a_marker_is_left_that_says_what_was_there() -> None:
+    unknown = {"type": "future_block", "note": "x"}
+    short = shortened(tool_result("a", [text(LONG), PICTURE, unknown]), CLEARED, ADDRESS)
+    what = f"{len(LONG):,} characters, 1 image, 1 part"
+    assert short["content"] == texts.cleared_marker(what, ADDRESS)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_text_that_a_trim_makes_no_shorter_stays_whole(extra: int) -> None:
+    longest = 200 + len(texts.trimmed_marker(200, 300, ADDRESS))
+    short = shortened(tool_result("a", "x" * (longest + extra)), TRIMMED, ADDRESS)
+    assert (short["content"] == "x" * longest) is (extra == 0)
 
 
 def test_of_an_input_every_long_text_is_cut_and_its_shape_stays() -> None:
@@ -100,3 +141,18 @@ def test_an_offloaded_input_is_shown_as_preview_and_its_result_whole() -> None:
 def test_a_second_decision_shortens_further_and_both_savings_count() -> None:
     twice = shown(offloaded("result", 100, 40), offloaded("result", 10, 20))
     assert twice == (LONG, LONG[:10] + marker(10), 240)
+
+
+def condensed(characters: int, freed: int) -> MessagesCondensed:
+    part = ShortenedPart(position=2, call_id="a", side="result", tokens_freed=freed)
+    return MessagesCondensed(parts=(part,), characters=characters)
+
+
+def test_a_result_that_was_offloaded_is_condensed_later_and_both_savings_count() -> None:
+    trimmed = LONG[:50] + texts.trimmed_marker(50, len(LONG), ADDRESS)
+    assert shown(offloaded("result", 100, 40), condensed(50, 20)) == (LONG, trimmed, 240)
+
+
+def test_without_characters_a_condensed_result_is_cleared() -> None:
+    cleared = texts.cleared_marker(f"{len(LONG):,} characters", ADDRESS)
+    assert shown(condensed(50, 40), condensed(0, 20)) == (LONG, cleared, 240)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.budget import budget_for, summary_target
+from refold.domain.budget import budget_for, kept_target, ledger_target, summary_target
 from refold.domain.policy import CompactionPolicy
 
 DEFAULT = CompactionPolicy()
@@ -52,3 +52,23 @@ def test_a_summary_aims_at_its_setting_or_a_tenth_of_the_budget(
     window: int, fixed: int, aim: int
 ) -> None:
     assert summary_target(budget_for(window, fixed, DEFAULT), DEFAULT) == aim
+
+
+def test_the_ledger_takes_a_twentieth_of_the_budget_or_its_setting() -> None:
+    assert ledger_target(budget_for(8_000, 200, DEFAULT), DEFAULT) == 300
+    assert ledger_target(budget_for(200_000, 0, DEFAULT), DEFAULT) == 4_000
+
+
+def test_what_may_stay_leaves_the_target_room_for_the_longest_summary_and_the_ledger() -> None:
+    budget = budget_for(32_000, 400, DEFAULT, summary_overhead=100)
+    assert budget.target == 400 + 11_000
+    assert kept_target(budget, DEFAULT) == 11_000 - int(2_440 * 1.2) - 100 - 1_220
+
+
+def test_what_may_stay_fits_the_tiers_of_condensed_and_whole_messages() -> None:
+    small = CompactionPolicy(condensed_tier=0.1, whole_tier=0.1)
+    assert kept_target(budget_for(32_000, 0, small), small) == 4_960
+
+
+def test_nothing_may_stay_where_fixed_parts_take_it_all() -> None:
+    assert kept_target(budget_for(8_000, 7_000, DEFAULT), DEFAULT) == 0

@@ -8,14 +8,23 @@ import pytest
 from refold.domain.budget import Budget
 from refold.domain.compacting import (
     CompactionInFlight,
+    breaker_closes_at,
+    compacts_again_at,
     fail_compaction,
+    is_breaker_open,
     may_compact,
     perform_compaction,
     request_compaction,
 )
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation, evolve, fold
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
-from refold.domain.events import CompactionFailed, CompactionRequested, Event, SummarySuperseded
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    Event,
+    SummarySuperseded,
+)
 from refold.domain.judging import Summary, SummaryRefused
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (
@@ -96,19 +105,22 @@ def test_a_request_names_the_summary_that_it_will_replace() -> None:
 
 
 def test_an_accepted_summary_is_recorded_with_its_sizes() -> None:
-    given(RUNNING).when(perform).then(performed(8, tokens_before=1_000, tokens_after=250))
+    given(RUNNING).when(perform).then(
+        performed(8, tokens_before=1_000, tokens_after=250, text_tokens=50)
+    )
 
 
 def test_appends_since_the_request_are_fine() -> None:
     more = history(user("one more"), assistant("yes"), start=12)
-    given([*RUNNING, *more]).when(perform).then(performed(8, tokens_after=250))
+    given([*RUNNING, *more]).when(perform).then(performed(8, tokens_after=250, text_tokens=50))
 
 
 def test_a_new_summary_supersedes_the_old_one() -> None:
     replaces = requested(8, supersedes="s0")
     before = [*TALK, performed(4, summary_id="s0"), replaces]
     given(before).when(lambda c: perform_compaction(c, replaces, PLAN, summary())).then(
-        performed(8, tokens_after=250), SummarySuperseded(summary_id="s0", by="s1")
+        performed(8, tokens_after=250, text_tokens=50, generation=1),
+        SummarySuperseded(summary_id="s0", by="s1"),
     )
 
 
@@ -189,6 +201,66 @@ def test_after_a_compaction_the_conversation_must_have_grown_by_a_tenth_of_the_w
     assert not may_compact(almost, 10_000, POLICY)
     assert may_compact(
         fold([*compacted, *history(user("x"), tokens=1_000, start=12)]), 10_000, POLICY
+    )
+
+
+def test_the_breaker_opens_after_three_failures_and_closes_when_the_conversation_has_grown() -> (
+    None
+):
+    assert not is_breaker_open(grown(2, 0), 10_000, POLICY)
+    assert is_breaker_open(grown(3, 999), 10_000, POLICY)
+    assert breaker_closes_at(grown(3, 999), 10_000, POLICY) == 1_200 + 1_000
+    assert not is_breaker_open(grown(3, 1_000), 10_000, POLICY)
+
+
+def test_the_number_of_failures_that_open_the_breaker_is_a_setting() -> None:
+    patient = CompactionPolicy(breaker_after=5)
+    assert not is_breaker_open(grown(4, 0), 10_000, patient)
+    assert may_compact(grown(4, 200), 10_000, patient)
+    assert is_breaker_open(grown(5, 200), 10_000, patient)
+
+
+def test_the_guard_is_a_fold_that_decides_the_same_after_a_restart() -> None:
+    events = [e for n in range(4) for e in (requested(8, f"a{n}"), failed(f"a{n}", "empty"))]
+    state = fold(TALK)
+    for event in events:
+        state = evolve(state, event)
+    again = Conversation.model_validate_json(state.model_dump_json())
+    assert is_breaker_open(again, 10_000, POLICY)
+    assert is_breaker_open(fold([*TALK, *events]), 10_000, POLICY)
+    assert breaker_closes_at(again, 10_000, POLICY) == breaker_closes_at(state, 10_000, POLICY)
+
+
+@pytest.mark.parametrize("effective", [True, False])
+def test_after_any_compaction_the_conversation_must_grow_by_the_same(effective: bool) -> None:
+    events = [*TALK, requested(8), performed(8, effective=effective)]
+    assert compacts_again_at(fold(events), 10_000, POLICY) == 450 + 1_000
+
+
+@pytest.mark.parametrize(("goal", "effective"), [(450, True), (449, False), (0, True)])
+def test_a_compaction_that_misses_its_goal_is_recorded_as_ineffective(
+    goal: int, effective: bool
+) -> None:
+    plan = PLAN.replaced(goal_tokens=goal)
+    [event] = (
+        given(RUNNING).when(lambda c: perform_compaction(c, requested(8), plan, summary())).events
+    )
+    assert isinstance(event, CompactionPerformed)
+    assert (event.effective, event.target_tokens) == (effective, goal or None)
+
+
+@pytest.mark.parametrize(("rebuilds", "generation"), [(False, 4), (True, 0)])
+def test_a_rebuilt_summary_begins_a_new_generation(rebuilds: bool, generation: int) -> None:
+    asked = requested(8, supersedes="s0", rebuilds=rebuilds)
+    before = [*TALK, performed(4, summary_id="s0", generation=3), asked]
+    outcome = given(before).when(lambda c: perform_compaction(c, asked, PLAN, summary()))
+    assert isinstance(outcome.events[0], CompactionPerformed)
+    assert outcome.events[0].generation == generation
+
+
+def test_what_was_really_sent_counts_for_the_digest() -> None:
+    given(RUNNING).when(lambda c: perform(c, summary(source_digest="e" * 64))).then(
+        performed(8, tokens_after=250, text_tokens=50, source_digest="e" * 64)
     )
 
 

@@ -9,6 +9,7 @@ from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
     Event,
+    MessagePinned,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
@@ -167,6 +168,19 @@ def test_the_preamble_is_remembered_when_old_messages_fade() -> None:
     assert state.live[0].role == "system"
     assert state.older_live == REMEMBERED // 4
     assert state.live[1].position == 1 + REMEMBERED // 4
+
+
+def test_what_is_pinned_is_remembered_with_its_round_when_old_messages_fade() -> None:
+    pin = MessagePinned(pin_id="p", position=2, text="", tokens=0)
+    first = [*history(user("go"), calls("a"), results("a"), assistant("done")), pin]
+    more = history(*talk(REMEMBERED), start=4)
+    state = fold([*first, *more])
+    assert [m.position for m in state.live[:2]] == [1, 2]
+    assert state.older_live + len(state.live) == state.length
+    one_by_one = fold(first)
+    for event in more:
+        one_by_one = evolve(one_by_one, event)
+    assert one_by_one == state
 
 
 def test_a_compaction_covers_what_was_only_counted() -> None:

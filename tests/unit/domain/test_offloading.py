@@ -1,58 +1,87 @@
-"""Large parts of tool calls become previews: which, and that only live ones do."""
+"""Large parts of tool calls become previews: which of them, and all at once."""
 
 import pytest
 
+from refold.domain.budget import budget_for
+from refold.domain.conversation import fold
 from refold.domain.events import ShortenedPart, ToolContentOffloaded
-from refold.domain.offloading import LargePart, enough, offload_parts, over
-from tests.support.builders import calls, history, performed, results, talk, user
-from tests.support.given import given
+from refold.domain.offloading import (
+    as_few_as_needed,
+    choose_offloads,
+    much_smaller,
+    offload_parts,
+)
+from refold.domain.policy import CompactionPolicy
+from refold.domain.shortening import ToolPart
+from tests.support.builders import appended, calls, conversation, history, talk
+
+POLICY = CompactionPolicy(whole_last=4)
+BUDGET = budget_for(8_000, 0, POLICY)
+"""Trigger at 5,600, so that parts over 1,400 are giants; 800 are a tenth of the window."""
+STATE = conversation(*talk(6))
+"""Twelve messages of which those from position 8 on stay whole."""
 
 
-def part(position: int, tokens: int = 1_000, preview: int = 100) -> LargePart:
-    return LargePart(position, f"c{position}", "result", tokens, preview)
+def part(position: int, tokens: int = 1_000, preview: int = 100) -> ToolPart:
+    return ToolPart(position, f"c{position}", "result", tokens, preview)
 
 
-def test_parts_over_the_limit_never_stay_whole() -> None:
-    parts = [part(1, 1_001), part(2, 1_000), part(3, 5_000)]
-    assert over(parts, 1_000) == (parts[0], parts[2])
+def chosen(*parts: ToolPart, size: int = 5_600) -> list[int]:
+    return [p.position for p in choose_offloads(parts, STATE, size, BUDGET, POLICY)]
 
 
-def test_a_part_that_a_preview_makes_no_smaller_stays() -> None:
-    assert over([part(1, 2_000, 2_000)], 1_000) == ()
-    assert enough([part(1, 2_000, 2_000)], 100) == ()
+def test_a_part_stays_unless_its_preview_costs_less_than_half() -> None:
+    small, half, large = part(1, 500, 300), part(2, 500, 250), part(3, 500, 249)
+    assert much_smaller([large, half, small]) == (large,)
+
+
+def test_all_large_parts_before_the_whole_messages_go_at_once() -> None:
+    assert chosen(part(1, 1_001), part(3, 1_200), part(5, 1_000), part(9, 1_300)) == [1, 3]
+
+
+def test_a_giant_goes_wherever_it_stands() -> None:
+    assert chosen(part(1, 1_001), part(9, 1_401), part(10, 1_400)) == [9, 1]
+
+
+def test_where_giants_are_enough_nothing_else_is_offloaded() -> None:
+    assert chosen(part(1, 1_300), part(9, 4_000)) == [9]
+
+
+LARGE = budget_for(200_000, 0, POLICY)
+"""15,000 tokens are much here, and a quarter of that is worth a decision."""
+
+
+def test_too_little_is_left_for_a_larger_batch() -> None:
+    assert choose_offloads([part(1, 3_849)], STATE, 140_000, LARGE, POLICY) == ()
+    assert choose_offloads([part(1, 3_850)], STATE, 140_000, LARGE, POLICY) == (part(1, 3_850),)
+
+
+def test_thinking_that_goes_with_it_counts() -> None:
+    thinks = appended(12, calls("a"), 300, thinking_tokens=1)
+    state = fold([*history(*talk(6)), thinks])
+    assert choose_offloads([part(1, 3_849)], state, 140_000, LARGE, POLICY) == (part(1, 3_849),)
 
 
 @pytest.mark.parametrize(
     ("excess", "positions"),
     [(0, []), (-5, []), (1, [1]), (900, [1]), (901, [1, 2]), (9_999, [1, 2, 3])],
 )
-def test_the_oldest_parts_go_first_and_no_more_than_needed(
+def test_where_it_must_fit_the_oldest_go_first_and_no_more_than_needed(
     excess: int, positions: list[int]
 ) -> None:
-    assert [p.position for p in enough([part(3), part(1), part(2)], excess)] == positions
+    parts = as_few_as_needed([part(3), part(1), part(2)], excess)
+    assert [p.position for p in parts] == positions
 
 
-def test_what_is_freed_is_recorded_for_each_part() -> None:
-    given(history(user("go"), calls("c1"), results("c1"))).when(
-        lambda c: offload_parts(c, [part(2, 1_000, 300)], head=40, tail=10)
-    ).then(
-        ToolContentOffloaded(
-            parts=(ShortenedPart(position=2, call_id="c2", side="result", tokens_freed=700),),
-            head=40,
-            tail=10,
-        )
+def test_a_part_that_gets_no_smaller_helps_nobody() -> None:
+    assert as_few_as_needed([part(1, 2_000, 2_000)], 100) == ()
+
+
+def test_one_event_holds_all_parts() -> None:
+    parts = [
+        ShortenedPart(position=p, call_id="a", side="result", tokens_freed=700) for p in (1, 2)
+    ]
+    assert offload_parts(parts, head=40, tail=10) == (
+        ToolContentOffloaded(parts=tuple(parts), head=40, tail=10),
     )
-
-
-def test_parts_that_are_covered_meanwhile_are_passed_over() -> None:
-    before = [*history(*talk(4)), performed(4)]
-    outcome = given(before).when(lambda c: offload_parts(c, [part(1), part(5)], head=40, tail=10))
-    [event] = outcome.events
-    assert isinstance(event, ToolContentOffloaded)
-    assert [p.position for p in event.parts] == [5]
-
-
-def test_nothing_left_to_offload_is_no_event() -> None:
-    before = [*history(*talk(4)), performed(4)]
-    given(before).when(lambda c: offload_parts(c, [part(1)], head=40, tail=10)).then()
-    given(before).when(lambda c: offload_parts(c, [], head=40, tail=10)).then()
+    assert offload_parts([], head=40, tail=10) == ()

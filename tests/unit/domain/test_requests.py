@@ -1,11 +1,15 @@
 """Which requests of the running turn stay word for word."""
 
+from refold.domain.conversation import fold
+from refold.domain.events import MessagePinned
 from refold.domain.messages import Message
 from refold.domain.requests import open_requests, protected_requests
 from tests.support.builders import (
+    appended,
     assistant,
     calls,
     conversation,
+    history,
     results,
     talk,
     text,
@@ -69,3 +73,17 @@ def test_then_the_first_and_then_the_newer_ones_stay_within_the_allowance() -> N
     assert protected_requests(state, 200) == {0, 5}
     assert protected_requests(state, 300) == {0, 4, 5}
     assert protected_requests(state, 600) == {0, 1, 2, 3, 4, 5}
+
+
+def test_a_round_that_stays_has_all_parts_of_its_response() -> None:
+    stop = user(tool_result("x"), text("stop"))
+    paused = appended(1, assistant("searching"), stop_reason="pause_turn")
+    rest = [calls("x"), stop, calls("y"), results("y")]
+    state = fold([appended(0, user("a")), paused, *history(*rest, start=2)])
+    assert [[m.position for m in request] for request in open_requests(state)] == [[0], [1, 2, 3]]
+
+
+def test_pinned_requests_take_nothing_from_the_others() -> None:
+    pin = MessagePinned(pin_id="p", position=0, text="", tokens=0)
+    state = fold([*history(*[user(str(i)) for i in range(4)]), pin])
+    assert protected_requests(state, 200) == {1, 3}

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tenacity import RetryCallState
 
 from refold.application.errors import SummariserError
 from refold.application.ports import BoundedSummariser, SummaryDraft, SummaryRequest
@@ -131,6 +130,21 @@ def test_wrapping_twice_does_not_multiply_the_tries() -> None:
     assert isinstance(once, RetryingSummariser)
 
 
+def test_what_looks_through_sees_every_call_and_the_tries_stay_as_they_were() -> None:
+    seen: list[str] = []
+
+    class Eye(Scripted):
+        async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+            seen.append(self.name)
+            return await super().summarise(request)
+
+    wrapped = retrying(Scripted(GOOD), 2, backoff=half_a_second, sleep=Naps())
+    assert isinstance(wrapped, RetryingSummariser)
+    with pytest.raises(SummariserError):
+        asyncio.run(wrapped.through(lambda _: Eye(trouble("timeout"))).summarise(request_of()))
+    assert len(seen) == 2
+
+
 def test_no_try_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="tries is 0"):
         retrying(Scripted(GOOD), 0)
@@ -152,16 +166,3 @@ def test_cancellation_while_waiting_passes_through() -> None:
             await task
 
     asyncio.run(run())
-
-
-def test_a_wait_is_asked_of_the_state_of_the_retries() -> None:
-    seen: list[int] = []
-
-    def backoff(state: RetryCallState) -> float:
-        seen.append(state.attempt_number)
-        return 0.0
-
-    again = retrying(Scripted(trouble("timeout")), 3, backoff=backoff, sleep=Naps())
-    with pytest.raises(SummariserError):
-        asyncio.run(again.summarise(request_of()))
-    assert seen == [1, 2]

@@ -12,7 +12,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tool-a").mkdir()
     for name in ("tool-a/2.jsonl", "tool-a/1.jsonl", "tool-a/notes.md", "README.md"):
         (tmp_path / name).write_text("{}")
-    monkeypatch.setenv("REFOLD_DATA", str(tmp_path))
+    monkeypatch.setenv("REFOLD_X_DATA", str(tmp_path))
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def test_files_are_found_by_patterns_sorted_and_each_once(folder: Path) -> None:
 
 
 def test_an_absent_folder_is_none_and_holds_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REFOLD_DATA", "/nowhere/at/all")
+    monkeypatch.setenv("REFOLD_X_DATA", "/nowhere/at/all")
 
     assert data_folder() is None
     assert files("**/*") == []
@@ -40,14 +40,14 @@ def test_an_absent_folder_is_none_and_holds_no_files(monkeypatch: pytest.MonkeyP
 def test_without_the_variable_the_folder_beside_the_project_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("REFOLD_DATA", raising=False)
+    monkeypatch.delenv("REFOLD_X_DATA", raising=False)
     beside = Path(__file__).resolve().parents[4] / "shared" / "data"
 
     assert data_folder() == (beside if beside.is_dir() else None)
 
 
 def test_a_skip_says_how_to_get_the_data() -> None:
-    assert "REFOLD_DATA" in str(needs_data.kwargs["reason"])
+    assert "REFOLD_X_DATA" in str(needs_data.kwargs["reason"])
 
 
 @needs_data

@@ -6,14 +6,14 @@ from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation, fold
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.cuts.rule import CutRule, Cuts
-from refold.domain.events import Trigger
+from refold.domain.events import MessagePinned, Trigger
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (
+    appended,
     assistant,
     calls,
     conversation,
-    coverage,
     history,
     performed,
     results,
@@ -58,10 +58,10 @@ def rounds(count: int) -> list[Message]:
 
 
 def test_as_much_is_kept_as_meets_the_target() -> None:
-    found = plan(conversation(*rounds(7), assistant("done"), *[user("x")] * 2))
-    assert found.coverage.stop == 15
+    found = plan(conversation(*rounds(7), assistant("more")))
+    assert found.coverage.stop == 13
     assert found.kept_tokens == 300
-    assert found.covered_tokens == 1_500
+    assert found.covered_tokens == 1_300
 
 
 def test_the_plan_says_what_it_leaves_room_for() -> None:
@@ -85,7 +85,7 @@ def test_a_tool_round_moves_the_cut_on() -> None:
 
 
 def test_on_demand_the_newest_messages_are_kept() -> None:
-    assert plan(conversation(*talk(6)), "manual").coverage.stop == 6
+    assert plan(conversation(*talk(6), tokens=50), "manual").coverage.stop == 6
     keep_two = CompactionPolicy(keep_last=2)
     assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 10
 
@@ -131,6 +131,29 @@ def test_a_rule_of_ones_own_is_named_as_well() -> None:
 def test_requests_alone_are_not_covered() -> None:
     state = conversation(user("do it all"), calls("a"), results("a"), tokens=400)
     assert blocked(state) == "open_requests"
+
+
+def test_thinking_of_what_stays_is_not_counted_for_it_goes() -> None:
+    thought = [appended(i, m, 100, thinking_tokens=50) for i, m in enumerate(rounds(7))]
+    found = plan(fold(thought))
+    assert found.coverage.stop == 9
+    assert found.kept_tokens == 350
+
+
+def test_pinned_texts_are_part_of_what_stays() -> None:
+    line = MessagePinned(pin_id="p", position=None, text="never on Fridays", tokens=100)
+    found = plan(fold([*history(*talk(6)), line]))
+    assert (found.coverage.stop, found.kept_tokens) == (10, 300)
+
+
+def test_the_summary_may_be_half_as_long_where_that_meets_the_target() -> None:
+    roomy = BUDGET.replaced(window=15_000, limit=14_000, trigger=10_000, target=5_000)
+    state = conversation(*talk(2), calls("a"), results("a"), tokens=1_500)
+    found = plan_compaction(state, roomy, POLICY, "size")
+    assert isinstance(found, CompactionPlan)
+    assert found.kept_tokens == 3_000
+    assert (found.target_tokens, found.limit_tokens) == (1_083, 1_300)
+    assert found.kept_tokens + found.limit_tokens + found.ledger_tokens == found.goal_tokens
 
 
 def test_the_request_of_the_running_turn_stays_when_the_cut_lies_inside_the_turn() -> None:

@@ -1,4 +1,4 @@
-"""A log that tells what is decided in it: every decision passes here, whoever made it."""
+"""Where notices come from: a log that tells what is decided in it, and who stepped in for whom."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,12 +6,33 @@ from datetime import datetime
 
 from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
 from refold.application.loaded import LoadedConversation
+from refold.application.results import CompactionResult
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
 
-from .notices import Notice, of_decisions
+from .notices import Notice, of_decisions, of_fallback
 
 logger = logging.getLogger(__name__)
+
+Watcher = Callable[[Notice], None]
+
+
+class FallbackObserver:
+    """Tells when a compaction was made by another summariser than ``configured``."""
+
+    def __init__(self, configured: str, watchers: Sequence[Watcher]) -> None:
+        self._configured = configured
+        self._watchers = watchers
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """Tell, if somebody stepped in."""
+        notice = of_fallback(result, self._configured)
+        if notice is not None:
+            for watcher in self._watchers:
+                watcher(notice)
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """Nothing that it tells."""
 
 
 class WatchedLog:
@@ -20,7 +41,7 @@ class WatchedLog:
     def __init__(
         self,
         log: ConversationLog,
-        watchers: Sequence[Callable[[Notice], None]],
+        watchers: Sequence[Watcher],
         *,
         breaker_after: int,
     ) -> None:

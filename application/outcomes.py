@@ -1,0 +1,48 @@
+"""How a compaction went, told as a result."""
+
+from refold.domain.budget import Budget
+from refold.domain.compacting import is_breaker_open
+from refold.domain.cuts.planner import NothingToCompact
+
+from .core import Core
+from .loaded import LoadedConversation
+from .results import CompactionResult, Outcome
+
+
+def outcome_of(
+    core: Core,
+    budget: Budget,
+    before: LoadedConversation,
+    after: LoadedConversation,
+    outcome: Outcome,
+    reason: str = "",
+    detail: str = "",
+) -> CompactionResult:
+    """What every result says, whatever the outcome."""
+    state = after.state
+    released = len(before.window.previews) - len(after.window.previews)
+    return CompactionResult(
+        outcome=outcome,
+        tokens_before=before.state.tokens + budget.fixed,
+        tokens_after=state.tokens + budget.fixed,
+        reason=reason,
+        detail=detail,
+        summary_id=state.summary.summary_id if state.summary else None,
+        messages_covered=state.summary.coverage.count if state.summary else 0,
+        messages_kept=len(after.window.entries),
+        offloads_released=max(0, released) if outcome == "performed" else 0,
+        thread_id=after.thread_id,
+        breaker_open=is_breaker_open(state, budget.window, core.settings.policy),
+    )
+
+
+def idle_outcome(
+    core: Core, budget: Budget, loaded: LoadedConversation, idle: NothingToCompact
+) -> CompactionResult:
+    """Nothing to do, and which message stands in the way since when, if one does."""
+    result = outcome_of(core, budget, loaded, loaded, "nothing_to_do", idle.rule, idle.because)
+    versions = [m.version for m in loaded.state.live if m.position == idle.since]
+    if not versions:
+        return result.replaced(blocked_since=idle.since)
+    [logged] = core.log.read(loaded.thread_id, versions[0], versions[0])
+    return result.replaced(blocked_since=idle.since, blocked_at=logged.at or None)

@@ -1,0 +1,67 @@
+"""What a compaction is made from: the messages it covers first, and what stands for those before."""
+
+import json
+import logging
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from refold.application.core import Core
+from refold.application.errors import LogError
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import SourceMessage
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
+from refold.domain.rebuilding import must_rebuild
+
+from .leaves import stored_leaves
+
+logger = logging.getLogger(__name__)
+
+
+class Source(NamedTuple):
+    """What a summary stands for."""
+
+    messages: tuple[SourceMessage, ...] = ()
+    """What no summary covered before, whole: nothing of it is shortened (requirement D4)."""
+    before: CompactionPerformed | None = None
+    leaves: tuple[LeafSummary, ...] = ()
+    """What the summary is built from in place of the one before, where it is built anew."""
+    focus: str | None = None
+
+    def digest(self, omitted: Sequence[OmittedMessage] = ()) -> str:
+        """Names exactly what is handed to a summariser, but for what was left out."""
+        gone = {one.position for one in omitted}
+        carried = [self.before.text] if self.before else []
+        texts = [leaf.text for leaf in self.leaves] or carried
+        sent = [[m.position, m.message.content] for m in self.messages if m.position not in gone]
+        named = sorted(gone.intersection(m.position for m in self.messages))
+        data = json.dumps([texts, self.focus, sent, named])
+        return sha256(data.encode("ascii")).hexdigest()
+
+
+def source_of(
+    core: Core, loaded: LoadedConversation, plan: CompactionPlan, focus: str | None
+) -> Source:
+    """The source of a plan that was made on this very conversation."""
+    covers = plan.coverage.covers
+    return Source(
+        messages=tuple(
+            SourceMessage(position=entry.position, message=entry.message)
+            for entry in loaded.window.entries
+            if covers(entry.position)
+        ),
+        before=loaded.window.summary,
+        leaves=_leaves(core, loaded),
+        focus=focus,
+    )
+
+
+def _leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    if not must_rebuild(loaded.state.summary, core.settings.policy):
+        return ()
+    try:
+        return stored_leaves(core, loaded)
+    except LogError as error:
+        logger.warning("conversation %r: the summary is carried on: %s", loaded.thread_id, error)
+        return ()

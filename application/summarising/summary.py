@@ -1,0 +1,68 @@
+"""The finished summary of a plan: text, ledger and leaf, measured and ready to be recorded."""
+
+import asyncio
+
+from refold.application.core import Core
+from refold.application.keeping import kept_ledger
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import Summariser
+from refold.domain.budget import SHORTEST_SUMMARY, Budget
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.judging import Summary
+
+from .asking import Asking
+from .dividing import divided
+from .leaves import leaf_of
+from .sources import Source
+from .writing import Task, Writer
+
+
+async def summarised(
+    core: Core,
+    before: LoadedConversation,
+    source: Source,
+    plan: CompactionPlan,
+    budget: Budget,
+    summariser: Summariser,
+    asking: Asking,
+) -> Summary:
+    """Ask for the text, part by part, and put beside it what code keeps.
+
+    Raises:
+        SummaryRefused, SummariserError: there is no text that is fit.
+    """
+    room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
+    ledger = await asyncio.to_thread(kept_ledger, core, before, source.messages, max(0, room))
+    parts = divided(source.messages, source.before, plan.split_at, source.leaves)
+    task = Task(
+        plan=plan,
+        budget=budget,
+        divided=parts,
+        focus=source.focus,
+        ledger=ledger.text,
+        ledger_tokens=ledger.tokens,
+        named=source.before.omitted if source.before else (),
+    )
+    written = await Writer(core, before.thread_id, summariser, asking, task).write()
+    tokens = core.counter.count_text(written.text)
+    return Summary(
+        summary_id=core.new_id(),
+        text=written.text,
+        text_tokens=tokens,
+        tokens=tokens + budget.summary_overhead + ledger.tokens,
+        complete=True,
+        summariser=summariser.name,
+        model=written.newest.model if written.newest else summariser.name,
+        prompt_fingerprint=written.newest.prompt_fingerprint if written.newest else "",
+        required=written.required,
+        source_digest=source.digest(written.omitted),
+        is_split_turn=written.prefix is not None,
+        split_turn_prefix=written.prefix,
+        split_at=parts.turn_from if written.prefix is not None else None,
+        ledger=ledger.lines,
+        ledger_shown=ledger.shown,
+        leaf=await leaf_of(core, before.thread_id, source.messages, plan),
+        omitted=written.omitted,
+        block=written.block,
+        model_calls=asking.model_calls,
+    )

@@ -1,0 +1,255 @@
+"""What survives compaction word for word: facts planted in real histories, five and ten compactions.
+
+    python benchmarks/retention.py [--files N] [--budgets 10,20,30] [--compactions 5,10] [--write]
+
+Typed facts (``planted_facts.py``) go into recorded agent sessions at random places of their first 60 %,
+in the words of the user and the model, in tool inputs and in tool results; then the session is played
+with the embedded summariser, compacted so many times, and what the last context shows is searched for
+the facts' words. The budget is the size of that context as a share of the whole history. The same is
+done without the ledger. Nothing that a fact carries tells the library that it was planted.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planted_facts import TYPES, Fact, facts
+from planting import History, planted
+from rich.console import Console
+from rich.table import Table
+
+import refold
+from refold.domain.messages import Message
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.infrastructure.transcripts import read_transcript
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+RESULTS = Path(__file__).with_name("results") / "retention.md"
+FILES = ("claude-code-entire/*.jsonl.gz", "pi/*.jsonl.gz")
+LEAST_TOKENS = 60_000
+COUNTER = EstimatingTokenCounter()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How often is compacted, to what share of the history, and whether there is a ledger."""
+
+    compactions: int
+    budget: int
+    ledger: bool
+
+    @property
+    def title(self) -> str:
+        return f"{self.compactions}× {self.budget} %"
+
+
+@dataclass
+class Tally:
+    """Of how many facts the words were found, by whatever they are sorted by."""
+
+    found: dict[tuple[str, Setting], list[bool]] = field(
+        default_factory=dict[tuple[str, Setting], list[bool]]
+    )
+    sizes: dict[Setting, list[float]] = field(default_factory=dict[Setting, list[float]])
+    performed: dict[Setting, list[int]] = field(default_factory=dict[Setting, list[int]])
+
+    def note(self, fact: Fact, setting: Setting, found: bool) -> None:
+        for row in rows_of(fact):
+            self.found.setdefault((row, setting), []).append(found)
+
+    def share(self, row: str, setting: Setting) -> str:
+        found = self.found.get((row, setting), [])
+        return f"{sum(found) / len(found):.0%}" if found else "–"
+
+
+def rows_of(fact: Fact) -> Iterator[str]:
+    """The rows of the table that a fact counts in."""
+    yield fact.type
+    if fact.type in ("path", "command", "number", "decision"):
+        yield f"{fact.type}, used {'more than once' if fact.often else 'once'}"
+    yield "English" if fact.language == "en" else "Chinese"
+    yield "phrasings seen" if fact.seen else "phrasings never seen"
+    yield "all"
+
+
+ROWS = (
+    *(row for t in TYPES for row in (t, f"{t}, used once", f"{t}, used more than once")),
+    *("English", "Chinese", "phrasings seen", "phrasings never seen", "all"),
+)
+
+
+def histories(limit: int) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """The longest conversation of each recording, if it is long."""
+    paths = [p for pattern in FILES for p in sorted(DATA.glob(pattern))]
+    for path in paths[:limit]:
+        longest = max(read_transcript(path).conversations, key=lambda c: len(c.messages))
+        messages = tuple(recorded.message for recorded in longest.messages)
+        if size(messages) >= LEAST_TOKENS:
+            yield f"{path.parent.name}/{path.name}", messages
+
+
+def size(messages: Sequence[Message]) -> int:
+    """What the messages take, without the thinking that every compaction drops."""
+    counts = [COUNTER.count_message(m) for m in messages]
+    return sum(c.total - c.thinking for c in counts)
+
+
+def played(
+    history: History, setting: Setting, policy: refold.CompactionPolicy
+) -> tuple[refold.Context, int]:
+    """Append the history in equal parts, compacting down to the budget after each; the last context,
+    and how many compactions were performed.
+    """
+    target = size(history.messages) * setting.budget // 100
+    step = (size(history.messages) - target) / setting.compactions
+    due = target + step
+    # The window in which a part's growth makes a compaction due, and the budget is what it aims at.
+    window = int(due / policy.trigger_share)
+    policy = policy.replaced(target_share=target / due, keep_tokens=target // 2)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        refold.open(str(Path(folder, "log.db")), window=window, policy=policy) as memory,
+    ):
+        chat, performed = memory.conversation("history"), 0
+        for part in parts(history.messages, target, step):
+            for index in part:
+                chat.append(history.messages[index].model_dump(), recorded=True)
+                for text in history.pins.get(index, ()):
+                    chat.pin(text)
+                if index in history.pinned_messages:
+                    chat.pin(index)
+            performed += chat.compact().outcome == "performed"
+        return chat.context(), performed
+
+
+def parts(messages: Sequence[Message], target: int, step: float) -> Iterator[range]:
+    """Ranges of positions: the first part fills the budget and a step, every other one a step more."""
+    begun, total, due = 0, 0, target + step
+    for index, message in enumerate(messages):
+        total += size([message])
+        if total >= due and index + 1 < len(messages) and messages[index + 1].role == "assistant":
+            yield range(begun, index + 1)
+            begun, due = index + 1, max(due + step, total + step / 2)
+    yield range(begun, len(messages))
+
+
+def shown(context: refold.Context) -> str:
+    """Everything that the model would read."""
+    return "\n".join(_strings([context.system, context.messages]))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def measure(
+    settings: Sequence[Setting], files: int, each: int, seed: int, say: Callable[[str], None]
+) -> Tally:
+    """Play every history under every setting and count what is found."""
+    tally = Tally()
+    base = refold.CompactionPolicy(enough_freed_tokens=10**9, enough_freed_share=1.0)
+    for name, messages in histories(files):
+        rng = random.Random(f"{seed} {name}")
+        said = facts(rng, each)
+        history = planted(messages, said, rng, size)
+        for setting in settings:
+            policy = base if setting.ledger else base.replaced(ledger_tokens=0)
+            context, performed = played(history, setting, policy)
+            text = shown(context)
+            found = [fact.words in text for fact in said]
+            for fact, there in zip(said, found, strict=True):
+                tally.note(fact, setting, there)
+            share = context.tokens / size(history.messages)
+            tally.sizes.setdefault(setting, []).append(share)
+            tally.performed.setdefault(setting, []).append(performed)
+            kind = "ledger" if setting.ledger else "none  "
+            say(f"{name[:44]:44} {setting.title:8} {kind} {share:4.0%} {sum(found)}/{len(found)}")
+    return tally
+
+
+def table(tally: Tally, settings: Sequence[Setting]) -> list[list[str]]:
+    """Head and rows: what is kept with the ledger, and in brackets without it."""
+    pairs = [(s, Setting(s.compactions, s.budget, ledger=False)) for s in settings if s.ledger]
+    head = ["fact", "number", *(s.title for s, _ in pairs)]
+    rows = [head]
+    for row in ROWS:
+        number = len(tally.found.get((row, pairs[0][0]), []))
+        if number:
+            cells = [f"{tally.share(row, a)} ({tally.share(row, b)})" for a, b in pairs]
+            rows.append([row, str(number), *cells])
+    sizes = [tally.sizes[a] for a, _ in pairs]
+    rows.append(["context / history, most", "", *(f"{max(s):.0%}" for s in sizes)])
+    performed = [tally.performed[a] for a, _ in pairs]
+    rows.append(["compactions, fewest", "", *(str(min(p)) for p in performed)])
+    return rows
+
+
+def markdown(rows: Sequence[Sequence[str]], files: int, seed: int) -> str:
+    head, *body = rows
+    lines = [
+        "# Retention: what compaction keeps word for word",
+        "",
+        f"Made by `python benchmarks/retention.py --write` (seed {seed}, {files} recordings).",
+        "Share of planted facts whose words stand in the context after so many compactions down to so",
+        "many per cent of the history; in brackets the same without the ledger. How: see the script.",
+        "",
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+        *("| " + " | ".join(row) + " |" for row in body),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=99, help="how many recordings")
+    parser.add_argument("--budgets", default="10,20,30", help="per cent of the history")
+    parser.add_argument("--compactions", default="5,10")
+    parser.add_argument("--each", type=int, default=2, help="facts of a type and language")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    settings = [
+        Setting(int(n), int(b), ledger)
+        for n in given.compactions.split(",")
+        for b in given.budgets.split(",")
+        for ledger in (True, False)
+    ]
+    console = Console()
+    tally = measure(settings, given.files, given.each, given.seed, _tell)
+    if not tally.found:
+        raise SystemExit(f"no recordings: put them at {DATA}")
+    rows = table(tally, settings)
+    if given.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return
+    shown_table = Table(*rows[0])
+    for row in rows[1:]:
+        shown_table.add_row(*row)
+    console.print(shown_table)
+    if given.write:
+        RESULTS.parent.mkdir(exist_ok=True)
+        number = len(tally.sizes[settings[0]])
+        RESULTS.write_text(markdown(rows, number, given.seed), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Unites lines of one text into one: it counts how often, and stands in the newest message."""
+
+from collections.abc import Iterable
+
+from .line import Kind, LedgerLine, Speaker
+
+Key = tuple[Kind, str]
+
+_SPEAKERS: tuple[Speaker, ...] = ("user", "assistant", "tool")
+_STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read": ("value",)}
+
+
+def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
+    """Each kind and text once, in the order of the newest use. A file that was modified is no longer
+    only read.
+    """
+    kept: dict[Key, LedgerLine] = {}
+    for line in lines:
+        key = (line.kind, line.text)
+        known = kept.pop(key, None)
+        kept[key] = together(known, line) if known else line
+    for kind, others in _STRONGER.items():
+        for text in [text for known, text in kept if known == kind]:
+            for other in others:
+                same = kept.pop((other, text), None)
+                if same is not None:
+                    kept[kind, text] = together(same, kept[kind, text])
+    return tuple(kept.values())
+
+
+def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:
+    """One line for both, of the kind of ``line``; two in one message count once."""
+    count = known.count + line.count - (1 if line.position == known.position else 0)
+    return line.replaced(
+        position=max(known.position, line.position),
+        count=max(1, count),
+        note=line.note or known.note,
+        said_by=min(known.said_by, line.said_by, key=_SPEAKERS.index),
+    )

@@ -1,0 +1,47 @@
+"""Resources of several integration tests: the command line in a folder of its own, and a stored log."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from refold.infrastructure.cli import output
+from refold.infrastructure.cli.app import main
+from tests.support.command_line import Ran, Refold, talk_file
+
+
+@pytest.fixture
+def refold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Refold]:
+    """Run a command in this process, in a folder of its own; what it set up is undone."""
+    logger = logging.getLogger("refold")
+    quieted = logging.getLogger("refold.compaction")
+    handlers, levels = list(logger.handlers), (logger.level, quieted.level)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output.console, "width", 160)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["refold", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        printed = capsys.readouterr()
+        return Ran(end.value.code, printed.out, printed.err)
+
+    yield run
+    logger.handlers[:] = handlers
+    logger.setLevel(levels[0])
+    quieted.setLevel(levels[1])
+
+
+@pytest.fixture
+def stored(refold: Refold, tmp_path: Path) -> Path:
+    """A log with one conversation of 80 messages, ``talk``, compacted once."""
+    talk_file(tmp_path / "talk.json", 20)
+    assert refold("import", "talk.json").code == 0
+    assert refold("compact", "talk").code == 0
+    return tmp_path / "agent.db"

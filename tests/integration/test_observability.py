@@ -1,0 +1,332 @@
+"""What happens is told: in log lines, spans and metrics, each by the name that the documentation has."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import refold
+from refold.application.errors import SummariserError
+from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.domain.policy import CompactionPolicy
+from refold.infrastructure.observing.log_lines import LEVELS
+from tests.architecture.rules import ROOT
+from tests.support.fake_summarisers import GoodSummariser, HeldSummariser
+
+PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
+SECRET = "xyzzy"
+
+
+class Seen(NamedTuple):
+    """What the SDK was given."""
+
+    spans: InMemorySpanExporter
+    reader: InMemoryMetricReader
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        return [span for span in self.spans.get_finished_spans() if span.name == name]
+
+    def metrics(self) -> dict[str, list[tuple[dict[str, object], float]]]:
+        """Of every metric its points: attributes, and value (of a histogram: the sum)."""
+        data = self.reader.get_metrics_data()
+        found: dict[str, list[tuple[dict[str, object], float]]] = {}
+        for resource in data.resource_metrics if data else ():
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    points = [
+                        (
+                            dict(p.attributes or {}),
+                            getattr(p, "value", None) or getattr(p, "sum", 0),
+                        )
+                        for p in metric.data.data_points
+                    ]
+                    found[metric.name] = points
+        return found
+
+    def total(self, name: str, **wanted: str) -> float:
+        """The sum of a metric over the points that have these attributes, dots as underscores."""
+        return sum(
+            value
+            for attributes, value in self.metrics().get(name, [])
+            if wanted.items() <= {k.replace(".", "_"): v for k, v in attributes.items()}.items()
+        )
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
+    tracers, meters = TracerProvider(), MeterProvider(metric_readers=[reader])
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: tracers)
+    monkeypatch.setattr(metrics, "get_meter_provider", lambda: meters)
+    return Seen(exporter, reader)
+
+
+class Moody(GoodSummariser):
+    """Good or bad, as it is told; says which model it asks."""
+
+    name = "moody"
+    model = "claude-haiku-5-5"
+
+    def __init__(self, troubles: int = 0, reason: str = "refused") -> None:
+        self.troubles = troubles
+        self.reason = reason
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        if self.troubles:
+            self.troubles -= 1
+            raise SummariserError(self.reason, f"they said {SECRET}")
+        return await super().summarise(request)
+
+
+def talk(chat: refold.Chat, turns: int, words: int = 40) -> None:
+    for n in range(turns):
+        chat.append({"role": "user", "content": f"{SECRET} check file_{n}.py please. " * words})
+        chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * words})
+
+
+def run_tool(chat: refold.Chat, call_id: str, characters: int) -> None:
+    call = {"type": "tool_use", "id": call_id, "name": "bash", "input": {"command": "cat log"}}
+    chat.append({"role": "assistant", "content": [call]})
+    output = f"{SECRET} line\n" * (characters // 11)
+    result = {"type": "tool_result", "tool_use_id": call_id, "content": output}
+    chat.append({"role": "user", "content": [result]})
+
+
+def everything() -> None:
+    """Makes everything happen that there is a name for."""
+    policy = CompactionPolicy(retry_growth=0.001)
+    summariser = Moody()
+    with refold.open(":memory:", window=8_000, summariser=summariser, policy=policy) as memory:
+        chat = memory.conversation("one")
+        talk(chat, 12)
+        chat.context()
+        chat.compact(force=True)
+        chat.compact(force=True)
+        summariser.troubles = 4
+        for _ in range(4):
+            talk(chat, 2)
+            chat.compact(force=True)
+        talk(chat, 2)
+        chat.compact(force=True)
+        chat.revert_compaction()
+        chat.unpin(chat.pin("never push"))
+        summariser.troubles = 100
+        talk(chat, 14)
+        chat.context()  # It must fit: the embedded summariser steps in.
+    tools()
+    asyncio.run(two_at_once())
+
+
+def tools() -> None:
+    """Large and many tool results: they are offloaded and condensed."""
+    with refold.open(":memory:", window=32_000) as memory:
+        chat = memory.conversation("tools")
+        chat.append({"role": "user", "content": "look at the logs"})
+        run_tool(chat, "giant", 60_000)
+        for n in range(60):
+            run_tool(chat, f"c{n}", 2_000)
+            chat.context()
+
+
+async def two_at_once() -> None:
+    """Two compactions of one conversation; the first is given up when the memory is closed."""
+    held = HeldSummariser()
+    memory = refold.aopen(":memory:", window=8_000, summariser=held)
+    chat = memory.conversation("two")
+    for n in range(12):
+        await chat.append({"role": "user", "content": f"check file_{n}.py please. " * 40})
+        await chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 40})
+    first = asyncio.create_task(chat.compact())
+    await asyncio.to_thread(held.started.wait, 10)
+    assert (await chat.compact()).outcome == "in_flight"
+    # The next request cannot wait for it.
+    for n in range(12):
+        await chat.append({"role": "user", "content": f"check test_{n}.py please. " * 60})
+        await chat.append({"role": "assistant", "content": f"test_{n}.py is fine. " * 60})
+    context = asyncio.create_task(chat.context())
+    await asyncio.sleep(0)
+    await asyncio.wait([context], timeout=10)
+    held.release()
+    await asyncio.gather(first, context)
+    await memory.close()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.DEBUG, "refold"):
+        yield caplog
+
+
+def test_everything_that_has_a_name_in_the_documentation_is_told_and_nothing_else(
+    seen: Seen, lines: pytest.LogCaptureFixture
+) -> None:
+    everything()
+    told = {getattr(record, "event", None) for record in lines.records} - {None}
+    rows = re.findall(r"^\| (`[a-z]+\.[a-z_]+`(?:, `[a-z]+\.[a-z_]+`)?) \| [A-Z]+ \|", PAGE, re.M)
+    documented = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert documented == set(LEVELS)
+    assert documented - told == set()
+    of_metrics = re.findall(r"^\| `([a-z_.]+)` \| (?:counter|histogram|up-down)", PAGE, re.M)
+    assert set(of_metrics) == set(seen.metrics())
+    spans = {span.name for span in seen.spans.get_finished_spans()}
+    assert spans == {"refold.compaction", "chat claude-haiku-5-5", "summarise extractive",
+                     "summarise held"}  # fmt: skip
+
+
+def test_the_levels_are_those_of_the_documentation() -> None:
+    rows = re.findall(r"^\| (`[a-z]+\.[^|]+`) \| ([A-Z]+) \|", PAGE, re.M)
+    levels = {
+        name: logging.getLevelName(level)
+        for names, level in rows
+        for name in re.findall(r"`([^`]+)`", names)
+    }
+    assert levels == LEVELS
+
+
+def test_no_text_of_a_conversation_and_no_words_of_a_summariser_are_told(
+    seen: Seen, lines: pytest.LogCaptureFixture
+) -> None:
+    everything()
+    for record in lines.records:
+        if record.name.startswith("refold"):
+            assert SECRET not in str(record.__dict__), record
+    for span in seen.spans.get_finished_spans():
+        assert SECRET not in span.to_json()
+    assert SECRET not in str(seen.metrics())
+
+
+def test_the_message_of_a_line_and_its_attributes_say_the_same(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("thread 42")
+        talk(chat, 12)
+        result = chat.compact()
+    [record] = [r for r in lines.records if getattr(r, "event", "") == "compaction.performed"]
+    assert record.name == "refold.compaction"
+    message = record.getMessage()
+    assert message.startswith('compaction.performed thread_id="thread 42" trigger=manual ')
+    assert f" tokens_before={result.tokens_before} tokens_after={result.tokens_after} " in message
+    assert record.__dict__["tokens_after"] == result.tokens_after
+    assert record.__dict__["thread_id"] == "thread 42"
+
+
+def test_a_call_of_a_model_lies_within_the_span_of_its_compaction(seen: Seen) -> None:
+    moody = Moody(troubles=1, reason="overloaded")
+    policy = CompactionPolicy(summary_tries=2)
+    with refold.open(":memory:", window=8_000, summariser=moody, policy=policy) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 12)
+        result = chat.compact()
+    assert result.outcome == "performed"
+    [compaction] = seen.named("refold.compaction")
+    calls = seen.named("chat claude-haiku-5-5")
+    assert len(calls) == result.model_calls
+    assert result.retries == 1
+    assert compaction.context is not None
+    for call in calls:
+        assert call.parent is not None
+        assert call.parent.span_id == compaction.context.span_id
+    first, second = calls[:2]
+    assert first.attributes is not None
+    assert second.attributes is not None
+    assert compaction.attributes is not None
+    assert first.attributes["error.type"] == "overloaded"
+    assert not first.status.is_ok
+    assert second.attributes["gen_ai.request.model"] == "claude-haiku-5-5"
+    assert second.attributes["gen_ai.response.finish_reasons"] == ("end_turn",)
+    assert compaction.attributes["refold.outcome"] == "performed"
+    assert compaction.attributes["refold.tokens_after"] == result.tokens_after
+    assert compaction.attributes["gen_ai.conversation.id"] == "t"
+
+
+def test_the_metrics_are_those_of_the_results(seen: Seen) -> None:
+    results: list[refold.CompactionResult] = []
+    moody = Moody()
+    with refold.open(
+        ":memory:", window=8_000, summariser=moody, on_compaction=results.append
+    ) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 12)
+        chat.compact()
+        talk(chat, 4)
+        moody.troubles = 9
+        chat.compact()
+        talk(chat, 16)
+        chat.context()
+    kinds = [(r.outcome, r.trigger) for r in results]
+    assert ("failed", "manual") in kinds
+    assert ("performed", "size") in kinds
+    for outcome, trigger in kinds:
+        assert seen.total(
+            "refold.compactions", refold_outcome=outcome, refold_trigger=str(trigger)
+        ) == kinds.count((outcome, trigger))
+    done = [r for r in results if r.outcome == "performed"]
+    assert seen.total("refold.compaction.tokens_before") == sum(r.tokens_before for r in done)
+    assert seen.total("refold.compaction.tokens_after") == sum(r.tokens_after for r in done)
+    assert seen.total("refold.model_calls") == sum(r.model_calls for r in results)
+    for attributes, _ in (point for points in seen.metrics().values() for point in points):
+        assert "t" not in attributes.values(), "a thread id in a metric"
+
+
+def test_the_breaker_opens_and_closes(seen: Seen, lines: pytest.LogCaptureFixture) -> None:
+    moody = Moody(troubles=3)
+    policy = CompactionPolicy(breaker_after=3)
+    with refold.open(":memory:", window=8_000, summariser=moody, policy=policy) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 8)
+        for _ in range(3):
+            chat.compact(force=True)
+        assert seen.total("refold.breakers_open") == 1
+        chat.compact(force=True)
+    assert seen.total("refold.breakers_open") == 0
+    told = [getattr(record, "event", "") for record in lines.records]
+    assert [e for e in told if e.startswith("breaker")] == ["breaker.opened", "breaker.closed"]
+
+
+@pytest.mark.parametrize(("shown", "named"), [("hashed", "e3b98a4da31a127d"), ("omitted", None)])
+def test_a_thread_id_can_be_kept_out_of_sight(
+    shown: str, named: str | None, seen: Seen, lines: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("REFOLD_SHOWN_THREAD_IDS", shown)
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 12)
+        chat.context()
+    [compaction] = seen.named("refold.compaction")
+    assert compaction.attributes is not None
+    assert compaction.attributes.get("gen_ai.conversation.id") == named
+    told = [r for r in lines.records if hasattr(r, "event")]
+    assert told
+    assert {r.__dict__.get("thread_id") for r in told} == {named}
+
+
+def test_telemetry_can_be_turned_off(seen: Seen) -> None:
+    with refold.open(":memory:", window=8_000, telemetry=False) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 12)
+        chat.compact()
+    assert seen.spans.get_finished_spans() == ()
+    assert seen.metrics() == {}
+
+
+def test_a_level_is_set_only_where_a_setting_says_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("refold")
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    refold.open(":memory:").close()
+    assert logger.level == logging.NOTSET
+    monkeypatch.setenv("REFOLD_LOG_LEVEL", "ERROR")
+    refold.open(":memory:").close()
+    assert logger.level == logging.ERROR
+    logger.setLevel(logging.NOTSET)

@@ -1,0 +1,79 @@
+"""Summarisers by name: which model is asked, which one instead, and with what key."""
+
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.infrastructure.summarisers import anthropic, server_compaction
+from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
+from refold.infrastructure.summarisers.choosing import anthropic_summariser
+from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from tests.support import anthropic_server as api
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.summarising import KEY
+
+COUNTER = EstimatingTokenCounter()
+
+
+@pytest.mark.parametrize(
+    ("answering", "model", "asked"),
+    [
+        (None, None, server_compaction.DEFAULT_MODEL),
+        ("claude-opus-5-5", None, "claude-opus-5-5"),
+        ("anthropic/claude-opus-5-5", None, "claude-opus-5-5"),
+        ("claude-haiku-5-5", None, server_compaction.DEFAULT_MODEL),
+        ("gpt-5", None, server_compaction.DEFAULT_MODEL),
+        ("claude-opus-5-5", "claude-sonnet-5", "claude-sonnet-5"),
+    ],
+)
+def test_the_conversations_own_model_compacts_if_it_can(
+    answering: str | None, model: str | None, asked: str
+) -> None:
+    made = anthropic_summariser("anthropic-server", COUNTER, answering=answering, model=model)
+    assert isinstance(made, ServerCompactionSummariser)
+    assert (made.name, made.model) == ("anthropic-server", asked)
+
+
+def test_summaries_are_asked_of_a_small_model_unless_another_is_named() -> None:
+    made = anthropic_summariser("anthropic", COUNTER, answering="claude-opus-5-5")
+    assert isinstance(made, AnthropicSummariser)
+    assert (made.name, made.model) == ("anthropic", anthropic.DEFAULT_MODEL)
+    named = anthropic_summariser("anthropic", COUNTER, model="claude-sonnet-5")
+    assert isinstance(named, AnthropicSummariser)
+    assert named.model == "claude-sonnet-5"
+
+
+def asked_by(
+    name: str, answers: list[api.Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[refold.CompactionResult, list[str]]:
+    """What one compaction ended in, and the models that were asked."""
+    with AnthropicServer(answers) as server:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
+        memory = refold.open(tmp_path / "a.db", summariser=name, model="claude-opus-5-5")
+        with memory:
+            chat = memory.conversation("t")
+            for n in range(12):
+                chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 40})
+                chat.append({"role": "assistant", "content": "It is warm. " * 30})
+            result = chat.compact()
+        return result, [request.body["model"] for request in server.requests]
+
+
+def test_a_model_of_summaries_that_is_gone_is_replaced_by_the_conversations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = api.error(404, "not_found_error", f"model: {anthropic.DEFAULT_MODEL}")
+    result, asked = asked_by("anthropic", [gone, api.ok()], tmp_path, monkeypatch)
+    assert (result.outcome, result.model_calls) == ("performed", 2)
+    assert asked == [anthropic.DEFAULT_MODEL, "claude-opus-5-5"]
+
+
+def test_compaction_by_the_api_needs_no_more_than_its_name_and_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, asked = asked_by("anthropic-server", [api.compacted()], tmp_path, monkeypatch)
+    assert (result.outcome, result.summariser) == ("performed", "anthropic-server")
+    assert asked == ["claude-opus-5-5"]
