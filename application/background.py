@@ -70,6 +70,11 @@ class Background:
         self._requests: OrderedDict[str, _Request] = OrderedDict()
         self._closing = False
 
+    @property
+    def enabled(self) -> bool:
+        """Whether compactions begin by themselves."""
+        return self._core.settings.background and not self._closing
+
     def ready_context(self, thread_id: str, extras: Extras) -> Context | None:
         """The context now; None if a compaction must come first.
 
@@ -78,7 +83,7 @@ class Background:
         """
         now = current_context(self._core, thread_id, extras)
         self._remember(thread_id, extras, now.context.budget, now.beside)
-        others_do = self._core.settings.background or thread_id in self._runs
+        others_do = self.enabled or thread_id in self._runs
         if now.is_due and not (now.fits and others_do):
             return None
         context = now.fitting()
@@ -99,7 +104,7 @@ class Background:
 
         Cheap, for it is asked after every append: nothing is rendered.
         """
-        if not self._core.settings.background or self._closing or thread_id in self._runs:
+        if not self.enabled or thread_id in self._runs:
             return False
         try:
             return self._falls_due(thread_id)

@@ -37,7 +37,7 @@ class Settings(Value, frozen=True):
     policy: CompactionPolicy = CompactionPolicy()
     background: bool = False
     """Whether a compaction that is due begins after an append, without anybody waiting for it."""
-    close_wait: float = 30.0
+    close_wait: float = 5.0
     """Seconds that closing waits for compactions in the background before it gives them up."""
     models: tuple[ModelSettings, ...] = ()
 

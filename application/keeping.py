@@ -30,9 +30,12 @@ class KeptLedger(NamedTuple):
 def kept_ledger(
     core: Core, before: LoadedConversation, covered: Sequence[SourceMessage], room: int
 ) -> KeptLedger:
-    """The ledger after ``covered`` left the context, at most ``room`` tokens of it shown."""
+    """The ledger after ``covered`` left the context, at most ``room`` tokens of it shown.
+
+    Without room nothing is shown, and what is known is kept for the next time.
+    """
     policy, count = core.settings.policy, core.counter.count_text
-    if room <= 0:
+    if not policy.ledger_tokens or not policy.ledger_share:
         return KeptLedger()
     summary = before.window.summary
     fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)

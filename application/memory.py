@@ -100,14 +100,10 @@ class AsyncChat:
         self, message: object, *, key: Keys = None, recorded: bool = False
     ) -> Appended:
         """See ``Chat.append``."""
-
-        def work() -> tuple[Appended, bool]:
-            stored = append(self._core, self.thread_id, message, key=key, recorded=recorded)
-            return stored, self._background.falls_due(self.thread_id)
-
-        stored, due = await asyncio.to_thread(work)
-        if due:
-            self._background.begin(self.thread_id)
+        stored = await asyncio.to_thread(
+            append, self._core, self.thread_id, message, key=key, recorded=recorded
+        )
+        await self._begin_if_due()
         return stored
 
     async def context(
@@ -122,16 +118,11 @@ class AsyncChat:
         extras = Extras(system, tools, model)
         if at is not None:
             return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
-
-        def work() -> tuple[Context | None, bool]:
-            ready = self._background.ready_context(self.thread_id, extras)
-            return ready, self._background.falls_due(self.thread_id)
-
-        ready, due = await asyncio.to_thread(work)
+        background = self._background
+        ready = await asyncio.to_thread(background.ready_context, self.thread_id, extras)
         if ready is None:
-            return await self._background.settled_context(self.thread_id, extras)
-        if due:
-            self._background.begin(self.thread_id)
+            return await background.settled_context(self.thread_id, extras)
+        await self._begin_if_due()
         return ready
 
     async def compact(
@@ -190,6 +181,11 @@ class AsyncChat:
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
+
+    async def _begin_if_due(self) -> None:
+        background = self._background
+        if background.enabled and await asyncio.to_thread(background.falls_due, self.thread_id):
+            background.begin(self.thread_id)
 
 
 class AsyncMemory:

@@ -104,12 +104,11 @@ def _reported(
     trigger: Trigger,
 ) -> list[CompactionResult]:
     """The results, with what was shown shorter on the way; one of its own where that was all."""
-    if not done.decisions:
-        return results
     now = measured(core, before.loaded.thread_id, before.plain)
-    told = [result for result in results if result.outcome != "nothing_to_do"]
-    if not told:
-        told = [_ladder_was_enough(now, trigger)]
+    told = results
+    if done.decisions:
+        told = [result for result in results if result.outcome != "nothing_to_do"]
+        told = told or [_ladder_was_enough(now, trigger)]
     told[0] = told[0].replaced(tokens_before=before.size)
     told[-1] = told[-1].replaced(
         tokens_after=now.size,

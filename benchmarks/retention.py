@@ -46,7 +46,7 @@ class Setting:
 
     @property
     def title(self) -> str:
-        return f"{self.compactions}× {self.budget} %"
+        return f"{self.compactions}×{self.budget}%"
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Tally:
 
     def share(self, row: str, setting: Setting) -> str:
         found = self.found.get((row, setting), [])
-        return f"{sum(found) / len(found):.0%}" if found else "–"
+        return f"{100 * sum(found) / len(found):.0f}" if found else "–"
 
 
 def rows_of(fact: Fact) -> Iterator[str]:
@@ -117,7 +117,7 @@ def played(
         refold.open(str(Path(folder, "log.db")), window=window, policy=policy) as memory,
     ):
         chat, performed = memory.conversation("history"), 0
-        for part in parts(history.messages, target, step):
+        for part in parts(history.messages, target, setting.compactions):
             for index in part:
                 chat.append(history.messages[index].model_dump(), recorded=True)
                 for text in history.pins.get(index, ()):
@@ -128,14 +128,17 @@ def played(
         return chat.context(), performed
 
 
-def parts(messages: Sequence[Message], target: int, step: float) -> Iterator[range]:
-    """Ranges of positions: the first part fills the budget and a step, every other one a step more."""
-    begun, total, due = 0, 0, target + step
-    for index, message in enumerate(messages):
-        total += size([message])
-        if total >= due and index + 1 < len(messages) and messages[index + 1].role == "assistant":
+def parts(messages: Sequence[Message], target: int, number: int) -> Iterator[range]:
+    """As many ranges of positions: the first fills the budget as well, the others are equal."""
+    left, begun, held = size(messages), 0, 0
+    step = (left - target) / number
+    due = target + step
+    for index, message in enumerate(messages[:-1]):
+        held += size([message])
+        if number > 1 and held >= due and messages[index + 1].role == "assistant":
             yield range(begun, index + 1)
-            begun, due = index + 1, max(due + step, total + step / 2)
+            left, begun, number, held = left - held, index + 1, number - 1, 0
+            due = left / number
     yield range(begun, len(messages))
 
 
@@ -175,8 +178,8 @@ def measure(
             share = context.tokens / size(history.messages)
             tally.sizes.setdefault(setting, []).append(share)
             tally.performed.setdefault(setting, []).append(performed)
-            kind = "ledger" if setting.ledger else "none  "
-            say(f"{name[:44]:44} {setting.title:8} {kind} {share:4.0%} {sum(found)}/{len(found)}")
+            kind = "ledger" if setting.ledger else "without"
+            say(f"{name[:44]:44} {setting.title:7} {kind:7} {share:4.0%} {sum(found)}/{len(found)}")
     return tally
 
 
@@ -203,7 +206,7 @@ def markdown(rows: Sequence[Sequence[str]], files: int, seed: int) -> str:
         "# Retention: what compaction keeps word for word",
         "",
         f"Made by `python benchmarks/retention.py --write` (seed {seed}, {files} recordings).",
-        "Share of planted facts whose words stand in the context after so many compactions down to so",
+        "Per cent of planted facts whose words stand in the context after so many compactions, down to so",
         "many per cent of the history; in brackets the same without the ledger. How: see the script.",
         "",
         "| " + " | ".join(head) + " |",

@@ -52,7 +52,9 @@ def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessag
 
 def with_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
     """The messages at ``positions``, and the positions of all that stay with them."""
-    together = companions(messages) if positions else {}
+    if not positions:
+        return frozenset()
+    together = companions(messages)
     chosen = (m for m in messages if m.position in positions)
     return frozenset(one.position for m in chosen for one in together.get(m.position, (m,)))
 

@@ -63,6 +63,7 @@ class Options(TypedDict, total=False):
 
 _NO_SETTINGS = ("on_compaction", "observers", "counter", "create", "clock", "new_id")
 """Options that are objects of the program: no variable and no file can say them."""
+_READ_APART = ("policy", "policy_file")
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
@@ -91,12 +92,14 @@ def configuration_of(options: Options) -> "Configuration":
     """
     from .settings.reading import read_configuration
 
+    named: dict[str, object] = {
+        name: value
+        for name, value in options.items()
+        if name not in (*_NO_SETTINGS, *_READ_APART)
+        and (name != "summariser" or isinstance(value, str))
+    }
     return read_configuration(
-        **{
-            name: value
-            for name, value in options.items()
-            if name not in _NO_SETTINGS and (name != "summariser" or isinstance(value, str))
-        }
+        policy=options.get("policy"), policy_file=options.get("policy_file"), **named
     )
 
 

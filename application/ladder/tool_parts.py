@@ -48,21 +48,24 @@ def decided(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
 ) -> tuple[ShortenedPart, ...]:
     """The parts with what such a preview of each saves: sums of them equal what is rendered."""
-    wanted: dict[int, list[_Name]] = {}
+    freed: dict[int, dict[_Name, int]] = {}
     for part in parts:
-        wanted.setdefault(part.position, []).append(_Name(part.call_id, part.side))
-    shown: dict[int, dict[_Name, Preview]] = {position: {} for position in wanted}
+        of_message = freed.setdefault(part.position, {})
+        name = _Name(part.call_id, part.side)
+        of_message[name] = of_message.get(name, 0) + part.freed
+    shown: dict[int, dict[_Name, Preview]] = {position: {} for position in freed}
     for (position, call_id, side), before in loaded.window.previews.items():
         if position in shown:
             shown[position][_Name(call_id, "call" if side == "call" else "result")] = before
     return tuple(
         part
         for entry in loaded.window.entries
-        if entry.position in wanted
+        if entry.position in freed
         for part in _decided_in(
             core,
             _Shown(entry, address_of(loaded.thread_id, entry.position), shown[entry.position]),
-            dict.fromkeys(wanted[entry.position], preview),
+            freed[entry.position],
+            preview,
         )
     )
 
@@ -86,24 +89,25 @@ class _Shown(NamedTuple):
 
 
 def _decided_in(
-    core: Core, shown: _Shown, previews: Mapping[_Name, Preview]
+    core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
 ) -> Iterator[ShortenedPart]:
-    # One part after the other, and always the whole message: only so do roundings not add up. In the
-    # tokens that were recorded with the message, whatever the counter has learnt since.
-    left = shown.entry.tokens - shown.entry.thinking
-    left -= sum(before.tokens_freed for before in shown.previews.values())
-    size = _size(core, shown.blocks())
-    for name, preview in previews.items():
-        shown.previews[name] = preview
-        smaller = _size(core, shown.blocks())
-        tokens = -(-left * smaller // size)
+    # The message is measured as a whole, and the last part takes what the roundings of all come to. In
+    # the tokens that were recorded with the message, whatever the counter has learnt since.
+    recorded = shown.entry.tokens - shown.entry.thinking
+    recorded -= sum(before.tokens_freed for before in shown.previews.values())
+    now = max(1, _size(core, shown.blocks()))
+    after = shown._replace(previews={**shown.previews, **dict.fromkeys(freed, preview)})
+    saved = recorded + -recorded * _size(core, after.blocks()) // now
+    *others, last = freed
+    shares = {name: freed[name] * recorded // now for name in others}
+    shares[last] = saved - sum(shares.values())
+    for name, tokens in shares.items():
         yield ShortenedPart(
             position=shown.entry.position,
             call_id=name.call_id,
             side=name.side,
-            tokens_freed=left - tokens,
+            tokens_freed=tokens,
         )
-        left, size = tokens, smaller
 
 
 def _name_of(entry: Entry, block: Block) -> _Name | None:

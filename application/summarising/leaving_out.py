@@ -49,12 +49,15 @@ def naming(
     if not omitted:
         return ""
     lines = [f"- {note_of(thread_id, one)}" for one in reversed(omitted)]
-    for shown in range(min(_MOST_NAMED, len(lines)), 0, -1):
-        rest = [f"- and {len(lines) - shown} earlier ones"] if shown < len(lines) else []
-        text = "\n".join(["", "", _HEADING, *lines[:shown], *rest])
-        if count(text) <= room:
-            return text
-    return text
+    shown = min(_MOST_NAMED, len(lines))
+    while shown > 1 and count(_named(lines, shown)) > room:
+        shown -= 1
+    return _named(lines, shown)
+
+
+def _named(lines: Sequence[str], shown: int) -> str:
+    rest = [f"- and {len(lines) - shown} earlier ones"] if shown < len(lines) else []
+    return "\n".join(["", "", _HEADING, *lines[:shown], *rest])
 
 
 def without_naming(text: str) -> str:

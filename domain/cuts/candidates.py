@@ -14,7 +14,7 @@ class Candidate(NamedTuple):
     cut: int
     covered: int
     """Of the messages that no summary covers yet and this one would."""
-    count: int
+    messages: int
     """How many these are."""
     newest: int
     """Of the messages at the cut and behind it, as they will be."""

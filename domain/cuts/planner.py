@@ -125,7 +125,7 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
         start=state.preamble,
         stop=chosen.cut,
         exclusions=tuple(sorted(exclusions)),
-        count=chosen.count + (before.count if before else 0),
+        count=chosen.messages + (before.count if before else 0),
         first_message_id=state.first_message_id,
         last_message_id=before.last_message_id if before and old else last.message_id,
     )

@@ -13,6 +13,7 @@ Since = Callable[[Conversation], int | None]
 def nothing(state: Conversation) -> int | None:
     """No message in particular blocks."""
     del state
+    return None
 
 
 class CutRule(NamedTuple):

@@ -15,7 +15,7 @@ PROHIBITION = re.compile(
     r"|\b(?:must(?: not|n['’]t)|should(?: not|n['’]t)|may not|not allowed|forbid\w*|no more|"
     r"stop (?:using|doing|adding|making)|under no circumstances|hands off|off[- ]limits|"
     r"without (?:ask|touch|chang|break)\w+|(?:no|not) (?:new )?(?:dependenc\w+|need)|not? later than)\b"
-    r"|不要|不许|禁止|不得|千万|切勿|不准|不可以|避免|(?<![特分区性级个告类辨差派])别(?![人的墅处名致样称离扭])|不能(?!够)|只能|不允许",
+    r"|不要|不许|禁止|严禁|不得|千万|[切请]勿|切忌|绝不|不准|不应|不可以|避免|(?<![特分区性级个告类辨差派])别(?![人的墅处名致样称离扭])|不能(?!够)|只能|不允许",
     re.IGNORECASE | re.MULTILINE,
 )
 PREFERENCE = re.compile(
@@ -115,9 +115,9 @@ NEXT = re.compile(
     re.IGNORECASE,
 )
 ACKNOWLEDGEMENT = re.compile(
-    r"(?:yes|yep|yeah|ok|okay|sure|thanks?|thank you|great|cool|nice|good|wow|continue|go on|go ahead|"
+    r"(?:(?:yes|yep|yeah|ok(?:ay)?|sure|thanks?|thank you|great|cool|nice|good|wow|continue|go on|go ahead|"
     r"proceed|please|do it|hi|hello|hey|yo|bye|perfect|right|"
-    r"好的?|可以|继续|谢谢|嗯+|是的?|行|对|没问题|你好)[\s.!,。！，~]*",
+    r"好的?|可以|继续|谢谢|嗯|是的?|行|对|没问题|你好)(?![a-z])[\s.!,。！，~]*){1,6}",
     re.IGNORECASE,
 )
 

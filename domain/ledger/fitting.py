@@ -6,22 +6,32 @@ from typing import NamedTuple
 from .line import Kind, LedgerLine
 from .ranking import Ranking
 
-MOST_HIDDEN = 200
-"""Lines that are kept without being shown, so that counts grow on and a value can come back."""
-
-# What each kind may take before the others, and at most, of the room. What the user asked and
-# forbade is served first and last: no other kind takes its place.
-_SHARES: dict[Kind, tuple[float, float]] = {
-    "rule": (0.22, 0.45),
-    "request": (0.26, 0.45),
-    "decision": (0.12, 0.30),
-    "modified": (0.10, 0.25),
-    "command": (0.10, 0.25),
-    "value": (0.12, 0.40),
-    "failure": (0.06, 0.15),
-    "read": (0.02, 0.10),
+MOST_HIDDEN: dict[Kind, int] = {
+    "rule": 40,
+    "request": 40,
+    "decision": 30,
+    "modified": 40,
+    "command": 40,
+    "value": 60,
+    "failure": 8,
+    "read": 20,
 }
-_MOST_HIDDEN_OF_KIND = 80
+"""Lines of each kind that are kept without being shown: counts grow on, a line can come back, and a
+moment without room loses nothing that matters. They bound the size of the event.
+"""
+
+# What each kind may take of the room before the others, then, and where room is left. What the user
+# asked and forbade is served first each time: no other kind takes its place.
+_SHARES: dict[Kind, tuple[float, float, float]] = {
+    "rule": (0.22, 0.45, 1.0),
+    "request": (0.26, 0.45, 1.0),
+    "decision": (0.12, 0.30, 1.0),
+    "modified": (0.10, 0.25, 1.0),
+    "command": (0.10, 0.25, 1.0),
+    "value": (0.12, 0.40, 0.40),
+    "failure": (0.06, 0.15, 0.15),
+    "read": (0.02, 0.10, 0.10),
+}
 
 
 class Fitted(NamedTuple):
@@ -46,7 +56,7 @@ def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int =
     ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
     ranked = _limited(ranked, "failure", failures)
     choice = _Choice(room, costs)
-    for most in (0, 1):
+    for most in range(3):
         for kind, shares in _SHARES.items():
             allowed = int(room * shares[most])
             for line in ranked:
@@ -88,6 +98,6 @@ def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerL
 
 def _hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
     kept: list[LedgerLine] = []
-    for kind in _SHARES:
-        kept += [line for line in lines if line.kind == kind][:_MOST_HIDDEN_OF_KIND]
-    return kept[:MOST_HIDDEN]
+    for kind, most in MOST_HIDDEN.items():
+        kept += [line for line in lines if line.kind == kind][:most]
+    return kept

@@ -1,5 +1,6 @@
 """Gathers the ledger's lines from messages, oldest first. What texts say changes nothing but as told."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from .line import Kind, LedgerLine, Speaker
 from .outcomes import outcome_of
 from .speech import lines, user_words
 from .talk import said_by_assistant, said_by_user
-from .uniting import united
+from .uniting import LATER_OK, united
 from .values import values_in
 from .wording import redact, squeeze
 
@@ -24,7 +25,8 @@ _BRIEF = 600  # Of a result: what a tool says in few words is mostly the point o
 _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
 _ABOUT = 40
-_TELLING = 24  # Characters from which a value mostly says by itself what it is.
+_TITLE = 80
+_NO_REASON = re.compile(r"(?:exit code:? \d+|error:?|traceback.*|.{0,3})", re.IGNORECASE)
 _DEEP = 6
 
 Source = tuple[int, Message]
@@ -43,6 +45,7 @@ class _Gathering:
     failure_characters: int
     found: list[LedgerLine] = field(default_factory=list[LedgerLine])
     echoes: list[LedgerLine] = field(default_factory=list[LedgerLine])
+    succeeded: dict[str, int] = field(default_factory=dict[str, int])
     _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
 
     def take(self, position: int, message: Message) -> None:
@@ -93,13 +96,16 @@ class _Gathering:
         self.found = strong
 
     def _failed(self, position: int, deed: Deed, telling: str) -> None:
-        title = squeeze(deed.title, self.failure_characters // 3)
-        line = next((telling[a:b] for a, b in lines(telling) if b - a > 3), "")
-        text = line[: self.failure_characters - len(title)].rstrip()
+        title = _title(deed)
+        told = [telling[a:b] for a, b in lines(telling)]
+        reason = next((t for t in told if not _NO_REASON.fullmatch(t)), "".join(told[:1]))
+        text = reason[: self.failure_characters - len(title) - len(LATER_OK)].rstrip()
         self._add("failure", text, position, "tool", title)
 
     def _done(self, call: _Call, *, failed: bool) -> None:
         deed, at = call.deed, call.position
+        if not failed:
+            self.succeeded[_title(deed)] = at
         match deed.kind:
             case DeedKind.MODIFY if not failed:
                 for path in deed.exact:
@@ -129,11 +135,11 @@ class _Gathering:
         seen: set[str] = set()
         for start, stop in lines(text):
             line = text[start:stop]
-            for value, at in values_in(line):
-                if value not in seen:
-                    seen.add(value)
-                    about = "" if len(value) > _TELLING else _about(line, at)
-                    self._add("value", value, position, by, about)
+            for value in values_in(line):
+                if value.text not in seen:
+                    seen.add(value.text)
+                    about = "" if value.is_clear else _about(line, value.start)
+                    self._add("value", value.text, position, by, about)
 
     def _add(self, kind: Kind, text: str, position: int, by: Speaker, note: str = "") -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
@@ -161,6 +167,8 @@ class Gathered(NamedTuple):
     lines: tuple[LedgerLine, ...] = ()
     echoes: tuple[LedgerLine, ...] = ()
     """Values in the bulk of what tools returned: they are worth keeping if they are known otherwise."""
+    succeeded: Mapping[str, int] = {}
+    """What worked, as failures name it, and where it was called last."""
 
 
 def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathered:
@@ -175,7 +183,9 @@ def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathere
     def verbatim(found: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
         return united(x for x in found if any(x.text in text for text in texts[x.position]))
 
-    return Gathered(verbatim(gathering.found), verbatim(gathering.echoes))
+    return Gathered(
+        verbatim(gathering.found), verbatim(gathering.echoes), dict(gathering.succeeded)
+    )
 
 
 def strings(message: Message) -> Iterator[str]:
@@ -192,6 +202,10 @@ def _strings(value: object, depth: int) -> Iterator[str]:
     elif depth < _DEEP and is_list(value):
         for inner in value:
             yield from _strings(inner, depth + 1)
+
+
+def _title(deed: Deed) -> str:
+    return redact(squeeze(deed.title, _TITLE))
 
 
 def _about(line: str, at: int) -> str:

@@ -1,16 +1,18 @@
 """Merges the ledger of the summary before with what newly covered messages hold."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .gathering import Gathered
 from .line import Kind, LedgerLine
-from .uniting import Key, together, united
+from .uniting import LATER_OK, Key, together, united
 
 _ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
 
 
 def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
-    """One list without doubles, in the order of the newest use; what was used again counts on."""
+    """One list without doubles, in the order of the newest use; what was used again counts
+    on, and a failure whose call succeeded since says so.
+    """
     kept: dict[Key, LedgerLine] = {(x.kind, x.text): x for x in united((*before, *fresh.lines))}
     for echo in fresh.echoes:
         for kind in _ECHOED:
@@ -18,4 +20,10 @@ def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, .
             if known is not None:
                 kept[kind, echo.text] = together(echo, known)
                 break
-    return tuple(kept.values())
+    return tuple(_settled(line, fresh.succeeded) for line in kept.values())
+
+
+def _settled(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
+    if line.kind != "failure" or succeeded.get(line.note, -1) < line.position:
+        return line
+    return line.replaced(note=line.note + LATER_OK)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from . import cues
 from .commands import is_everyday
 from .line import LedgerLine
+from .uniting import LATER_OK
 
 _BY = {"user": 1.5, "assistant": 0.75, "tool": 0.0}
 _MOST_FOR_USE = 3.0
@@ -37,7 +38,7 @@ class Ranking:
             case "command":
                 return newness + 1.5 * used - (1.5 if is_everyday(line.text) else 0.0)
             case "failure":
-                return newness + used - (2.0 if "later ok" in line.note else 0.0)
+                return newness + used - (2.0 if line.note.endswith(LATER_OK) else 0.0)
             case "value":
                 # What only tools say, they say often; of a long list each item says little.
                 used *= 0.5 if line.said_by == "tool" else 1.5

@@ -38,8 +38,9 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
     spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
     kinds = [(span, _kind(words[span.start : span.stop], chat=chat)) for span in spans]
     found = [Said(kind, _cut(words, span)) for span, kind in kinds if kind != "request"]
-    asked = _runs(span for span, kind in kinds if kind == "request")
-    found += [Said("request", _cut(words, run)) for run in _worth(words, asked, chat=chat)]
+    asked = [span for span, kind in kinds if kind == "request"]
+    asked = [s for s in asked if _asks(words[s.start : s.stop])] if chat else asked
+    found += [Said("request", _cut(words, run)) for run in _worth(words, _runs(asked))]
     return [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
 
 
@@ -87,14 +88,12 @@ def _runs(spans: Iterable[Span]) -> list[Span]:
     return runs
 
 
-def _worth(words: str, runs: list[Span], *, chat: bool) -> list[Span]:
+def _worth(words: str, runs: list[Span]) -> list[Span]:
     """Of a short message all passages; of a longer one those that ask, the first and the last."""
     told = [run for run in runs if not cues.ACKNOWLEDGEMENT.fullmatch(words, run.start, run.stop)]
-    asking = [r for r in told if _asks(words[r.start : r.stop])]
-    if chat:
-        return asking
     if len(words) <= _SHORT:
         return told
+    asking = [r for r in told if _asks(words[r.start : r.stop])]
     ends = [*told[:1], *told[-1:]] if len(words) < _TYPED else told[:1]
     return [run for run in told if run in ends or run in asking]
 

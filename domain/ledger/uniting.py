@@ -6,6 +6,8 @@ from .line import Kind, LedgerLine, Speaker
 
 Key = tuple[Kind, str]
 
+LATER_OK = "; later ok"
+"""Ends the note of a failure whose call succeeded since."""
 _SPEAKERS: tuple[Speaker, ...] = ("user", "assistant", "tool")
 _STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read": ("value",)}
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 # ASCII: a Chinese character beside a number is no part of its word.
 _VALUE = re.compile(
@@ -34,23 +35,45 @@ _TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*
 # What every value holds; the full pattern is slow and is only tried around these.
 _SIGN = re.compile(r"[\d@_]|://")
 _BLANK = re.compile(r"\s")
+_WORD = 70
+_MARGIN = 24
+_CLEAR = 24
 
 
 def exact_values(text: str) -> Iterator[re.Match[str]]:
     """The values in a text, in order; paths are found by ``paths_in``."""
-    done = 0
-    while sign := _SIGN.search(text, done):
-        start, end = sign.span()
-        for _ in range(2):  # The token that holds the sign, and the one before ("port 80").
-            start = max(
-                done, text.rfind(" ", max(done, start - 70), max(done, start - 1)) + 1, start - 70
-            )
-        blank = _BLANK.search(text, end, end + 220)
-        stop = min(len(text), (blank.end() if blank else end + 220) + 12)
-        for found in _VALUE.finditer(text, start, stop):
-            yield found
-            end = max(end, found.end())
-        done = max(end, blank.start() if blank else stop)
+    for start, stop in _windows(text):
+        yield from _VALUE.finditer(text, start, stop)
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Where values may stand: the words that hold a sign of one, with a word before ("port 80") and
+    one behind ("3 GB").
+    """
+    window: tuple[int, int] | None = None
+    for sign in _SIGN.finditer(text):
+        if window and sign.end() <= window[1] - _MARGIN:
+            continue
+        start = _word_before(text, _word_before(text, sign.start()))
+        stop = _word_behind(text, _word_behind(text, sign.end()))
+        if window and start <= window[1]:
+            window = (window[0], stop)
+            continue
+        if window:
+            yield window
+        window = (start, stop)
+    if window:
+        yield window
+
+
+def _word_before(text: str, at: int) -> int:
+    least = max(0, at - _WORD)
+    return max(least, text.rfind(" ", least, max(least, at - 1)) + 1)
+
+
+def _word_behind(text: str, at: int) -> int:
+    blank = _BLANK.search(text, at, at + 3 * _WORD)
+    return blank.end() if blank else min(len(text), at + 3 * _WORD)
 
 
 def paths_in(text: str) -> Iterator[re.Match[str]]:
@@ -58,8 +81,17 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
     return (found for found in _PATH.finditer(text) if _TELLING.search(found[0]))
 
 
-def values_in(line: str) -> Iterator[tuple[str, int]]:
-    """Values and paths of a line, and where each begins; a part of a path or address is none."""
+class ExactValue(NamedTuple):
+    """A value as it stands in a line."""
+
+    text: str
+    start: int
+    is_clear: bool
+    """Whether it says by itself what it is, as a path does."""
+
+
+def values_in(line: str) -> Iterator[ExactValue]:
+    """Values and paths of a line; a part of a path or address is none."""
     paths = [found.span() for found in paths_in(line)]
     for found in exact_values(line):
         start, stop = found.span()
@@ -68,6 +100,7 @@ def values_in(line: str) -> Iterator[tuple[str, int]]:
             paths = [(a, b) for a, b in paths if b <= start or stop <= a]
         elif any(a < stop and start < b for a, b in paths):
             continue
-        yield found[0].rstrip(".,;:"), start
+        text = found[0].rstrip(".,;:")
+        yield ExactValue(text, start, whole or len(text) > _CLEAR)
     for start, stop in paths:
-        yield line[start:stop], start
+        yield ExactValue(line[start:stop], start, is_clear=True)

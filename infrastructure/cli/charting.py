@@ -1,5 +1,8 @@
 """A chart of a simulation: the size of each request over time, one line for each policy."""
 
+# The types that come with matplotlib leave open what keyword arguments are.
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +21,11 @@ class _Look(NamedTuple):
     """How a policy is drawn: told apart by colour, by how dark it is, and by its dashes."""
 
     colour: str
-    dashes: str | tuple[float, tuple[float, ...]]
+    dashes: tuple[float, tuple[float, ...]]
 
 
 _LOOKS = (
-    _Look("#08306b", "solid"),
+    _Look("#08306b", (0, ())),
     _Look("#e6550d", (0, (6, 2))),
     _Look("#4eb3a0", (0, (1.2, 1.2))),
     _Look("#88419d", (0, (7, 2, 1.5, 2))),
@@ -85,7 +88,7 @@ def draw_chart(simulation: Simulation, path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0, right=max(1, simulation.messages) * 1.01)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda tokens, _: f"{tokens:,.0f}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(_thousands))
     axes.grid(visible=True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -93,6 +96,10 @@ def draw_chart(simulation: Simulation, path: Path) -> None:
     axes.set_title(_title(simulation), loc="left", fontsize=11, parse_math=False)
     _draw_legends(axes, simulation)
     figure.savefig(path, format=path.suffix.lower()[1:])
+
+
+def _thousands(tokens: float, _: int | None = None) -> str:
+    return f"{tokens:,.0f}"
 
 
 def _title(simulation: Simulation) -> str:

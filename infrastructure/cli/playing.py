@@ -54,22 +54,15 @@ def play(
     json: Json = False,
 ) -> None:
     """Play a recorded conversation: render the context before each answer, compact when due."""
-    from refold.infrastructure.opening import open_memory
+    from refold.infrastructure.opening import Options, open_memory
 
     transcript = read_file(file, format, thread)
-    # Failed compactions are counted and told at the end, each reason once.
-    logging.getLogger("refold.compaction").setLevel(logging.ERROR)
+    _quieten()
     troubles = Troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
-        opened = partial(
-            open_memory,
-            path,
-            window=window,
-            model=model,
-            summariser=summariser,
-            policy_file=policy,
-        )
+        options = Options(window=window, model=model, summariser=summariser, policy_file=policy)
+        opened = partial(open_memory, path, **options)
         _check_first(opened, transcript, thread)
         out = None if requests is None else stack.enter_context(_output(requests, (file, path)))
         run = _Run(opened, thread, model, restart_every, out, troubles, quiet=json)
@@ -84,6 +77,12 @@ def play(
         _tell_next(db, requests)
     if not verified.ok:
         raise typer.Exit(1)
+
+
+def _quieten() -> None:
+    # Failed compactions are counted and told at the end, each reason once.
+    if not logging.getLogger("refold").isEnabledFor(logging.INFO):
+        logging.getLogger("refold.compaction").setLevel(logging.ERROR)
 
 
 def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:

@@ -24,7 +24,7 @@ class CompactionCallback:
     def __init__(self, call: OnCompaction, *, wait: float) -> None:
         self._call = call
         self._wait = wait
-        self._running: set[asyncio.Future[object]] = set()
+        self._running: set[asyncio.Task[None]] = set()
 
     def compaction_ended(self, result: CompactionResult) -> None:
         """Call it."""

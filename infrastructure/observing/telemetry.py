@@ -38,7 +38,7 @@ class Telemetry:
     @contextmanager
     def compacting(self, thread_id: str, trigger: Trigger) -> Generator[None]:
         """A span around a compaction; calls of a model lie within."""
-        attributes = {"refold.trigger": trigger}
+        attributes: dict[str, str] = {"refold.trigger": trigger}
         if shown := self._naming(thread_id):
             attributes["gen_ai.conversation.id"] = shown
         with self._tracer.start_as_current_span("refold.compaction", attributes=attributes) as span:

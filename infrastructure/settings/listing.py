@@ -89,13 +89,12 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
 
 def as_markdown() -> str:
     """The page docs/settings.md."""
-    memory, policy = [], []
+    rows = {True: "", False: ""}
     for setting in documented():
-        rows = policy if setting.name in CompactionPolicy.model_fields else memory
-        rows.append(_row(setting))
+        rows[setting.name in CompactionPolicy.model_fields] += _row(setting)
     return (
-        f"{INTRODUCTION}\n## The memory\n\n{_HEAD}{''.join(memory)}"
-        f"\n## The policy: when a context is made smaller, and to what size\n\n{_HEAD}{''.join(policy)}"
+        f"{INTRODUCTION}\n## The memory\n\n{_HEAD}{rows[False]}"
+        f"\n## The policy: when a context is made smaller, and to what size\n\n{_HEAD}{rows[True]}"
     )
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from refold.domain.policy import CompactionPolicy
@@ -19,7 +19,7 @@ ShownThreadIds = Literal["plain", "hashed", "omitted"]
 class SettingsOfModel(CompactionPolicy, frozen=True):
     """What can be set for requests to one model: its window, and all of the policy."""
 
-    model_config = SettingsConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     window: int | None = Field(default=None, ge=1_000)
     """The context window in tokens; without it what is known for the model, else 200,000."""
@@ -36,7 +36,12 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
         return value
 
 
-class RefoldSettings(BaseSettings, SettingsOfModel, frozen=True):
+# Frozen like every value; pydantic-settings freezes as well, and tells no type checker.
+class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+    BaseSettings,  # pyright: ignore[reportGeneralTypeIssues]
+    SettingsOfModel,
+    frozen=True,
+):
     """The settings of a memory; the fields of the policy are among them, flat.
 
     Made by ``reading.read_configuration``, which says where each value comes from.
@@ -67,7 +72,7 @@ class RefoldSettings(BaseSettings, SettingsOfModel, frozen=True):
 
     background: bool = False
     """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
-    close_wait: float = Field(default=30.0, ge=0)
+    close_wait: float = Field(default=5.0, ge=0)
     """Seconds that closing waits for compactions in the background before it gives them up."""
 
     log_level: LogLevel | None = None

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         Context,
     )
     from refold.application.errors import (
+        ForeignAddress,
+        InvalidAddress,
         LogBusy,
         LogDamaged,
         LogError,
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
         SummariserError,
         TokenCountError,
         TranscriptError,
+    )
+    from refold.application.explaining import (
+        MessageFate,
     )
     from refold.application.memory import (
         AsyncChat,
@@ -61,6 +66,7 @@ if TYPE_CHECKING:
         InvalidThreadId,
         PinnedContentTooLarge,
         RefoldError,
+        UnknownMessage,
         UnknownToolCall,
     )
     from refold.domain.messages import (
@@ -88,6 +94,8 @@ __all__ = [
     "Context",
     "ContextWindowExceeded",
     "DamageReport",
+    "ForeignAddress",
+    "InvalidAddress",
     "InvalidMessage",
     "InvalidSetting",
     "InvalidThreadId",
@@ -99,6 +107,7 @@ __all__ = [
     "LogNotWritable",
     "Memory",
     "Message",
+    "MessageFate",
     "NewerLog",
     "NotARefoldLog",
     "Observer",
@@ -115,6 +124,7 @@ __all__ = [
     "TokenCountError",
     "TokenCounter",
     "TranscriptError",
+    "UnknownMessage",
     "UnknownToolCall",
     "Verification",
     "aopen",
@@ -126,9 +136,10 @@ _PLACES = {
     "refold.application.chat": "Chat",
     "refold.application.context": "Context",
     "refold.application.errors": (
-        "LogBusy LogDamaged LogError LogFull LogNotFound LogNotWritable NewerLog "
-        "NotARefoldLog SummariserError TokenCountError TranscriptError"
+        "ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogNotFound "
+        "LogNotWritable NewerLog NotARefoldLog SummariserError TokenCountError TranscriptError"
     ),
+    "refold.application.explaining": "MessageFate",
     "refold.application.memory": "AsyncChat AsyncMemory Memory",
     "refold.application.ports": (
         "Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount TokenCounter"
@@ -138,7 +149,7 @@ _PLACES = {
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId PinnedContentTooLarge "
-        "RefoldError UnknownToolCall"
+        "RefoldError UnknownMessage UnknownToolCall"
     ),
     "refold.domain.messages": "Message",
     "refold.domain.policy": "CompactionPolicy",

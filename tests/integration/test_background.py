@@ -16,7 +16,9 @@ from tests.support.legality import violations
 from tests.support.rules.request import blocks_of
 from tests.support.talk import strings
 
-WINDOW = 32_000
+WINDOW = 100_000
+DUE = 70_000
+"""The size at which a compaction begins: 70 % of the window."""
 WAIT = 60
 MEANWHILE = 231
 
@@ -29,7 +31,7 @@ def message(number: int, words: int) -> dict[str, object]:
 def complete(stored: Sequence[StoredMessage], context: refold.Context, count: int) -> None:
     """Each message is in the log once, in order, and either shown or covered."""
     assert [m.position for m in stored] == list(range(count))
-    assert [marked(str(m.message.content)) for m in stored] == [[n] for n in range(count)]
+    assert [marked(str(m.message.content)) for m in stored] == [{n} for n in range(count)]
     assert context.summary is not None
     covered = context.summary.coverage
     # The first block is the summary.
@@ -51,19 +53,20 @@ def test_what_several_threads_append_while_a_summary_is_written_is_all_there(
     ):
         chat, said = memory.conversation("t"), 0
 
-        def say(words: int) -> None:
+        def say(words: int) -> int:
             nonlocal said
             with lock:  # Only so that the test knows the order.
-                chat.append(message(said, words))
+                stored = chat.append(message(said, words))
                 said += 1
+                return stored.messages[0].tokens
 
-        while not held.started.wait(0.001):
-            say(150)
-        before = said
-        for done in [threads.submit(say, 3) for _ in range(MEANWHILE)]:
+        size = 0
+        while size < DUE:
+            size += say(600)
+        assert held.started.wait(WAIT)
+        for done in [threads.submit(say, 2) for _ in range(MEANWHILE)]:
             done.result(WAIT)
         assert chat.context().summary is None
-        assert said == before + MEANWHILE
         held.release()
         assert memory.drain(WAIT)
         complete(chat.messages(), chat.context(), said)
@@ -79,12 +82,14 @@ def test_the_same_for_asyncio(tmp_path: Path) -> None:
         async with refold.aopen(
             tmp_path / "a.db", window=WINDOW, background=True, summariser=held
         ) as memory:
-            chat, said = memory.conversation("t"), 0
-            while not held.started.is_set():
-                await chat.append(message(said, 150))
+            chat, said, size = memory.conversation("t"), 0, 0
+            while size < DUE:
+                size += (await chat.append(message(said, 600))).messages[0].tokens
                 said += 1
+            while not held.started.is_set():
+                await asyncio.sleep(0.001)
             for number in range(said, said + MEANWHILE):
-                await chat.append(message(number, 3))
+                await chat.append(message(number, 2))
             assert (await chat.context()).summary is None
             held.release()
             assert await memory.drain(WAIT)

@@ -127,6 +127,15 @@ def test_ctrl_c_ends_the_process_and_leaves_an_end_in_the_log(path: Path, act: s
     assert outcomes(path) == [("failed", "abandoned")]
 
 
+def test_ctrl_c_in_a_request_that_waits_for_its_summary_leaves_an_end_as_well(path: Path) -> None:
+    with at_work("interrupted-in-a-turn", path) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SOON) in (1, 130, -signal.SIGINT)
+    [(outcome, reason)] = outcomes(path)
+    assert outcome == "failed"
+    assert reason in ("cancelled", "abandoned")
+
+
 def test_a_forked_process_is_refused_and_does_not_hang(path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.compacting_process", "fork", str(path)]
     answer = subprocess.run(

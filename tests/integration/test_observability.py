@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import DataPointT, InMemoryMetricReader, NumberDataPoint
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -26,6 +26,15 @@ PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
 SECRET = "xyzzy"
 
 
+Point = tuple[dict[str, object], float]
+"""Attributes, and value; of a histogram, the sum."""
+
+
+def point_of(point: DataPointT) -> Point:
+    value = point.value if isinstance(point, NumberDataPoint) else point.sum
+    return dict(point.attributes or {}), value or 0
+
+
 class Seen(NamedTuple):
     """What the SDK was given."""
 
@@ -35,21 +44,14 @@ class Seen(NamedTuple):
     def named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans.get_finished_spans() if span.name == name]
 
-    def metrics(self) -> dict[str, list[tuple[dict[str, object], float]]]:
-        """Of every metric its points: attributes, and value (of a histogram: the sum)."""
+    def metrics(self) -> dict[str, list[Point]]:
+        """Of every metric its points."""
         data = self.reader.get_metrics_data()
-        found: dict[str, list[tuple[dict[str, object], float]]] = {}
+        found: dict[str, list[Point]] = {}
         for resource in data.resource_metrics if data else ():
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
-                    points = [
-                        (
-                            dict(p.attributes or {}),
-                            getattr(p, "value", None) or getattr(p, "sum", 0),
-                        )
-                        for p in metric.data.data_points
-                    ]
-                    found[metric.name] = points
+                    found[metric.name] = [point_of(p) for p in metric.data.data_points]
         return found
 
     def total(self, name: str, **wanted: str) -> float:
@@ -186,7 +188,7 @@ def test_everything_that_has_a_name_in_the_documentation_is_told_and_nothing_els
 def test_the_levels_are_those_of_the_documentation() -> None:
     rows = re.findall(r"^\| (`[a-z]+\.[^|]+`) \| ([A-Z]+) \|", PAGE, re.M)
     levels = {
-        name: logging.getLevelName(level)
+        name: logging.getLevelNamesMapping()[level]
         for names, level in rows
         for name in re.findall(r"`([^`]+)`", names)
     }

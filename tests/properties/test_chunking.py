@@ -99,6 +99,20 @@ def test_every_call_fits_the_window_and_all_is_sent_or_named(
         assert one.tokens > 0
 
 
+@given(sources(), st.sampled_from((400, 600, 1_000, 2_500)), st.integers(0, 600))
+def test_even_without_slack_every_call_fits_with_the_longest_draft_before_it(
+    messages: tuple[SourceMessage, ...], window: int, previous: int
+) -> None:
+    bounded = Bounded(window)
+    tight = CompactionPolicy(chunk_share=1, chunk_least=1, chunk_slack=1, oversized_share=1)
+    request = SummaryRequest(messages=messages, previous="p" * previous, limit_tokens=120)
+    capacity = Capacity(bounded.window, bounded.measure)
+    for chunk in portioned("t", request, capacity, tight).chunks:
+        drafted = SummaryRequest(messages=chunk, previous="p" * 480, limit_tokens=120)
+        only_pairs = all(len(source_text(SummaryRequest(messages=(m,)))) < 100 for m in chunk)
+        assert bounded.measure(drafted) <= window or only_pairs
+
+
 @given(sources().filter(bool))
 def test_a_window_without_room_for_any_message_is_told(messages: tuple[SourceMessage, ...]) -> None:
     with pytest.raises(SummariserError, match="window of 150 tokens") as caught:

@@ -12,6 +12,7 @@ from refold.application.explaining import MessageFate
 from refold.application.memory import Memory
 from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
+from refold.domain.json_data import is_list, is_object
 from refold.domain.policy import CompactionPolicy
 from tests.support.fake_ports import MemoryLog, core_of
 
@@ -69,14 +70,13 @@ def done(chat: Chat, kind: str, first: int, second: int) -> None:
             chat.context()
 
 
-def texts(value: Any) -> Iterator[str]:
+def texts(value: object) -> Iterator[str]:
     """Every text in a request."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from texts(inner)
-    elif isinstance(value, list):
+    elif is_object(value):
+        yield from texts(list(value.values()))
+    elif is_list(value):
         yield from (text for inner in value for text in texts(inner))
 
 

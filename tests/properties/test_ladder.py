@@ -7,11 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.core import Core
+from refold.application.core import Core, Extras
 from refold.application.ladder.measuring import measured
 from refold.application.rendering.render import Rendered, render
 from refold.application.settling import settle
-from refold.domain.budget import budget_for
 from refold.domain.calls import open_calls
 from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Message
@@ -21,7 +20,7 @@ from tests.support.builders import appended
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.histories import Step, turns
 from tests.support.judged_play import CHANGES_THE_PREFIX
-from tests.support.legality import violations
+from tests.support.legality import prefix_violations, violations
 from tests.support.rules.request import blocks_of
 from tests.support.talk import Spoken, is_the_models_turn, strings
 from tests.support.witness import SMALL_IMAGE, as_message
@@ -54,7 +53,7 @@ class Talk:
     def __init__(self, window: int, policy: CompactionPolicy) -> None:
         self.log = MemoryLog()
         self.core: Core = replace(core_of(self.log, window=window, policy=policy), counter=COUNTER)
-        self.budget = budget_for(window, 0, policy)
+        self.budget = self.core.budget(Extras())
         self.spoken: list[Spoken] = []
         self.events: list[Event] = self.log.streams.setdefault("t", [])
 
@@ -108,9 +107,10 @@ def _content(message: dict[str, Any]) -> Any:
     return content if isinstance(content, str) else tuple(content)
 
 
-def _as_blocks(shown: Rendered) -> list[Any]:
+def _request(shown: Rendered, decisions: int) -> dict[str, Any]:
     # The API reads a string as one text block: both are the same prefix.
-    return [[m["role"], blocks_of(m["content"])] for m in shown.messages]
+    messages = [{**m, "content": blocks_of(m["content"])} for m in shown.messages]
+    return {"system": shown.system, "messages": messages, "decision": decisions}
 
 
 @given(
@@ -122,26 +122,23 @@ def _as_blocks(shown: Rendered) -> list[Any]:
 def test_sizes_are_true_and_decisions_are_made_once(
     steps: list[Step], policy: CompactionPolicy, window: int, pin: int | None
 ) -> None:
-    talk, before, pinned = Talk(window, policy), list[Any](), None
+    talk, pinned, asked = Talk(window, policy), None, list[dict[str, Any]]()
     for step in steps:
         talk.say(step)
         if not is_the_models_turn(talk.spoken):
             continue
-        decided = talk.settle()
+        talk.settle()
         shown = talk.rendered()
         if shown.messages:
             assert violations({"messages": shown.messages}) == []
         talk.assert_sizes_are_true(shown)
         talk.assert_untouchables_are_whole(pinned)
-        if not decided:
-            assert _as_blocks(shown)[: len(before)] == before
-        events = list(talk.events)
-        assert talk.settle() == 0
-        assert [e for e in talk.events[len(events) :] if isinstance(e, CHANGES_THE_PREFIX)] == []
+        asked.append(_request(shown, talk.decisions()))
+        assert talk.settle() == 0, "settled twice, and decided twice"
         assert talk.rendered() == shown
-        before = _as_blocks(shown)
         if pinned is None and pin is not None and pin < len(talk.spoken):
             live = {m.position for m in talk.log.load("t").state.live if not m.offloads}
             if pin in live:
                 pinned = pin
                 talk.events.append(MessagePinned(pin_id="p", position=pin, text="", tokens=0))
+    assert prefix_violations(asked) == []

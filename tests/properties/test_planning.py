@@ -12,9 +12,8 @@ from refold.domain.requests import protected_requests
 from refold.domain.splitting import least_prefix
 from tests.support.brute_force import Everything, everything
 from tests.support.builders import performed
-from tests.support.planned_histories import POLICIES, Story, budgets, stories
+from tests.support.planned_histories import POLICIES, TRIGGERS, Story, budgets, stories
 
-TRIGGERS: st.SearchStrategy[Trigger] = st.sampled_from(("size", "manual", "background"))
 BY_ITSELF: st.SearchStrategy[Trigger] = st.sampled_from(("size", "background"))
 IDLE = frozenset({"keep_last", "nothing_new", "too_little"})
 
@@ -53,8 +52,7 @@ class Case:
             return True
         end = min((b for b in self.tried.beginnings if b > cut), default=self.state.length)
         own = {p: size for p, (size, _) in self.tried.tokens.items() if begin <= p < end}
-        kept = self.tried.with_bonds(self.tried.pinned) | self.tried.protected
-        sizes = [size for p, size in own.items() if p not in kept]
+        sizes = [size for p, size in own.items() if p not in self.tried.kept_anyway]
         prefix = sum(own[p] for p in self.tried.newly_covered(cut) if p >= begin)
         share = least_prefix(sum(sizes) / len(sizes), self.budget.window, self.policy)
         return prefix >= share * sum(sizes)

@@ -80,14 +80,18 @@ class Everything:
 
     @cached_property
     def bonds(self) -> list[tuple[int, int]]:
-        """Positions that share one fate: call and result, the parts of a paused response."""
+        """Positions that share one fate: call and result, the parts of a paused response.
+
+        Found in what is live, for that is what requests are made of.
+        """
         found: list[tuple[int, int]] = []
-        for before, after in zip(self.messages, self.messages[1:], strict=False):
-            if before.paused and before.role == after.role == "assistant":
-                found.append((before.position, after.position))
-        for m in self.messages:
-            asking = self._assistant_before(m.position)
-            if m.role == "user" and asking is not None and asking.calls & m.results:
+        asking: Told | None = None
+        for m in self.live:
+            if m.role == "assistant":
+                if asking and asking.paused and asking.position + 1 == m.position:
+                    found.append((asking.position, m.position))
+                asking = m
+            elif asking is not None and asking.calls & m.results:
                 found.append((asking.position, m.position))
         return found
 
@@ -136,16 +140,20 @@ class Everything:
         live = {m.position for m in self.live}
         return {p.position for p in self.state.pins if p.position in live and not p.tokens}
 
+    @cached_property
+    def kept_anyway(self) -> set[int]:
+        """What stays wherever the cut lies."""
+        return self.with_bonds(self.pinned) | self.protected
+
     def newly_covered(self, cut: int) -> set[int]:
-        kept = self.with_bonds(self.pinned) | self.protected
-        return {m.position for m in self.live if self.preamble <= m.position < cut} - kept
+        before = {m.position for m in self.live if self.preamble <= m.position < cut}
+        return before - self.kept_anyway
 
     def is_legal(self, cut: int) -> bool:
         start = self.coverage.stop if self.coverage else 0
         if not start <= cut < len(self.messages) or not self.newly_covered(cut):
             return False
-        live = {m.position for m in self.live}
-        if any(a < cut <= b for a, b in self.bonds if a in live and b in live):
+        if any(a < cut <= b for a, b in self.bonds):
             return False
         waiting = [*self.unanswered[:1], *([self.pending] if self.pending is not None else [])]
         return all(cut <= p for p in waiting)

@@ -70,6 +70,19 @@ def interrupted(path: str) -> None:
         time.sleep(60)
 
 
+def interrupted_in_a_turn(path: str) -> None:
+    """Wait for Ctrl-C in the middle of a request that waits for its summary."""
+    endless = Endless()
+    with refold.open(path, window=WINDOW, summariser=endless) as memory:
+        chat = memory.conversation(THREAD)
+        chat.append([message(number) for number in range(60)])
+        told = threading.Thread(
+            target=lambda: (endless.started.wait(), print("working", flush=True))
+        )
+        told.start()
+        chat.context()
+
+
 async def interrupted_in_a_loop(path: str) -> None:
     """The same for asyncio."""
     endless = Endless()
@@ -111,6 +124,8 @@ if __name__ == "__main__":
             leave(path)
         case ["interrupted", path]:
             interrupted(path)
+        case ["interrupted-in-a-turn", path]:
+            interrupted_in_a_turn(path)
         case ["interrupted-in-a-loop", path]:
             asyncio.run(interrupted_in_a_loop(path))
         case ["fork", path]:

@@ -35,8 +35,9 @@ def compact(witness: Witness, focus: str | None = None) -> CompactionResult:
     after = witness.shown()
     match result.outcome:
         case "performed":
-            assert calls == 1
-            assert witness.summariser.calls[-1].request.focus == focus
+            assert 1 <= calls <= most_calls(witness)
+            asked = witness.summariser.calls[-calls:]
+            assert all(call.request.focus == focus for call in asked), "invariant 21"
             assert result.tokens_after < result.tokens_before
             assert after.tokens < before.tokens, "invariant 7: a compaction made the request larger"
             assert_compacting_again_does_nothing(witness)
@@ -45,9 +46,10 @@ def compact(witness: Witness, focus: str | None = None) -> CompactionResult:
             assert result.reason, "invariant 5: the rule is not named"
             assert result.detail
             assert witness.chat.version == version
-            assert coverable is None, f"invariant 5: {coverable} is coverable: {result}"
+            if result.reason != "breaker_open":
+                assert coverable is None, f"invariant 5: {coverable} is coverable: {result}"
         case "failed":
-            assert calls == 1
+            assert 1 <= calls <= most_calls(witness), "invariant 7: calls are bounded"
             assert result.reason
         case "in_flight":
             assert calls == 0
@@ -55,6 +57,13 @@ def compact(witness: Witness, focus: str | None = None) -> CompactionResult:
     if result.outcome != "performed":
         assert as_bytes(after) == as_bytes(before), "invariant 8: a failure changed the context"
     return result
+
+
+def most_calls(witness: Witness) -> int:
+    """What one compaction may take of a summariser that gets everything at once: a call for each part
+    of a divided text, and one for each repair; each of them tried again while trouble passes.
+    """
+    return (2 + witness.policy.repairs) * witness.policy.summary_tries
 
 
 def coverable_on_demand(witness: Witness) -> range | None:
@@ -85,7 +94,7 @@ def assert_compacting_again_does_nothing(witness: Witness) -> None:
 def ask(witness: Witness) -> Answer:
     """Get the next request (invariants 5, 7, 12); asking again changes nothing and costs nothing."""
     answer = witness.ask()
-    assert answer.model_calls <= MOST_ROUNDS
+    assert answer.model_calls <= MOST_ROUNDS * most_calls(witness)
     if answer.error is not None:
         assert answer.error.needed > answer.error.budget
         if isinstance(witness.summariser.current, GoodSummariser):

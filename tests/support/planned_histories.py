@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from refold.domain.budget import Budget, budget_for
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation, evolve
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
-from refold.domain.events import Event, MessagePinned, MessageUnpinned
+from refold.domain.events import Event, MessagePinned, MessageUnpinned, Trigger
 from refold.domain.messages import Block, Message
 from refold.domain.policy import CompactionPolicy
 
@@ -24,6 +24,7 @@ POLICIES = st.builds(
     split_share=st.sampled_from((0.5, 0.1)),
     request_share=st.sampled_from((0.5, 0.1)),
 )
+TRIGGERS: st.SearchStrategy[Trigger] = st.sampled_from(("size", "manual", "background"))
 WINDOWS = st.sampled_from((1_500, 3_000, 6_000))
 
 
@@ -32,21 +33,19 @@ class Story:
     """Events as they are made, and the state that they fold to."""
 
     events: list[Event] = field(default_factory=list[Event])
-    length: int = 0
+    state: Conversation = field(default_factory=Conversation)
     calls: int = 0
 
-    @property
-    def state(self) -> Conversation:
-        return fold(self.events)
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        self.state = evolve(self.state, event)
 
     def say(self, role: str, *blocks: Block, size: int, pause: bool = False) -> None:
         thought = size // 3 if any(b["type"] == "thinking" for b in blocks) else 0
         message = Message.model_validate({"role": role, "content": blocks})
         stop = "pause_turn" if pause else None
-        self.events.append(
-            appended(self.length, message, size, thinking_tokens=thought, stop_reason=stop)
-        )
-        self.length += 1
+        position = self.state.length
+        self.add(appended(position, message, size, thinking_tokens=thought, stop_reason=stop))
 
 
 def _user(draw: st.DrawFn, story: Story) -> None:
@@ -88,30 +87,30 @@ def _pin(draw: st.DrawFn, story: Story) -> None:
     live = story.state.live
     if live:
         position = draw(st.sampled_from(live)).position
-        story.events.append(
+        story.add(
             MessagePinned(pin_id=f"p{len(story.events)}", position=position, text="", tokens=0)
         )
 
 
 def _note(draw: st.DrawFn, story: Story) -> None:
     tokens = draw(st.sampled_from((5, 50)))
-    story.events.append(
+    story.add(
         MessagePinned(pin_id=f"p{len(story.events)}", position=None, text="rule", tokens=tokens)
     )
 
 
 def _unpin(draw: st.DrawFn, story: Story) -> None:
     if pins := story.state.pins:
-        story.events.append(MessageUnpinned(pin_id=draw(st.sampled_from(pins)).pin_id))
+        story.add(MessageUnpinned(pin_id=draw(st.sampled_from(pins)).pin_id))
 
 
 def _compact(draw: st.DrawFn, story: Story) -> None:
-    policy, trigger = draw(POLICIES), draw(st.sampled_from(("size", "manual")))
+    policy, trigger = draw(POLICIES), draw(TRIGGERS)
     budget = budget_for(draw(WINDOWS), 0, policy)
-    plan = plan_compaction(story.state, budget, policy, "size" if trigger == "size" else "manual")
+    plan = plan_compaction(story.state, budget, policy, trigger)
     if isinstance(plan, CompactionPlan):
         name = f"s{len(story.events)}"
-        story.events.append(performed(0 + 1, coverage=plan.coverage, summary_id=name, tokens=60))
+        story.add(performed(1, coverage=plan.coverage, summary_id=name, tokens=60))
 
 
 _MOVES = (_user, _user, _user, _answer, _answer, _answer, _round, _round, _round, _round)

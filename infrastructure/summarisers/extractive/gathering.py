@@ -34,6 +34,8 @@ class Gathering:
     """The tally of one pass. Texts are data: nothing in them changes what is collected but as told."""
 
     with_tools: bool
+    goes_on: bool = False
+    """Whether the messages behind these stay in view: then what is open shows itself."""
     tasks: TaskBoard = field(default_factory=TaskBoard)
     _lines: list[Line] = field(default_factory=list[Line])
     _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
@@ -201,6 +203,8 @@ class Gathering:
             ended = "failed" if outcome.failed else "ok"
             told = f"{squeeze(_named(deed), 240)} → {ended}: {outcome.gist()}"
             lines.append(Line(Section.STATE, position, f"last result: {told}"))
+        if self.goes_on:
+            return lines
         # An older call without a result was given up: nobody waits for it.
         lines += [
             Line(Section.STATE, c.position, f"no result yet: {squeeze(_named(c.deed), 300)}")
@@ -213,12 +217,12 @@ class Gathering:
         return lines
 
 
-def gather(messages: Sequence[SourceMessage]) -> Gathering:
+def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathering:
     """Collects from all messages, oldest first."""
     with_tools = any(
         block.get("type") == "tool_use" for m in messages for block in m.message.blocks()
     )
-    gathering = Gathering(with_tools)
+    gathering = Gathering(with_tools, goes_on)
     for source in messages:
         gathering.take(source)
     return gathering

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from refold.application.loaded import LoadedConversation
-from refold.application.ports import SourceMessage
-from refold.domain.budget import summary_target
+from refold.application.ports import SummaryRequest
+from refold.application.summarising.joining import history_text
+from refold.domain.budget import kept_target
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -26,6 +27,7 @@ from tests.support.witness import THREAD, Witness, as_message
 
 BAD = frozenset({"empty", "truncated", "longer", "raising", "crashing"})
 """Summarisers whose text may never be committed."""
+BY_CODE = frozenset({"extractive", "note"})
 
 
 def one_summary_is_active(witness: Witness) -> None:
@@ -55,16 +57,32 @@ def coverage_is_what_the_summariser_got(witness: Witness) -> None:
     previous: CompactionPerformed | None = None
     for _, event in witness.performed():
         fresh = positions(event) - (positions(previous) if previous else set())
-        wanted = tuple(
-            SourceMessage(position=s.position, message=as_message(s.message))
-            for s in witness.spoken
-            if s.position in fresh
-        )
         calls = [call.request for call in witness.summariser.calls if call.by == event.summariser]
-        if event.summariser != "extractive":
-            text = previous.text if previous else None
-            assert any(c.messages == wanted and c.previous == text for c in calls)
+        if event.summariser not in BY_CODE:
+            sent = {m.position: m.message for request in calls for m in request.messages}
+            for spoken in witness.spoken:
+                if spoken.position in fresh:
+                    assert sent.get(spoken.position) == as_message(spoken.message)
+            assert _carries_on(event, previous, calls), (
+                f"{event.summary_id} dropped what was before"
+            )
         previous = event
+
+
+def _carries_on(
+    event: CompactionPerformed,
+    previous: CompactionPerformed | None,
+    calls: Sequence[SummaryRequest],
+) -> bool:
+    """Whether the text before was an input, stays word for word, or was rebuilt from leaves."""
+    if previous is None or event.generation == 0:
+        return True
+    given = {call.previous for call in calls}
+    history = history_text(previous)
+    if previous.text in given:
+        return True
+    stays = not history or history in given or event.text.startswith(history)
+    return stays and previous.split_turn_prefix in given
 
 
 def positions(event: CompactionPerformed | CompactionRequested) -> set[int]:
@@ -114,8 +132,7 @@ def _pinned(witness: Witness, spoken: Sequence[Spoken], version: int) -> list[Sp
     shown = witness.chat.context(at=version)
     extra = max(0, shown.tokens - before.state.tokens)
     budget = shown.budget.carrying(extra)
-    goal = budget.target - budget.fixed - budget.summary_overhead
-    goal -= summary_target(budget, witness.policy)
+    goal = kept_target(budget, witness.policy)
     size = sum(witness.counter.count_message(as_message(s.message)).total for s in requests)
     small = size <= goal * witness.policy.request_share and len(requests) < MOST_PROTECTED
     return requests if small else requests[-1:]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.application.context import Context
-from refold.application.rendering.texts import SUMMARY_HEADING
+from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
 from refold.domain.events import (
     CompactionPerformed,
     MessageAppended,
@@ -63,7 +63,10 @@ def _without_summary(shown: Context) -> list[Any]:
     if shown.summary is None:
         return shown.messages
     first, *rest = shown.messages
-    return [blocks_of(first["content"])[1:], *rest]
+    said = blocks_of(first["content"])[1:]
+    if said and str(said[0].get("text", "")).startswith(LEDGER_HEADING):
+        said = said[1:]
+    return [said, *rest]
 
 
 def _offloaded(witness: Witness) -> set[int]:

@@ -27,7 +27,7 @@ def role_names(request: Json) -> Iterator[str]:
 def first_role(request: Json) -> Iterator[str]:
     """A first message that is not the user's (older models, Bedrock, Vertex).
 
-    A compaction block must be the first block of all, and comes in an assistant message.
+    A compaction block must be the first block of all, in a message of either role.
     """
     messages = messages_of(request)
     if not messages or role_of(messages[0]) == "user":

@@ -3,15 +3,25 @@
 import pytest
 
 from refold.application.errors import SummariserError
+from refold.application.ports import SummaryDraft, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.judging import Summary
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
-from tests.support.bounded_summarisers import Bounded, Scripted, Stubborn
+from tests.support.bounded_summarisers import Bounded, Scripted, Stubborn, draft_of
 from tests.support.builders import assistant, performed, talk, tool_result, tool_use, user
 from tests.support.fake_ports import core_of
 from tests.support.fake_summarisers import RecordingSummariser
 from tests.support.summary_scenes import Scene, recorded
+
+
+class AsLongAsAllowed:
+    """Writes exactly as much as it may."""
+
+    name = "exact"
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        return draft_of("word" * request.limit_tokens)
 
 
 def words(tokens: int) -> Message:
@@ -55,7 +65,7 @@ def test_the_share_of_a_chunk_is_a_setting() -> None:
     assert sent(bounded) == [[0, 1], [2, 3]]
 
 
-def oversized(before: object = None) -> tuple[Summary, Bounded]:
+def oversized() -> tuple[Summary, Bounded]:
     bounded = Bounded(5_000)
     messages = [words(100), words(3_000), words(100), assistant("ok")]
     return Scene(*messages, summariser=bounded).written(), bounded
@@ -72,6 +82,20 @@ def test_an_oversized_message_is_left_out_named_and_counted() -> None:
     assert "refold://t/1" in summary.text
     assert summary.text.startswith("Covers messages 0, 2-3.\n\n[Left out of this summary")
     assert summary.text_tokens <= 1_200
+
+
+def test_what_would_fit_and_takes_over_half_of_the_window_is_left_out() -> None:
+    sizes = {"target_tokens": 200, "limit_tokens": 240}
+    for tokens, left_out in ((2_050, []), (2_100, [0])):
+        summary = Scene(words(tokens), words(50), summariser=Bounded(5_000), **sizes).written()
+        assert [one.position for one in summary.omitted] == left_out
+
+
+def test_the_naming_is_part_of_the_length() -> None:
+    bounded = Bounded(9_000, AsLongAsAllowed())
+    summary = Scene(words(7_000), words(50), summariser=bounded).written()
+    assert len(summary.omitted) == 1
+    assert 1_190 <= summary.text_tokens <= 1_200
 
 
 def test_the_digest_is_of_what_was_really_sent() -> None:

@@ -217,3 +217,19 @@ def test_a_part_of_it_is_the_same_as_that_part_of_all(start: int, stop: int | No
         *history(*talk(1), start=6),
     )
     assert chat.explain(start, stop) == chat.explain()[start:stop]
+
+
+def test_after_an_undoing_the_next_compaction_is_the_one_that_covered_first() -> None:
+    chat = chat_of(
+        *history(*talk(4)),
+        requested(4),
+        performed(4),
+        CompactionReverted(
+            summary_id="s1", restored=None, messages=(), older_live=0, older_tokens=0, live_from=1
+        ),
+        requested(3, "a2"),
+        performed(3, "a2", summary_id="s2"),
+    )
+    found = chat.explain()
+    assert [f.since_version for f in found[:4]] == [13, 13, 13, 11]
+    assert found[3].why == "summary s1 covered it, and was undone"

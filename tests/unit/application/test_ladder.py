@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from refold.application import appending
 from refold.application.core import Core
 from refold.application.ladder.exceeding import window_exceeded
-from refold.application.ladder.rungs import make_fit
+from refold.application.ladder.rungs import climb, make_fit
+from refold.application.ports import TokenCount
 from refold.application.rendering.render import Rendered, render
 from refold.application.results import CompactionResult
 from refold.application.settling import settle
@@ -27,7 +29,7 @@ from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import assistant, requested, tool_result, tool_use, user
 from tests.support.builders import text as said
-from tests.support.fake_ports import MemoryLog, core_of
+from tests.support.fake_ports import MemoryLog, PlainCounter, core_of
 from tests.support.fake_summarisers import (
     GoodSummariser,
     RaisingSummariser,
@@ -254,6 +256,30 @@ def test_sizes_agree_to_the_token_for_many_results_in_one_message() -> None:
     ladder.settle()
     assert len(ladder.parts(MessagesCondensed)) > 20
     ladder.assert_sizes_agree()
+
+
+class Doubled(PlainCounter):
+    """A counter that has learnt that everything takes twice as much."""
+
+    def count_text(self, text: str) -> int:
+        return 2 * super().count_text(text)
+
+    def count_message(self, message: Message) -> TokenCount:
+        before = super().count_message(message)
+        return TokenCount(total=2 * before.total, thinking=2 * before.thinking)
+
+
+def test_what_is_saved_is_counted_as_it_was_recorded_whatever_the_counter_learnt_since() -> None:
+    ladder, other = Ladder(), Ladder()
+    for _ in range(8):
+        ladder.calls_tools(700)
+        other.calls_tools(700)
+    other.core = replace(other.core, counter=Doubled())
+    for one in (ladder, other):
+        climb(one.core, "t", one.budget)
+    learnt, plain = other.core.log.load("t").state, ladder.core.log.load("t").state
+    assert ladder.parts(MessagesCondensed) == other.parts(MessagesCondensed)
+    assert learnt.tokens == pytest.approx(plain.tokens, abs=8)
 
 
 def test_a_pinned_message_is_not_touched() -> None:

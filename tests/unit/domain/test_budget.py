@@ -54,15 +54,17 @@ def test_a_summary_aims_at_its_setting_or_a_tenth_of_the_budget(
     assert summary_target(budget_for(window, fixed, DEFAULT), DEFAULT) == aim
 
 
-def test_the_ledger_takes_a_twentieth_of_the_budget_or_its_setting() -> None:
-    assert ledger_target(budget_for(8_000, 200, DEFAULT), DEFAULT) == 300
-    assert ledger_target(budget_for(200_000, 0, DEFAULT), DEFAULT) == 4_000
+def test_the_ledger_takes_its_share_of_the_budget_or_its_setting() -> None:
+    policy = CompactionPolicy(ledger_share=0.05, ledger_tokens=4_000)
+    assert ledger_target(budget_for(8_000, 200, policy), policy) == 300
+    assert ledger_target(budget_for(200_000, 0, policy), policy) == 4_000
 
 
 def test_what_may_stay_leaves_the_target_room_for_the_longest_summary_and_the_ledger() -> None:
-    budget = budget_for(32_000, 400, DEFAULT, summary_overhead=100)
+    policy = CompactionPolicy(ledger_share=0.05)
+    budget = budget_for(32_000, 400, policy, summary_overhead=100)
     assert budget.target == 400 + 11_000
-    assert kept_target(budget, DEFAULT) == 11_000 - int(2_440 * 1.2) - 100 - 1_220
+    assert kept_target(budget, policy) == 11_000 - int(2_440 * 1.2) - 100 - 1_220
 
 
 def test_what_may_stay_fits_the_tiers_of_condensed_and_whole_messages() -> None:

@@ -106,11 +106,13 @@ class Broken:
 def test_an_observer_that_raises_everywhere_disturbs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level(logging.ERROR, "refold"):
-        with refold.open(":memory:", window=8_000, observers=(Broken(),)) as memory:
-            chat = memory.conversation("t")
-            filled(chat)
-            assert chat.compact().outcome == "performed"
-            assert chat.context().tokens
+    with (
+        caplog.at_level(logging.ERROR, "refold"),
+        refold.open(":memory:", window=8_000, observers=(Broken(),)) as memory,
+    ):
+        chat = memory.conversation("t")
+        filled(chat)
+        assert chat.compact().outcome == "performed"
+        assert chat.context().tokens
     told = {str(r.exc_info[1]).split()[0] for r in caplog.records if r.exc_info}
     assert told == {"ended", "request", "compacting", "finish"}

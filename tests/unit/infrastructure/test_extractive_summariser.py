@@ -430,7 +430,7 @@ def test_the_draft_names_the_algorithm_and_is_complete() -> None:
         coroutine.send(None)
     draft = stopped.value.value
     assert draft.complete
-    assert draft.model == ALGORITHM == "refold-extractive-1"
+    assert draft.model == ALGORITHM == "refold-extractive-2"
     assert re.fullmatch(r"[0-9a-f]{64}", draft.prompt_fingerprint)
 
 

@@ -40,7 +40,8 @@ BUDGET = Budget(
 def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
-    found = plan_compaction(state, budget, CompactionPolicy(**settings), trigger)
+    policy = CompactionPolicy(summary_tier=0.1, ledger_share=0.05, **settings)
+    found = plan_compaction(state, budget, policy, trigger)
     assert isinstance(found, CompactionPlan), found
     return found
 

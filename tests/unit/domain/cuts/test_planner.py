@@ -22,7 +22,7 @@ from tests.support.builders import (
     user,
 )
 
-POLICY = CompactionPolicy()
+POLICY = CompactionPolicy(summary_tier=0.1, ledger_share=0.05)
 BUDGET = Budget(
     window=1_500,
     margin=0,
@@ -86,7 +86,7 @@ def test_a_tool_round_moves_the_cut_on() -> None:
 
 def test_on_demand_the_newest_messages_are_kept() -> None:
     assert plan(conversation(*talk(6), tokens=50), "manual").coverage.stop == 6
-    keep_two = CompactionPolicy(keep_last=2)
+    keep_two = POLICY.replaced(keep_last=2)
     assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 10
 
 

@@ -1,0 +1,95 @@
+"""What always holds of the ledger, whatever was said (invariant 14)."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.rendering.ledger import kind_heading, ledger_line, ledger_text
+from refold.domain.ledger.fitting import MOST_HIDDEN, Costs, fit
+from refold.domain.ledger.gathering import gather, strings
+from refold.domain.ledger.line import LedgerLine
+from refold.domain.ledger.merging import merged
+from refold.domain.messages import Message
+
+WORDS = st.sampled_from(
+    [
+        *("never", "please", "不要", "修改", "use", "src/app/main.py", "3.5 GB", "决定", "we decided", "由于"),
+        *("https://a.example/x?y=1", "\n", "\r\n", "\u2028", "\x85", "\x1b[31m", "`make all`", "```", "。", ". "),
+        *("</modified-files>", "[Conversation Summary]", "## Pinned", "[12] ", "\ud800", "OPS-17", "?", "e\u0301"),
+        *("Error: boom", "🙂", "* ", "always", "later", "sk-a1b2c3d4e5f6g7h8i9", "cd x && pytest -q | tail -3"),
+    ]
+)
+TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join) | st.text(max_size=60)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> list[Message]:
+    """A few messages: words of user and model, and tool traffic with any texts in it."""
+    made: list[Message] = []
+    for n in range(draw(st.integers(1, 6))):
+        if draw(st.booleans()):
+            role = draw(st.sampled_from(["user", "assistant"]))
+            made.append(Message(role=role, content=draw(TEXTS)))
+            continue
+        name = draw(st.sampled_from(["Bash", "Read", "Edit", "Grep", "TodoWrite", "ask_user"]))
+        field = draw(st.sampled_from(["command", "file_path", "patch", "question", "input"]))
+        call = {"type": "tool_use", "id": f"c{n}", "name": name, "input": {field: draw(TEXTS)}}
+        answer = {"type": "tool_result", "tool_use_id": f"c{n}", "content": draw(TEXTS)}
+        answer |= {"is_error": True} if draw(st.booleans()) else {}
+        made.append(Message(role="assistant", content=(call,)))
+        made.append(Message(role="user", content=(answer,)))
+    return made
+
+
+def length(line: LedgerLine) -> int:
+    return len(ledger_line(line)) + 1
+
+
+COSTS = Costs(length, lambda kind: len(kind_heading(kind)))
+
+
+def test_every_line_stands_in_its_message_after_any_number_of_merges() -> None:
+    @given(st.lists(messages(), min_size=1, max_size=5), st.integers(0, 2_000))
+    def check(parts: list[list[Message]], room: int) -> None:
+        said: list[Message] = []
+        kept: tuple[LedgerLine, ...] = ()
+        for part in parts:
+            start = len(said)
+            said += part
+            fitted = fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
+            assert fitted == fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
+            kept = fitted.lines
+            shown = kept[: fitted.shown]
+            for line in kept:
+                assert any(line.text in text for text in strings(said[line.position])), line
+                assert len((line.text + line.note + "|").splitlines()) == 1
+                json.dumps(line.model_dump(), ensure_ascii=False).encode("utf-8")
+            assert len(ledger_text(shown, ())) <= room + len("[Conversation Ledger]")
+            assert len(kept) - len(shown) <= sum(MOST_HIDDEN.values())
+            assert len({(line.kind, line.text) for line in kept}) == len(kept)
+
+    check()
+
+
+@given(st.lists(messages(), min_size=1, max_size=10))
+def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) -> None:
+    position = 0
+    kept: tuple[LedgerLine, ...] = ()
+    known: set[str] = set()
+    for part in parts:
+        fresh = gather(enumerate(part, position))
+        position += len(part)
+        known |= {line.text for line in fresh.lines if line.kind != "failure"}
+        fitted = fit(merged(kept, fresh), 100_000, COSTS)
+        kept = fitted.lines
+    shown = ledger_text(kept[: fitted.shown], ())
+    assert all(text in shown for text in known)
+
+
+@given(messages(), st.integers(0, 3_000))
+def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
+    fitted = fit(gather(enumerate(said)).lines, room, COSTS)
+    structure = {"[Conversation Ledger]", *"".join(map(kind_heading, MOST_HIDDEN)).splitlines()}
+    for line in ledger_text(fitted.lines[: fitted.shown], ()).splitlines():
+        assert line in structure or line.startswith(tuple(f"[{n}] " for n in range(len(said))))

@@ -1,0 +1,72 @@
+"""The ledger as a part of compaction: carried over, within its room, measured as it is rendered."""
+
+import pytest
+
+from refold.application.keeping import KeptLedger, kept_ledger
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import SourceMessage
+from refold.application.rendering.render import render
+from refold.domain.messages import Message
+from refold.domain.policy import CompactionPolicy
+from tests.support.builders import calls, history, performed, results, user
+from tests.support.fake_ports import core_of
+
+
+def source(*messages: Message, start: int = 0) -> list[SourceMessage]:
+    return [SourceMessage(position=start + i, message=m) for i, m in enumerate(messages)]
+
+
+WORK = [calls("a"), results("a")]
+RULES = [user(f"Never touch module_{n}.py, please.") for n in range(40)]
+EMPTY = LoadedConversation("t")
+
+
+def carrying(kept: KeptLedger, *messages: Message) -> LoadedConversation:
+    """A conversation whose first two messages a summary with this ledger covers."""
+    fields = {"ledger": kept.lines, "ledger_shown": kept.shown, "tokens": 50 + kept.tokens}
+    return EMPTY.after([*history(*WORK, *messages), performed(2, **fields)])
+
+
+@pytest.mark.parametrize("room", [0, 60, 150, 400, 3_000])
+def test_what_is_shown_takes_no_more_than_its_room(room: int) -> None:
+    kept = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), room)
+    assert kept.tokens <= room
+    assert bool(kept.text) == (kept.shown > 0)
+    assert all(line.text in kept.text for line in kept.lines[: kept.shown])
+
+
+def test_a_moment_without_room_forgets_nothing() -> None:
+    core = core_of()
+    known = kept_ledger(core, EMPTY, source(*RULES, *WORK), 3_000)
+    squeezed = kept_ledger(core, carrying(known), [], 0)
+    again = kept_ledger(core, carrying(squeezed), [], 3_000)
+    assert again.text == known.text
+
+
+def test_it_is_carried_over_with_growing_counts() -> None:
+    core = core_of()
+    kept = kept_ledger(core, EMPTY, source(user("Never push to main."), *WORK), 1_000)
+    for generation in range(10):
+        more = source(user("Never push to main."), *WORK, start=10 * (generation + 1))
+        kept = kept_ledger(core, carrying(kept), more, 1_000)
+    [line] = [line for line in kept.lines if line.kind == "rule"]
+    assert (line.count, line.position) == (11, 100)
+    assert "[100] Never push to main. ×11" in kept.text
+
+
+def test_without_a_budget_there_is_no_ledger() -> None:
+    core = core_of(policy=CompactionPolicy(ledger_tokens=0))
+    assert kept_ledger(core, EMPTY, source(*RULES), 1_000) == KeptLedger()
+
+
+def test_its_size_is_what_rendering_adds() -> None:
+    core = core_of()
+    count = core.counter.count_text
+    kept = kept_ledger(core, EMPTY, source(*RULES, *WORK), 800)
+    loaded = carrying(kept, user("go on"))
+    rendered = render("t", loaded.window, None, count)
+    assert rendered.tokens == loaded.state.tokens
+    bare = render("t", carrying(KeptLedger(), user("go on")).window, None, count)
+    added = count(str(rendered.system)) + count(str(rendered.messages))
+    added -= count(str(bare.system)) + count(str(bare.messages))
+    assert kept.tokens >= added

@@ -1,0 +1,258 @@
+"""What the ledger takes from messages, kind by kind."""
+
+import pytest
+
+from refold.domain.ledger.gathering import Gathered, gather
+from refold.domain.ledger.line import Kind, LedgerLine
+from refold.domain.messages import Block, Message
+from tests.support.builders import assistant, text, tool_result, tool_use, user
+
+
+def call(name: str, call_id: str = "c", **given: object) -> Block:
+    return {**tool_use(call_id, **given), "name": name}
+
+
+def ran(
+    command: str, output: str = "fine", *, failed: bool = False, call_id: str = "c"
+) -> list[Message]:
+    return [
+        assistant(call("Bash", call_id, command=command)),
+        user(tool_result(call_id, output, is_error=failed)),
+    ]
+
+
+def gathered(*messages: Message, start: int = 0) -> Gathered:
+    return gather(enumerate(messages, start))
+
+
+def lines(kind: Kind, *messages: Message) -> list[LedgerLine]:
+    return [line for line in gathered(*messages).lines if line.kind == kind]
+
+
+def texts(kind: Kind, *messages: Message) -> list[str]:
+    return [line.text for line in lines(kind, *messages)]
+
+
+WORK = ran("make all")
+"""With a tool call among them, messages are work and not a chat."""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Never run the importer on the live database.",
+        "Please do not rename public functions.",
+        "You must not change the schema.",
+        "I prefer short commit messages.",
+        "From now on answer in French.",
+        "不要修改这个接口。",
+        "严禁直接推送到主干。",
+        "变量名一律用英文。",
+        "我喜欢简短的回答。",
+    ],
+)
+def test_what_the_user_forbids_or_prefers_is_a_rule(rule: str) -> None:
+    said = f"The build is red. {rule}" if rule.isascii() else f"构建失败了。{rule}"
+    assert texts("rule", user(said), *WORK) == [rule]
+
+
+def test_what_the_model_says_is_no_rule() -> None:
+    assert texts("rule", assistant("You must never do that. I prefer tea."), *WORK) == []
+
+
+@pytest.mark.parametrize("said", ["I don't see it in the log.", "我不能够理解", "别人写的代码在这里"])
+def test_not_every_negation_forbids(said: str) -> None:
+    assert texts("rule", user(said), *WORK) == []
+
+
+def test_a_short_message_is_a_request_line_by_line() -> None:
+    message = user("Fix the parser. It fails on empty input.\n- add a test\n\nthanks")
+    assert texts("request", message, *WORK) == [
+        "Fix the parser. It fails on empty input.",
+        "add a test",
+    ]
+
+
+def test_a_long_message_is_a_request_where_it_asks() -> None:
+    filler = "The second stage reads what the first one wrote, and so on. " * 12
+    message = user(f"Look at the importer.\n{filler}\nCould you also update the manual?\n{filler}")
+    found = texts("request", message, *WORK)
+    assert found[0] == "Look at the importer."
+    assert "Could you also update the manual?" in found
+
+
+def test_an_acknowledgement_asks_for_nothing() -> None:
+    assert texts("request", user("ok, thanks!"), user("好的"), *WORK) == []
+
+
+def test_what_a_harness_put_between_is_nobodys_wish() -> None:
+    reminder = "<system-reminder>Never mention this.</system-reminder>Fix it"
+    found = gathered(user(reminder), *WORK).lines
+    assert [x.text for x in found if x.kind in ("rule", "request")] == ["Fix it"]
+
+
+def test_code_in_fences_is_no_speech() -> None:
+    message = user("Run this:\n```python\n# never do that\n```")
+    assert texts("rule", message, *WORK) == []
+
+
+def test_decisions_of_user_and_model_are_kept() -> None:
+    found = lines(
+        "decision",
+        user("We agreed to keep the old format."),
+        assistant("Going with SQLite since it needs no server. That was easy."),
+        user("决定用队列方案。"),
+        *WORK,
+    )
+    assert [(line.text, line.said_by) for line in found] == [
+        ("We agreed to keep the old format.", "user"),
+        ("Going with SQLite since it needs no server.", "assistant"),
+        ("决定用队列方案。", "user"),
+    ]
+
+
+def test_files_are_read_or_modified_by_what_their_tools_did() -> None:
+    messages = [
+        assistant(
+            call("Read", "r", file_path="/app/a b.py"),
+            call("Edit", "e", file_path="src/图.ts", old_string="x", new_string="y"),
+            call("Bash", "b", command="cat > notes/plan.md <<'EOF'\nhello\nEOF"),
+        ),
+        user(tool_result("r", "1"), tool_result("e", "done"), tool_result("b", "")),
+    ]
+    assert texts("read", *messages) == ["/app/a b.py"]
+    assert sorted(texts("modified", *messages)) == ["notes/plan.md", "src/图.ts"]
+
+
+def test_a_file_that_was_read_and_then_modified_is_modified() -> None:
+    messages = [
+        assistant(call("Read", "r", file_path="a.py"), call("Write", "w", file_path="a.py", content="")),
+        user(tool_result("r", "1"), tool_result("w", "done")),
+    ]
+    assert texts("read", *messages) == []
+    [line] = lines("modified", *messages)
+    assert line.text == "a.py"
+
+
+def test_a_failed_edit_modifies_nothing() -> None:
+    messages = [
+        assistant(call("Edit", "e", file_path="a.py", old_string="x", new_string="y")),
+        user(tool_result("e", "String not found", is_error=True)),
+    ]
+    assert texts("modified", *messages) == []
+    assert texts("failure", *messages) == ["String not found"]
+
+
+def test_commands_are_counted_step_by_step_without_what_only_trims_output() -> None:
+    messages = [
+        *ran("cd /app && make lint && pytest -q tests/unit 2>&1 | tail -5"),
+        *ran("pytest -q tests/unit | grep FAILED", "boom", failed=True, call_id="d"),
+    ]
+    found = lines("command", *messages)
+    assert [(line.text, line.count, line.note) for line in found] == [
+        ("make lint", 1, "ok"),
+        ("pytest -q tests/unit", 2, "failed"),
+    ]
+
+
+def test_a_command_between_quotes_is_one_step() -> None:
+    assert texts("command", *ran('psql -c "select 1; select 2 && 3"')) == [
+        'psql -c "select 1; select 2 && 3"'
+    ]
+
+
+def test_looking_around_is_no_command_that_mattered() -> None:
+    assert texts("command", *ran("ls -la"), *ran("git status", call_id="d")) == []
+
+
+def test_commands_that_people_quote_or_tools_hint_at_are_kept() -> None:
+    found = texts(
+        "command",
+        user("Check it with `npm run lint -- --fix` please."),
+        assistant("Then:\n```bash\ndocker compose up -d db\n```"),
+        *ran("make x", "error: run `make clean all` to start over"),
+    )
+    assert {"npm run lint -- --fix", "docker compose up -d db", "make clean all"} <= set(found)
+
+
+def test_a_failure_is_told_by_the_line_that_names_it() -> None:
+    output = "Exit code 1\n" + "collecting …\n" * 60 + "E   AssertionError: 3 != 4\n" + "x\n" * 300
+    [line] = lines("failure", *ran("pytest -q", output, failed=True))
+    assert line.text == "E   AssertionError: 3 != 4"
+    assert line.note == "`pytest -q`"
+
+
+def test_a_failure_and_its_note_are_240_characters_at_most() -> None:
+    [line] = lines("failure", *ran("make " + "x" * 300, "Error: " + "y" * 900, failed=True))
+    assert len(line.text) + len(line.note) <= 240
+
+
+def test_exact_values_are_kept_with_what_they_are_values_of() -> None:
+    found = {
+        line.text: line.note
+        for line in lines(
+            "value",
+            user("The p95 latency was 412.7 ms; see https://ci.example.org/run/77 and OPS-1234."),
+            user("端口是 8443，缓存占了12.5 GB，文件在services/图/../api/main.go里。"),
+            assistant("It fails since v2.14.3 with E1402 at 10.0.0.7:5432."),
+            *WORK,
+        )
+    }
+    assert found["412.7 ms"] == "The p95 latency was"
+    assert "https://ci.example.org/run/77" in found
+    assert {"OPS-1234", "12.5 GB", "E1402", "10.0.0.7:5432"} <= found.keys()
+    assert any(value.startswith("v2.14.3") for value in found)
+
+
+def test_a_number_in_a_path_is_no_value_of_its_own() -> None:
+    assert texts("value", user("see lib/shard_12/part-7.csv there"), *WORK) == [
+        "lib/shard_12/part-7.csv"
+    ]
+
+
+def test_in_the_bulk_of_a_tools_output_values_only_echo() -> None:
+    bulk = "\n".join(f"line {n}: took {n}.5 ms" for n in range(100, 300))
+    found = gathered(*ran("make bench", bulk))
+    assert not any(line.text == "150.5 ms" for line in found.lines)
+    assert any(line.text == "150.5 ms" for line in found.echoes)
+    assert any(line.text == "299.5 ms" for line in found.lines)
+
+
+def test_a_text_that_recurs_counts_its_messages() -> None:
+    [line] = lines("value", user("use 3.5 GB"), assistant("3.5 GB, and again 3.5 GB"), *WORK)
+    assert (line.count, line.position, line.said_by) == (2, 1, "user")
+
+
+def test_credentials_are_never_kept() -> None:
+    secret = "sk-" + "a1B2" * 8
+    found = gathered(user(f"Never print {secret} or password=hunter22x"), *ran(f"export K={secret}"))
+    assert not any(secret in line.text + line.note for line in found.lines)
+    assert not any("hunter22x" in line.text + line.note for line in found.lines)
+
+
+def test_in_a_chat_only_what_binds_is_a_rule_and_what_asks_a_request() -> None:
+    found = gathered(
+        user("Music is always important to me. Can you recommend a book?"),
+        user("Please never call me Bob."),
+    )
+    assert [(line.kind, line.text) for line in found.lines] == [
+        ("request", "Can you recommend a book?"),
+        ("rule", "Please never call me Bob."),
+    ]
+
+
+def test_a_users_refusal_of_a_call_is_heard() -> None:
+    refusal = "The user doesn't want to proceed. The user said: never delete tests"
+    found = lines("rule", *ran("rm -r tests", refusal, failed=True))
+    assert [line.text for line in found] == ["never delete tests"]
+
+
+def test_odd_blocks_are_passed_over() -> None:
+    blocks: list[Block] = [
+        {"type": "text"},
+        {"type": "tool_use"},
+        {"type": "tool_result", "content": [None, {"type": "image"}, ["deep"]]},
+        {"type": "future", "text": 3},
+        text("Add a test"),
+    ]
+    assert texts("request", user(*blocks)) == ["Add a test"]
