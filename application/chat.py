@@ -182,6 +182,7 @@ def manual_attempt(
     core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
 ) -> CompactionAttempt:
     """A compaction on demand."""
+    core = core.for_model(extras.model)
     return CompactionAttempt(
         core,
         thread_id,

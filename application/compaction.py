@@ -166,12 +166,13 @@ class CompactionAttempt:
         except SummaryRefused as error:
             return self._fail(error.reason, str(error))
         [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
+        named = self._source.before.omitted if self._source.before else ()
         return self._result("performed", loaded).replaced(
             summary_id=performed.summary_id,
             effective=performed.effective,
             is_split_turn=performed.is_split_turn,
             rebuilt=requested.rebuilds,
-            omitted=performed.omitted,
+            omitted=tuple(one for one in performed.omitted if one not in named),
         )
 
     def _fail(self, reason: str, detail: str) -> CompactionResult:

@@ -86,7 +86,7 @@ class CompactionResult(Value, frozen=True):
     rebuilt: bool = False
     """Whether the summary was built anew from leaf summaries."""
     omitted: tuple[OmittedMessage, ...] = ()
-    """Covered messages that were too large to be summarised: named in the text, recallable."""
+    """Messages that this compaction left out as too large: named in the text, recallable."""
     model_calls: int = 0
     """How often a summariser was asked, retries included."""
     retries: int = 0

@@ -89,6 +89,9 @@ def perform_compaction(
     active = state.summary.summary_id if state.summary else None
     if active != requested.supersedes:
         raise SummaryRefused("overtaken", "another summary became active meanwhile")
+    pinned = (m.position for m in state.live if m.position in state.pinned_positions)
+    if any(map(requested.coverage.covers, pinned)):
+        raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
     judge_summary(summary, plan)
     generation = 0 if requested.rebuilds or state.summary is None else state.summary.generation + 1
     performed = CompactionPerformed(

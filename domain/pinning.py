@@ -9,14 +9,16 @@ MOST_PINS = 256
 
 
 def stands_in_context(state: Conversation, position: int) -> bool:
-    """Whether the message stays where it is when it is pinned: no summary covers it yet.
+    """Whether the message stays where it is when it is pinned: it is there, and shown whole.
 
     Raises:
         UnknownMessage: there is no message at this position.
     """
     if not 0 <= position < state.length:
         raise UnknownMessage(position, state.length)
-    return position < state.preamble or any(m.position == position for m in state.live)
+    return position < state.preamble or any(
+        m.position == position and not m.offloads for m in state.live
+    )
 
 
 def pin(
@@ -24,8 +26,8 @@ def pin(
 ) -> tuple[MessagePinned, ...]:
     """Pin the message at ``position``, or a text of its own; nothing happens if it is pinned already.
 
-    A message that is in the context stays there. Of one that a summary covers the ledger shows
-    ``text``, its words; ``tokens`` is the size of that line.
+    A message that is in the context stays there. Of one that a summary covers, or that is shown
+    shortened, the ledger shows ``text``, its words; ``tokens`` is the size of that line.
 
     Raises:
         UnknownMessage: there is no message at this position.

@@ -35,7 +35,7 @@ def tool_parts(
             name = _name_of(entry, block)
             if name is None or not allowed.allows(entry.position, *name):
                 continue
-            shown = loaded.window.previews.get((entry.position, *name))
+            shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
             if _is_as_short(shown, preview):
                 continue
             now = _size(core, [shortened(block, shown, address) if shown else block])
@@ -79,13 +79,13 @@ class _Shown(NamedTuple):
 
     def blocks(self) -> list[Block]:
         """Its blocks, without thinking."""
-        return [
-            shortened(block, self.previews[name], self.address)
-            if (name := _name_of(self.entry, block)) in self.previews
-            else block
-            for block in self.entry.message.blocks()
-            if block.get("type") not in THINKING
-        ]
+        blocks = [b for b in self.entry.message.blocks() if b.get("type") not in THINKING]
+        return [self._block(block) for block in blocks]
+
+    def _block(self, block: Block) -> Block:
+        name = _name_of(self.entry, block)
+        preview = self.previews.get(name) if name is not None else None
+        return block if preview is None else shortened(block, preview, self.address)
 
 
 def _decided_in(

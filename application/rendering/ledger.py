@@ -64,7 +64,7 @@ def pin_line(pin: PinnedText) -> str:
     source = "pin" if pin.position is None else str(pin.position)
     if not _BREAK.search(pin.text):
         return f"[{source}] {pin.text}"
-    fence = "`" * (max(map(len, _ticks(pin.text)), default=0) + 3)
+    fence = "`" * max(3, 1 + max(map(len, _ticks(pin.text)), default=0))
     return f"[{source}] {fence}\n{pin.text}\n{fence}"
 
 

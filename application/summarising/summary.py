@@ -16,6 +16,9 @@ from .leaves import leaf_of
 from .sources import Source
 from .writing import Task, Writer
 
+_MOST_CARRIED = 100
+"""So many messages that were left out stay on record from summary to summary; leaves hold them all."""
+
 
 async def summarised(
     core: Core,
@@ -41,7 +44,7 @@ async def summarised(
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
-        named=source.before.omitted if source.before else (),
+        named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
     )
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
     tokens = core.counter.count_text(written.text)

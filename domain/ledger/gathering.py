@@ -13,7 +13,7 @@ from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker
 from .outcomes import outcome_of
-from .speech import lines, user_words
+from .speech import is_line, lines, user_words
 from .talk import said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
 from .values import values_in
@@ -144,9 +144,9 @@ class _Gathering:
     def _add(self, kind: Kind, text: str, position: int, by: Speaker, note: str = "") -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
             return
-        if not text or redact(text) != text:
+        if not is_line(text) or redact(text) != text:
             return
-        note = redact(note)
+        note = redact(note) if is_line(note) else ""
         self.found.append(
             LedgerLine.trusted(
                 {

@@ -93,6 +93,11 @@ def lines(text: str) -> Iterator[tuple[int, int]]:
             yield start, stop
 
 
+def is_line(text: str) -> bool:
+    """Whether a text is one line, with nothing in it that could end it, nor blanks around it."""
+    return next(lines(text), None) == (0, len(text))
+
+
 def sentences(text: str) -> Iterator[Span]:
     """The sentences of a text, list marks before them left out."""
     for number, (start, stop) in enumerate(lines(text)):

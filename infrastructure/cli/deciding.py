@@ -40,6 +40,7 @@ def unpin(
     thread: Thread,
     pin_id: Annotated[str, typer.Argument(metavar="PIN", help="`refold pins` shows them.")],
     db: Db = DEFAULT_DB,
+    json: Json = False,
 ) -> None:
     """Take a pin back. Exit code 1 if there is no such pin."""
     from refold.infrastructure.opening import open_memory
@@ -47,10 +48,13 @@ def unpin(
     with open_memory(db, create=False) as memory:
         require(memory, thread)
         done = memory.conversation(thread).unpin(pin_id)
+    if json:
+        print_json({"thread_id": thread, "pin_id": pin_id, "unpinned": done})
+    elif done:
+        say(f"{clean(pin_id)} is no longer pinned.")
     if not done:
         warn(f"There is no pin {clean(pin_id)} in {clean(thread)}; `refold pins` shows them.")
         raise typer.Exit(1)
-    say(f"{clean(pin_id)} is no longer pinned.")
 
 
 def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:

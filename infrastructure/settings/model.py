@@ -38,9 +38,9 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
 
 # Frozen like every value; pydantic-settings freezes as well, and tells no type checker.
 class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
-    BaseSettings,  # pyright: ignore[reportGeneralTypeIssues]
+    BaseSettings,
     SettingsOfModel,
-    frozen=True,
+    frozen=True,  # pyright: ignore[reportGeneralTypeIssues]
 ):
     """The settings of a memory; the fields of the policy are among them, flat.
 

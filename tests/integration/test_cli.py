@@ -285,7 +285,7 @@ def test_a_file_without_messages_is_said_to_have_none(refold: Refold, tmp_path: 
 
 def test_play_ends_with_its_figures_and_verify(refold: Refold, tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 60)
-    done = refold("play", "talk.json", "--window", 8000, "--restart-every", 50)
+    done = refold("play", "talk.json", "--window", 4000, "--restart-every", 50)
     assert done.code == 0
     figures = dict(re.findall(r"^  (\S.*?\S)  +(\S.*?) *$", done.out, re.MULTILINE))
     assert figures["messages"] == "240"
@@ -399,7 +399,7 @@ def written(log: Path) -> list[Any]:
 def test_compact_show_context_and_summaries_agree(refold: Refold) -> None:
     summary = refold("summaries", "talk")
     assert "active" in summary.out
-    assert "covers 75 messages up to position 74" in summary.out
+    assert "covers 72 messages up to position 71" in summary.out
     shown = refold("show", "talk", "--stop", 3)
     assert "Question 0" in shown.out
     assert 'look {"at": 0}' in shown.out

@@ -6,7 +6,6 @@ from typing import Any
 
 import anthropic
 import pytest
-from anthropic.types import Message
 
 import refold
 from refold.application.models import COMPACTION_BETA
@@ -47,8 +46,8 @@ def talk(chat: refold.Chat, turns: int, answering: AnthropicServer) -> list[refo
         for n in range(turns):
             chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 30})
             contexts.append(chat.context())
-            request = contexts[-1].for_anthropic()
-            answer: Message = client.messages.create(model=MODEL, max_tokens=500, **request)
+            request: Any = contexts[-1].for_anthropic()
+            answer = client.messages.create(model=MODEL, max_tokens=500, stream=False, **request)
             chat.append(answer)
     return contexts
 

@@ -14,10 +14,50 @@ from refold.domain.messages import Message
 
 WORDS = st.sampled_from(
     [
-        *("never", "please", "不要", "修改", "use", "src/app/main.py", "3.5 GB", "决定", "we decided", "由于"),
-        *("https://a.example/x?y=1", "\n", "\r\n", "\u2028", "\x85", "\x1b[31m", "`make all`", "```", "。", ". "),
-        *("</modified-files>", "[Conversation Summary]", "## Pinned", "[12] ", "\ud800", "OPS-17", "?", "e\u0301"),
-        *("Error: boom", "🙂", "* ", "always", "later", "sk-a1b2c3d4e5f6g7h8i9", "cd x && pytest -q | tail -3"),
+        *(
+            "never",
+            "please",
+            "不要",
+            "修改",
+            "use",
+            "src/app/main.py",
+            "3.5 GB",
+            "决定",
+            "we decided",
+            "由于",
+        ),
+        *(
+            "https://a.example/x?y=1",
+            "\n",
+            "\r\n",
+            "\u2028",
+            "\x85",
+            "\x1b[31m",
+            "`make all`",
+            "```",
+            "。",
+            ". ",
+        ),
+        *(
+            "</modified-files>",
+            "[Conversation Summary]",
+            "## Pinned",
+            "[12] ",
+            "\ud800",
+            "OPS-17",
+            "<command-name>/fix</command-name> <command-args>it all</command-args>",
+            "?",
+            "e\u0301",
+        ),
+        *(
+            "Error: boom",
+            "🙂",
+            "* ",
+            "always",
+            "later",
+            "sk-a1b2c3d4e5f6g7h8i9",
+            "cd x && pytest -q | tail -3",
+        ),
     ]
 )
 TEXTS = st.lists(WORDS, min_size=1, max_size=12).map(" ".join) | st.text(max_size=60)
@@ -49,27 +89,26 @@ def length(line: LedgerLine) -> int:
 COSTS = Costs(length, lambda kind: len(kind_heading(kind)))
 
 
-def test_every_line_stands_in_its_message_after_any_number_of_merges() -> None:
-    @given(st.lists(messages(), min_size=1, max_size=5), st.integers(0, 2_000))
-    def check(parts: list[list[Message]], room: int) -> None:
-        said: list[Message] = []
-        kept: tuple[LedgerLine, ...] = ()
-        for part in parts:
-            start = len(said)
-            said += part
-            fitted = fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
-            assert fitted == fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
-            kept = fitted.lines
-            shown = kept[: fitted.shown]
-            for line in kept:
-                assert any(line.text in text for text in strings(said[line.position])), line
-                assert len((line.text + line.note + "|").splitlines()) == 1
-                json.dumps(line.model_dump(), ensure_ascii=False).encode("utf-8")
-            assert len(ledger_text(shown, ())) <= room + len("[Conversation Ledger]")
-            assert len(kept) - len(shown) <= sum(MOST_HIDDEN.values())
-            assert len({(line.kind, line.text) for line in kept}) == len(kept)
-
-    check()
+@given(st.lists(messages(), min_size=1, max_size=5), st.integers(0, 2_000))
+def test_every_line_stands_in_its_message_after_any_number_of_merges(
+    parts: list[list[Message]], room: int
+) -> None:
+    said: list[Message] = []
+    kept: tuple[LedgerLine, ...] = ()
+    for part in parts:
+        start = len(said)
+        said += part
+        fitted = fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
+        assert fitted == fit(merged(kept, gather(enumerate(part, start))), room, COSTS)
+        kept = fitted.lines
+        shown = kept[: fitted.shown]
+        for line in kept:
+            assert any(line.text in text for text in strings(said[line.position])), line
+            assert len((line.text + line.note + "|").splitlines()) == 1
+            json.dumps(line.model_dump(), ensure_ascii=False).encode("utf-8")
+        assert len(ledger_text(shown, ())) <= room + len("[Conversation Ledger]")
+        assert len(kept) - len(shown) <= sum(MOST_HIDDEN.values())
+        assert len({(line.kind, line.text) for line in kept}) == len(kept)
 
 
 @given(st.lists(messages(), min_size=1, max_size=10))

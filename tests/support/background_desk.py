@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from refold.application.core import Core
 from refold.application.memory import Memory
 from refold.application.ports import Summariser
 from refold.domain.events import (
@@ -24,9 +25,9 @@ class Desk:
     """One conversation, what it has in the log, and how its compactions ended."""
 
     def __init__(self, summariser: Summariser, beside: "Desk | None" = None) -> None:
-        self.log = beside.log if beside else MemoryLog()
+        self.log: MemoryLog = beside.log if beside else MemoryLog()
         core = core_of(self.log, summariser=summariser, background=True)
-        self.core = replace(core, clock=beside.core.clock) if beside else core
+        self.core: Core = replace(core, clock=beside.core.clock) if beside else core
         self.memory = Memory(self.core)
         self.chat = self.memory.conversation("t")
 

@@ -119,11 +119,15 @@ _SELDOM = (_system, _late_result, _pin, _note, _unpin, _compact, _compact)
 
 @st.composite
 def stories(draw: st.DrawFn, most: int = 30) -> Story:
-    """A conversation of up to ``most`` moves, most of them tool rounds."""
+    """A conversation of up to ``most`` moves, most of them tool rounds; calls often wait at its end."""
     story = Story()
     for _ in range(draw(st.integers(2, most))):
         moves = _SELDOM if draw(st.integers(0, 5)) == 0 else _MOVES
         draw(st.sampled_from(moves))(draw, story)
+    if draw(st.integers(0, 3)) == 0:
+        story.say("assistant", tool_use("last"), tool_use("least"), size=draw(SIZES))
+    if draw(st.integers(0, 3)) == 0:
+        _user(draw, story)
     return story
 
 

@@ -1,5 +1,6 @@
 """Addresses: whatever a context shows as the address of a message can be read back."""
 
+import asyncio
 import re
 from urllib.parse import unquote
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from refold.application.addresses import address_of, parse_address, position_in
 from refold.application.errors import ForeignAddress, InvalidAddress
-from refold.application.memory import Memory
+from refold.application.memory import AsyncMemory, Memory
 from refold.domain.errors import UnknownMessage
 from tests.support.fake_ports import core_of
 
@@ -87,3 +88,14 @@ def test_a_message_that_there_is_not_is_told(where: int | str) -> None:
         chat.append([{"role": "user", "content": "one"}, {"role": "user", "content": "two"}])
         with pytest.raises(UnknownMessage, match="positions 0 to 1"):
             chat.read(where)
+
+
+def test_asyncio_reads_back_and_explains_the_same() -> None:
+    async def ask() -> None:
+        async with AsyncMemory(core_of()) as memory:
+            chat = memory.conversation("t")
+            await chat.append({"role": "user", "content": "one"})
+            (fate,) = await chat.explain()
+            assert (await chat.read(fate.address)).text == "one"
+
+    asyncio.run(ask())

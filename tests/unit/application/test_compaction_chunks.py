@@ -85,9 +85,10 @@ def test_an_oversized_message_is_left_out_named_and_counted() -> None:
 
 
 def test_what_would_fit_and_takes_over_half_of_the_window_is_left_out() -> None:
-    sizes = {"target_tokens": 200, "limit_tokens": 240}
     for tokens, left_out in ((2_050, []), (2_100, [0])):
-        summary = Scene(words(tokens), words(50), summariser=Bounded(5_000), **sizes).written()
+        bounded = Bounded(5_000)
+        two = (words(tokens), words(50))
+        summary = Scene(*two, summariser=bounded, target_tokens=200, limit_tokens=240).written()
         assert [one.position for one in summary.omitted] == left_out
 
 

@@ -10,8 +10,9 @@ from refold.application.results import CompactionResult
 from refold.domain.events import CompactionFailed, CompactionPerformed, Event
 from refold.domain.judging import SummaryRefused
 from refold.domain.policy import CompactionPolicy
-from tests.support.bounded_summarisers import Bounded, Scripted, draft_of
-from tests.support.builders import talk, user
+from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from tests.support.bounded_summarisers import Bounded, Forgetful, Scripted, draft_of
+from tests.support.builders import calls, talk, tool_result, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import (
     EmptySummariser,
@@ -187,3 +188,25 @@ def test_a_rejected_text_never_blocks_a_later_compaction() -> None:
     assert agent.asks()[0].outcome == "failed"
     agent.says(200)
     assert agent.asks()[0].outcome == "performed"
+
+
+@pytest.mark.parametrize("summariser", [ExtractiveSummariser(), Forgetful()], ids=lambda s: s.name)
+def test_the_latest_request_is_live_or_in_the_ledger_or_in_the_text(summariser: Summariser) -> None:
+    agent = Agent(summariser, ExtractiveSummariser())
+    runner = Runner()
+    chat = Chat(agent.core, "t", runner)
+    for n in range(40):
+        asked = f"Please look into item {n} of the list. "
+        chat.append({"role": "user", "content": asked + "It is long. " * 30})
+        for call in range(n % 7):
+            name = f"c{n}-{call}"
+            chat.append([calls(name), user(tool_result(name, "line " * 60))])
+        chat.append({"role": "assistant", "content": f"Item {n} is done."})
+        chat.compact() if n % 3 == 2 else chat.context()
+        loaded = agent.log.load("t")
+        live = str([entry.message.content for entry in loaded.window.entries])
+        summary = loaded.window.summary
+        kept = str([line.text for line in summary.ledger]) + summary.text if summary else ""
+        assert asked.strip() in live + kept
+    runner.close()
+    assert len(agent.events(CompactionPerformed)) >= 5

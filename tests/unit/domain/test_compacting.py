@@ -23,6 +23,7 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     Event,
+    MessagePinned,
     SummarySuperseded,
 )
 from refold.domain.judging import Summary, SummaryRefused
@@ -319,3 +320,12 @@ def test_ten_compactions_in_a_row_cover_more_each_time_and_count_right() -> None
         assert [m.position for m in state.live] == list(range(stop, state.length))
         assert state.tokens == 100 * len(state.live) + 50
     assert state.compactions == 10
+
+
+def test_a_summary_of_a_message_that_was_pinned_meanwhile_is_refused() -> None:
+    def pin(position: int) -> MessagePinned:
+        return MessagePinned(pin_id="p", position=position, text="", tokens=0)
+
+    error = given([*RUNNING, pin(3)]).when(perform).then_raises(SummaryRefused)
+    assert error.reason == "overtaken"
+    perform(fold([*RUNNING, pin(9)]))

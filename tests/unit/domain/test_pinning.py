@@ -4,9 +4,24 @@ import pytest
 
 from refold.domain.conversation import Conversation, fold
 from refold.domain.errors import InvalidMessage, UnknownMessage
-from refold.domain.events import Event, MessagePinned, MessageUnpinned
+from refold.domain.events import (
+    Event,
+    MessagePinned,
+    MessageUnpinned,
+    ShortenedPart,
+    ToolContentOffloaded,
+)
 from refold.domain.pinning import MOST_PINS, pin, unpin
-from tests.support.builders import assistant, history, performed, talk, thinking, user
+from tests.support.builders import (
+    assistant,
+    calls,
+    history,
+    performed,
+    results,
+    talk,
+    thinking,
+    user,
+)
 from tests.support.given import given
 
 TALK = history(*talk(6))
@@ -44,6 +59,17 @@ def test_of_a_covered_message_the_words_stand_in_the_ledger() -> None:
     given(COMPACTED).when(decide).then(event)
     assert fold([*COMPACTED, event]).pinned_positions == frozenset()
     assert fold([*COMPACTED, event]).tokens == fold(COMPACTED).tokens + 7
+
+
+def test_of_a_shortened_message_the_words_stand_in_the_ledger() -> None:
+    rounds = history(*talk(1), calls("c1"), results("c1"))
+    part = ShortenedPart(position=3, call_id="c1", side="result", tokens_freed=60)
+    shortened = ToolContentOffloaded(parts=(part,), head=10, tail=0)
+
+    def decide(state: Conversation) -> tuple[Event, ...]:
+        return pin(state, "p1", position=3, text="ok", tokens=7)
+
+    given([*rounds, shortened]).when(decide).then(pinned(position=3, text="ok"))
 
 
 def test_a_message_is_pinned_once() -> None:

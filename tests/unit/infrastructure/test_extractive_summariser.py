@@ -572,3 +572,66 @@ def test_merging_with_its_own_summary_repeats_no_line(
     for title in HEADING.findall(both):
         lines = section(both, title)
         assert len(lines) == len(set(lines))
+
+
+LEDGER = """[Conversation Ledger]
+## Rules and preferences of the user
+[0] Never push to main.
+## Commands
+[8] pytest -q (ok) ×3
+<modified-files>
+[3] /app/src/upload.py
+</modified-files>"""
+
+
+def test_what_the_ledger_keeps_is_not_told_again() -> None:
+    text = summary(*SESSION, ledger=LEDGER)
+    assert (
+        section(text, "Decisions and constraints")
+        == section(summary(*SESSION), "Decisions and constraints")[1:]
+    )
+    assert section(text, "Files modified") == []
+    assert section(text, "Commands") == []
+    assert section(text, "Requests") == section(summary(*SESSION), "Requests")
+    assert section(text, "Failures") == section(summary(*SESSION), "Failures")
+
+
+def test_where_the_ledger_keeps_everything_something_is_still_said() -> None:
+    rule = said("user", "Never push to main." + " " * 200)
+    text = summary(rule, ledger=LEDGER)
+    assert text
+    assert "push" not in text
+
+
+def test_the_beginning_of_a_turn_says_so_and_what_was_asked_and_done_first() -> None:
+    text = summary(*SESSION[:5], PADDING, part="turn_prefix")
+    assert "the beginning of a turn whose end follows" in text.splitlines()[0]
+    assert section(text, "Requests")[0].startswith("- [0] Add a retry")
+    assert section(text, "Files modified") == ["- [3] /app/src/upload.py — edited"]
+
+
+def test_what_is_open_in_the_beginning_of_a_turn_shows_itself_behind_it() -> None:
+    asked = (said("user", "Add a retry, then measure it. " * 9), *SESSION[1:2])
+    assert "no result yet" in summary(*asked)
+    assert "no result yet" not in summary(*asked, part="turn_prefix")
+
+
+def test_history_and_turn_joined_are_carried_line_by_line() -> None:
+    history = summary(*SESSION[:4], PADDING)
+    turn = summary(*SESSION[5:9], PADDING, start=5, part="turn_prefix")
+    joined = f"{history}\n\n---\n\n**Turn Context (split turn):**\n\n{turn}"
+    text = summary(*SESSION[10:], start=10, previous=joined)
+    assert section(text, "Earlier summary") == []
+    assert [line[:5] for line in section(text, "Requests")] == ["- [0]", "- [7]"]
+    assert text.startswith("Extracted by code from messages 0 to 14: ")
+
+
+def test_leaves_one_after_another_are_carried_line_by_line() -> None:
+    leaves = [
+        summary(*SESSION[:5]),
+        summary(*SESSION[5:9], start=5),
+        "Extracted by code from messages 9 to 9:\n\nNothing to note.",
+    ]
+    text = summary(*SESSION[10:], start=10, previous="\n\n".join(leaves))
+    assert [line[:5] for line in section(text, "Requests")] == ["- [0]", "- [7]"]
+    assert any("pytest -q" in line for line in section(text, "Commands"))

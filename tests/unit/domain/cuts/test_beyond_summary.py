@@ -31,3 +31,8 @@ def test_messages_that_are_only_counted_are_covered_with_one_that_is_remembered(
     state = fold(history(*[user("x")] * (REMEMBERED + 1)))
     assert state.older_live > 0
     assert min(RULE.legal(state)) == state.live[1].position
+
+
+def test_between_two_messages_kept_inside_the_covered_part_is_no_cut() -> None:
+    kept = performed(4, coverage=coverage(4, exclusions=(0, 2)))
+    assert RULE.legal(fold([*history(*talk(3)), kept])) == {4, 5, 6}

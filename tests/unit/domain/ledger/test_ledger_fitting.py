@@ -110,3 +110,8 @@ def test_two_uses_in_one_message_count_once() -> None:
     assert united([line("value", "3 GB"), line("value", "3 GB", said_by="user")]) == (
         line("value", "3 GB", said_by="user"),
     )
+
+
+def test_a_line_that_does_not_fit_any_more_is_not_shown() -> None:
+    fitted = fit([line("rule", "x" * 10), line("request", "y" * 10)], 20, COSTS)
+    assert shown(fitted) == ["x" * 10]

@@ -60,7 +60,9 @@ def test_what_the_model_says_is_no_rule() -> None:
     assert texts("rule", assistant("You must never do that. I prefer tea."), *WORK) == []
 
 
-@pytest.mark.parametrize("said", ["I don't see it in the log.", "我不能够理解", "别人写的代码在这里"])
+@pytest.mark.parametrize(
+    "said", ["I don't see it in the log.", "我不能够理解", "别人写的代码在这里"]
+)
 def test_not_every_negation_forbids(said: str) -> None:
     assert texts("rule", user(said), *WORK) == []
 
@@ -126,7 +128,9 @@ def test_files_are_read_or_modified_by_what_their_tools_did() -> None:
 
 def test_a_file_that_was_read_and_then_modified_is_modified() -> None:
     messages = [
-        assistant(call("Read", "r", file_path="a.py"), call("Write", "w", file_path="a.py", content="")),
+        assistant(
+            call("Read", "r", file_path="a.py"), call("Write", "w", file_path="a.py", content="")
+        ),
         user(tool_result("r", "1"), tool_result("w", "done")),
     ]
     assert texts("read", *messages) == []
@@ -225,7 +229,9 @@ def test_a_text_that_recurs_counts_its_messages() -> None:
 
 def test_credentials_are_never_kept() -> None:
     secret = "sk-" + "a1B2" * 8
-    found = gathered(user(f"Never print {secret} or password=hunter22x"), *ran(f"export K={secret}"))
+    found = gathered(
+        user(f"Never print {secret} or password=hunter22x"), *ran(f"export K={secret}")
+    )
     assert not any(secret in line.text + line.note for line in found.lines)
     assert not any("hunter22x" in line.text + line.note for line in found.lines)
 
