@@ -11,8 +11,7 @@ from .ports import Owner
 
 def is_left_behind(owner: Owner, state: Conversation) -> bool:
     """Whether the compaction that is under way will never end: its process certainly runs no more."""
-    attempt = state.attempt
-    return attempt is not None and bool(attempt.owner) and owner.is_gone(attempt.owner or "")
+    return state.attempt is not None and owner.is_gone(state.attempt.owner or "")
 
 
 def settle_left_behind(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:

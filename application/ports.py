@@ -143,7 +143,7 @@ class Owner(Protocol):
         ...
 
     def is_gone(self, name: str) -> bool:
-        """Whether the process with this name certainly runs no more."""
+        """Whether the process with this name certainly runs no more; never certain of ``""``."""
         ...
 
 

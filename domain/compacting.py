@@ -49,15 +49,12 @@ def request_compaction(
     Raises:
         CompactionInFlight: another one was requested less than a lease ago, by a living process.
     """
-    settled: tuple[Event, ...] = ()
-    if state.attempt is not None:
-        if holds_lease(state.attempt, at, policy) and not owner_gone:
-            age = at - state.attempt.requested_at
-            raise CompactionInFlight(
-                f"compaction {state.attempt.attempt_id} has been running for "
-                f"{age.total_seconds():.0f} s; it counts as abandoned after {policy.lease_seconds} s"
-            )
-        settled = abandon_compaction(state, "it never ended")
+    if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
+        age = (at - state.attempt.requested_at).total_seconds()
+        raise CompactionInFlight(
+            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
+            f"abandoned after {policy.lease_seconds} s"
+        )
     requested = CompactionRequested(
         attempt_id=attempt_id,
         requested_at=at,
@@ -73,7 +70,7 @@ def request_compaction(
         rebuilds=rebuilds,
         owner=owner,
     )
-    return (*settled, requested)
+    return (*abandon_compaction(state, "it never ended"), requested)
 
 
 def perform_compaction(
@@ -93,8 +90,17 @@ def perform_compaction(
     if any(map(requested.coverage.covers, pinned)):
         raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
     judge_summary(summary, plan)
+    performed = _performed(state, requested, plan, summary)
+    if active is None:
+        return (performed,)
+    return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
+
+
+def _performed(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
+) -> CompactionPerformed:
     generation = 0 if requested.rebuilds or state.summary is None else state.summary.generation + 1
-    performed = CompactionPerformed(
+    return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
         text=summary.text,
@@ -123,9 +129,6 @@ def perform_compaction(
         block=summary.block,
         model_calls=summary.model_calls,
     )
-    if active is None:
-        return (performed,)
-    return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
 
 
 def judge_summary(summary: Summary, plan: CompactionPlan) -> None:

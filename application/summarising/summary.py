@@ -3,7 +3,7 @@
 import asyncio
 
 from refold.application.core import Core
-from refold.application.keeping import kept_ledger
+from refold.application.keeping import KeptLedger, kept_ledger
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import Summariser
 from refold.domain.budget import SHORTEST_SUMMARY, Budget
@@ -14,7 +14,7 @@ from .asking import Asking
 from .dividing import divided
 from .leaves import leaf_of
 from .sources import Source
-from .writing import Task, Writer
+from .writing import Task, Writer, Written
 
 _MOST_CARRIED = 100
 """So many messages that were left out stay on record from summary to summary; leaves hold them all."""
@@ -36,36 +36,44 @@ async def summarised(
     """
     room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
     ledger = await asyncio.to_thread(kept_ledger, core, before, source.messages, max(0, room))
-    parts = divided(source.messages, source.before, plan.split_at, source.leaves)
     task = Task(
         plan=plan,
         budget=budget,
-        divided=parts,
+        divided=divided(source.messages, source.before, plan.split_at, source.leaves),
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
     )
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
-    tokens = core.counter.count_text(written.text)
+    leaf = await leaf_of(core, before.thread_id, source.messages, plan)
+    return _finished(core, summariser.name, task, written, ledger).replaced(
+        model_calls=asking.model_calls,
+        source_digest=source.digest(written.omitted),
+        leaf=leaf,
+    )
+
+
+def _finished(
+    core: Core, summariser: str, task: Task, written: Written, ledger: KeptLedger
+) -> Summary:
+    newest, tokens = written.newest, core.counter.count_text(written.text)
+    divides = written.prefix is not None
     return Summary(
         summary_id=core.new_id(),
         text=written.text,
         text_tokens=tokens,
-        tokens=tokens + budget.summary_overhead + ledger.tokens,
+        tokens=tokens + task.budget.summary_overhead + ledger.tokens,
         complete=True,
-        summariser=summariser.name,
-        model=written.newest.model if written.newest else summariser.name,
-        prompt_fingerprint=written.newest.prompt_fingerprint if written.newest else "",
+        summariser=summariser,
+        model=newest.model if newest else summariser,
+        prompt_fingerprint=newest.prompt_fingerprint if newest else "",
         required=written.required,
-        source_digest=source.digest(written.omitted),
-        is_split_turn=written.prefix is not None,
+        is_split_turn=divides,
         split_turn_prefix=written.prefix,
-        split_at=parts.turn_from if written.prefix is not None else None,
+        split_at=task.divided.turn_from if divides else None,
         ledger=ledger.lines,
         ledger_shown=ledger.shown,
-        leaf=await leaf_of(core, before.thread_id, source.messages, plan),
         omitted=written.omitted,
         block=written.block,
-        model_calls=asking.model_calls,
     )

@@ -11,6 +11,7 @@ from refold.domain.ledger.gathering import gather, strings
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.merging import merged
 from refold.domain.messages import Message
+from tests.support.builders import assistant, tool_result, user
 
 WORDS = st.sampled_from(
     [
@@ -69,16 +70,13 @@ def messages(draw: st.DrawFn) -> list[Message]:
     made: list[Message] = []
     for n in range(draw(st.integers(1, 6))):
         if draw(st.booleans()):
-            role = draw(st.sampled_from(["user", "assistant"]))
-            made.append(Message(role=role, content=draw(TEXTS)))
+            made.append(draw(st.sampled_from([user, assistant]))(draw(TEXTS)))
             continue
         name = draw(st.sampled_from(["Bash", "Read", "Edit", "Grep", "TodoWrite", "ask_user"]))
         field = draw(st.sampled_from(["command", "file_path", "patch", "question", "input"]))
         call = {"type": "tool_use", "id": f"c{n}", "name": name, "input": {field: draw(TEXTS)}}
-        answer = {"type": "tool_result", "tool_use_id": f"c{n}", "content": draw(TEXTS)}
-        answer |= {"is_error": True} if draw(st.booleans()) else {}
-        made.append(Message(role="assistant", content=(call,)))
-        made.append(Message(role="user", content=(answer,)))
+        answer = tool_result(f"c{n}", draw(TEXTS), is_error=draw(st.booleans()))
+        made += [assistant(call), user(answer)]
     return made
 
 

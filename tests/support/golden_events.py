@@ -1,17 +1,25 @@
 """One full and one sparse event of every stored name: what the golden files of shapes are made from."""
 
+from typing import get_args
+
 from refold.domain.conversation import Conversation, fold
 from refold.domain.events import (
     CompactionFailed,
-    CompactionPerformed,
-    CompactionRequested,
+    CompactionReverted,
     ConversationLabelled,
     Event,
+    LeafSummary,
     MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    OmittedMessage,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.facts import ActiveSummary
+from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 
@@ -36,18 +44,49 @@ POLICY = CompactionPolicy(
     trigger_share=0.65,
     target_share=0.45,
     margin_share=0.05,
-    reserve_tokens=12_000,
+    reserve_tokens=12000,
     reserve_share=0.2,
     keep_last=7,
-    summary_tokens=4_000,
-    summary_slack=1.5,
+    keep_tokens=1,
+    keep_turns=1,
+    whole_turn_share=0.61,
+    summary_tier=0.13,
+    condensed_tier=0.43,
+    whole_tier=0.67,
+    whole_last=11,
+    offload_tokens=1001,
     giant_share=0.2,
+    enough_freed_tokens=15001,
+    enough_freed_share=0.13,
     preview_head=900,
     preview_tail=300,
+    condensed_characters=201,
     tiny_preview=100,
+    summary_tokens=4000,
+    summary_slack=1.5,
+    summary_tries=4,
+    repairs=2,
+    most_calls=25,
     request_share=0.4,
+    split_share=0.61,
+    split_slack=1.08,
+    split_prefix_share=0.49,
+    split_prefix_least=0.19,
+    chunk_share=0.49,
+    chunk_least=0.19,
+    chunk_large=0.13,
+    chunk_slack=1.08,
+    oversized_share=0.61,
+    rebuild_after=6,
+    rebuild_over_tokens=1001,
+    leaf_tokens=1001,
+    ledger_share=0.13,
+    ledger_tokens=6001,
+    failures_kept=9,
+    failure_characters=241,
     lease_seconds=300,
     retry_growth=0.05,
+    breaker_after=4,
 )
 """No setting has its default: a changed default must not change what a stored event says."""
 
@@ -75,6 +114,20 @@ _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed
 _COVERED = coverage(9, start=1, exclusions=(2, 5))
 
 
+_SUMMARY = ActiveSummary(
+    summary_id="s1",
+    version=11,
+    coverage=_COVERED,
+    tokens=50,
+    at_length=12,
+    at_tokens=700,
+    generation=2,
+    text_tokens=31,
+    leaves=(5, 11),
+    effective=False,
+)
+
+
 def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
     return ToolContentOffloaded(parts=parts, head=1_200, tail=400)
 
@@ -82,7 +135,16 @@ def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
 EVENTS: dict[str, tuple[Event, Event]] = {
     "message_appended": (_FULL_MESSAGE, appended(0, user("half \ud83d of a pair"))),
     "compaction_requested": (
-        requested(9, coverage=_COVERED, supersedes="s0", policy=POLICY, focus="the parser"),
+        requested(
+            9,
+            coverage=_COVERED,
+            supersedes="s0",
+            policy=POLICY,
+            focus="the parser",
+            split_at=4,
+            rebuilds=True,
+            owner="host/boot/4711/1767355200",
+        ),
         requested(9, trigger="manual"),
     ),
     "compaction_performed": (
@@ -94,12 +156,46 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             focus="the parser",
             is_split_turn=True,
             split_turn_prefix="the request was",
+            split_at=4,
+            text_tokens=31,
+            target_tokens=480,
+            effective=False,
+            generation=3,
+            ledger=(
+                LedgerLine(kind="rule", text="不要推送", position=2, count=2, note="said twice"),
+                LedgerLine(kind="command", text="pytest -q", position=4),
+            ),
+            ledger_shown=1,
+            leaf=LeafSummary(start=3, stop=9, text="[3] the parser", tokens=6),
+            omitted=(OmittedMessage(position=7, tokens=120_000),),
+            block={"type": "compaction", "content": "…", "signature": "c2ln"},
+            model_calls=2,
         ),
         performed(9, trigger="manual"),
     ),
     "compaction_failed": (
-        CompactionFailed(attempt_id="a1", reason="overloaded", detail="529", live_tokens=77_000),
+        CompactionFailed(
+            attempt_id="a1",
+            reason="overloaded",
+            detail="529",
+            live_tokens=77_000,
+            model_calls=3,
+        ),
         CompactionFailed(attempt_id="a1", reason="empty"),
+    ),
+    "compaction_reverted": (
+        CompactionReverted(
+            summary_id="s2",
+            restored=_SUMMARY,
+            messages=fold(history(user("why?"), calls("c1"), start=6)).live,
+            older_live=3,
+            older_tokens=300,
+            live_from=2,
+            reason="it lost the point",
+        ),
+        CompactionReverted(
+            summary_id="s1", restored=None, messages=(), older_live=0, older_tokens=0, live_from=1
+        ),
     ),
     "summary_superseded": (
         SummarySuperseded(summary_id="s0", by="s1"),
@@ -109,22 +205,22 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         _offloaded(_PART, _PART.replaced(side="call", tokens_freed=10)),
         _offloaded(),
     ),
+    "messages_condensed": (
+        MessagesCondensed(parts=(_PART,), characters=200),
+        MessagesCondensed(parts=(), characters=0),
+    ),
+    "message_pinned": (
+        MessagePinned(pin_id="p1", position=3, text="不要推送 to main\n", tokens=9),
+        MessagePinned(pin_id="p1", position=None, text="x", tokens=0),
+    ),
+    "message_unpinned": (MessageUnpinned(pin_id="p1"), MessageUnpinned(pin_id="")),
     "conversation_labelled": (
         ConversationLabelled(label="the parser 解析器"),
         ConversationLabelled(label=""),
     ),
 }
 
-_KINDS: tuple[type[Event], ...] = (
-    MessageAppended,
-    CompactionRequested,
-    CompactionPerformed,
-    CompactionFailed,
-    SummarySuperseded,
-    ToolContentOffloaded,
-    ConversationLabelled,
-)
-assert {type(full) for full, _ in EVENTS.values()} == set(_KINDS)
+assert {type(full) for full, _ in EVENTS.values()} == set(get_args(Event))
 
 _HISTORY: list[Event] = [
     *history(system("rules"), *talk(5)),
@@ -136,6 +232,7 @@ _HISTORY: list[Event] = [
     CompactionFailed(attempt_id="a2", reason="timeout", live_tokens=650),
     requested(10, "a3", coverage=coverage(10, start=1), supersedes="s1"),
     ConversationLabelled(label="a talk"),
+    MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
 ]
 
 SNAPSHOTS: tuple[Conversation, Conversation] = (

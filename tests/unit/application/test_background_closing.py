@@ -1,10 +1,12 @@
 """Closing while a compaction runs: it is waited for or given up, and has one end in the log."""
 
+import asyncio
 import threading
 
 import pytest
 
 from refold.application import background, blocking
+from refold.application.background import Background
 from refold.application.memory import Memory
 from refold.domain.events import CompactionPerformed
 from tests.support.background_desk import WAIT, Desk
@@ -64,6 +66,16 @@ def test_nothing_begins_after_closing(at_work: Desk, held: HeldSummariser) -> No
     at_work.memory.close(0)
     at_work.say(20)
     assert held.calls == 1
+
+
+def test_what_was_to_begin_when_it_was_closed_does_not_begin() -> None:
+    async def scene() -> bool:
+        background = Background(core_of(background=True))
+        await background.finish(0)
+        background.begin("t")
+        return await background.drained(0)
+
+    assert asyncio.run(scene())
 
 
 def test_an_interrupted_program_does_not_wait(held: HeldSummariser) -> None:

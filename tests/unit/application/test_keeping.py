@@ -23,8 +23,8 @@ EMPTY = LoadedConversation("t")
 
 def carrying(kept: KeptLedger, *messages: Message) -> LoadedConversation:
     """A conversation whose first two messages a summary with this ledger covers."""
-    fields = {"ledger": kept.lines, "ledger_shown": kept.shown, "tokens": 50 + kept.tokens}
-    return EMPTY.after([*history(*WORK, *messages), performed(2, **fields)])
+    summary = performed(2, ledger=kept.lines, ledger_shown=kept.shown, tokens=50 + kept.tokens)
+    return EMPTY.after([*history(*WORK, *messages), summary])
 
 
 @pytest.mark.parametrize("room", [0, 60, 150, 400, 3_000])

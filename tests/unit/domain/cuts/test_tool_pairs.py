@@ -1,5 +1,6 @@
 """A call and its results stay together."""
 
+from refold.domain.conversation import REMEMBERED
 from refold.domain.cuts.tool_pairs import RULE
 from tests.support.builders import assistant, calls, conversation, results, user
 
@@ -26,3 +27,12 @@ def test_a_result_after_the_next_words_of_the_model_is_no_pair() -> None:
 def test_equal_ids_in_two_rounds_pair_within_their_round() -> None:
     state = conversation(calls("a"), results("a"), calls("a"), results("a"))
     assert RULE.legal(state) == {0, 2, 4}
+
+
+def test_results_of_a_call_that_is_only_counted_stay_together() -> None:
+    faded = REMEMBERED // 4
+    said = [*[user("x")] * (faded - 1), calls("a", "b"), results("a"), results("b")]
+    state = conversation(*said, *[assistant("on")] * (REMEMBERED - faded - 1))
+    assert state.live[0].results == ("a",)
+    assert not {faded, faded + 1} & RULE.legal(state)
+    assert faded + 2 in RULE.legal(state)
