@@ -23,6 +23,7 @@ from .core import Core, Extras
 from .errors import LogError
 from .loaded import LoadedConversation
 from .observing import finish_observers, tell_request
+from .results import Appended
 from .settling import is_due
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class _Request:
     beside: int = 0
     """Tokens besides the conversation as its state measures it."""
     size: int = 0
-    """With what was appended since."""
+    """Of the request, as far as known: with what was appended here since."""
     looked_at: int | None = None
     """The size when a compaction was last begun."""
 
@@ -82,7 +83,7 @@ class Background:
             ContextWindowExceeded: what must be in it does not fit.
         """
         now = current_context(self._core, thread_id, extras)
-        self._remember(thread_id, extras, now.context.budget, now.beside)
+        self._remember(thread_id, extras, now.context.budget, now.beside).size = now.context.tokens
         others_do = self.enabled or thread_id in self._runs
         if now.is_due and not (now.fits and others_do):
             return None
@@ -99,12 +100,20 @@ class Background:
         async with self._alone(thread_id):
             return await settled_context(self._core, thread_id, extras)
 
-    def falls_due(self, thread_id: str) -> bool:
+    def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
         """Whether a compaction should begin in the background now; says so once.
 
-        Cheap, for it is asked after every append: nothing is rendered.
+        Cheap, for it is asked after every append: nothing is rendered, and nothing is read before
+        what is known of the last request and of what was appended since reaches the trigger.
         """
-        if not self.enabled or thread_id in self._runs:
+        if not self.enabled:
+            return False
+        known = self._requests.get(thread_id)
+        if known is not None and stored is not None:
+            known.size += sum(message.tokens for message in stored.messages if message.new)
+            if known.size < known.budget.trigger:
+                return False
+        if thread_id in self._runs:
             return False
         try:
             return self._falls_due(thread_id)

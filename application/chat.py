@@ -47,13 +47,13 @@ class Chat:
             LogError: nothing is stored.
         """
         stored = appending.append(self._core, self.thread_id, message, key=key, recorded=recorded)
-        self._begin_if_due()
+        self._begin_if_due(stored)
         return stored
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; each is stored once, however often it is appended."""
         stored = appending.append_recorded(self._core, self.thread_id, messages)
-        self._begin_if_due()
+        self._begin_if_due(stored)
         return stored
 
     def knows(self, message: RecordedMessage) -> bool:
@@ -173,8 +173,8 @@ class Chat:
         """How many events the conversation has; 0 before the first."""
         return self._core.log.load(self.thread_id).state.version
 
-    def _begin_if_due(self) -> None:
-        if self._background.falls_due(self.thread_id):
+    def _begin_if_due(self, stored: Appended | None = None) -> None:
+        if self._background.falls_due(self.thread_id, stored):
             self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
 
 

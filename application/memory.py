@@ -103,7 +103,7 @@ class AsyncChat:
         stored = await asyncio.to_thread(
             append, self._core, self.thread_id, message, key=key, recorded=recorded
         )
-        await self._begin_if_due()
+        await self._begin_if_due(stored)
         return stored
 
     async def context(
@@ -182,9 +182,11 @@ class AsyncChat:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
 
-    async def _begin_if_due(self) -> None:
+    async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background
-        if background.enabled and await asyncio.to_thread(background.falls_due, self.thread_id):
+        if background.enabled and await asyncio.to_thread(
+            background.falls_due, self.thread_id, stored
+        ):
             background.begin(self.thread_id)
 
 

@@ -85,48 +85,58 @@ def project(window: Window, events: Sequence[Event]) -> Window:
         # An append: nothing changes but the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
         return replace(window, entries=window.entries + added)
-    entries = list(window.entries)
-    summary, previews, pins = window.summary, window.previews, window.pins
-    reverted = {e.summary_id for e in events if isinstance(e, CompactionReverted)}
-    summaries = {summary.summary_id: summary} if summary else {}
-    thinking_from, pending = window.thinking_from, window.answer_pending
-    length = entries[-1].position + 1 if entries else 0
+    folding = _Folding(window, frozenset(_undone(events)))
     for event in events:
+        folding.take(event)
+    return folding.window()
+
+
+def _undone(events: Sequence[Event]) -> list[str]:
+    return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
+
+
+class _Folding:
+    """A window that is being folded: lists where the window has tuples."""
+
+    def __init__(self, window: Window, undone: frozenset[str]) -> None:
+        self._undone = undone
+        self._entries = list(window.entries)
+        self._length = window.entries[-1].position + 1 if window.entries else 0
+        self._summary, self._previews, self._pins = window.summary, window.previews, window.pins
+        self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
+        self._thinking_from, self._pending = window.thinking_from, window.answer_pending
+
+    def window(self) -> Window:
+        return Window(
+            tuple(self._entries),
+            self._summary,
+            self._previews,
+            self._pins,
+            self._thinking_from,
+            self._pending,
+        )
+
+    def take(self, event: Event) -> None:
         match event:
             case MessageAppended():
-                entries.append(entry_of(event))
-                length = event.position + 1
-                if pending and event.message.role == "assistant":
-                    thinking_from, pending = length, False
-            case CompactionPerformed() if event.summary_id in reverted:
-                summaries[event.summary_id] = event
-                thinking_from, pending = length, True
-            case CompactionReverted():
-                summary = summaries[event.restored.summary_id] if event.restored else None
-                thinking_from, pending = length, True
+                self._appended(event)
             case CompactionPerformed():
-                summaries[event.summary_id] = event
-                covers = event.coverage.covers
-                entries = [e for e in entries if not covers(e.position)]
-                previews = {at: p for at, p in previews.items() if not covers(at[0])}
-                summary, thinking_from, pending = event, length, True
+                self._compacted(event)
+            case CompactionReverted():
+                restored = event.restored
+                self._summary = self._summaries[restored.summary_id] if restored else None
+                self._prefix_changed()
             case ToolContentOffloaded():
-                shown = Preview(event.head, event.tail, 0)
-                previews = _shortened(previews, event.parts, shown)
-                thinking_from, pending = length, True
+                self._shortened(event.parts, Preview(event.head, event.tail, 0))
             case MessagesCondensed():
                 method: Method = "soft-trim" if event.characters else "hard-clear"
-                shown = Preview(event.characters, 0, 0, method)
-                previews = _shortened(previews, event.parts, shown)
-                thinking_from, pending = length, True
+                self._shortened(event.parts, Preview(event.characters, 0, 0, method))
             case MessagePinned():
                 if event.tokens:
                     pin = PinnedText(event.pin_id, event.position, event.text, event.tokens)
-                    pins, thinking_from, pending = (*pins, pin), length, True
+                    self._pinned((*self._pins, pin))
             case MessageUnpinned():
-                left = tuple(pin for pin in pins if pin.pin_id != event.pin_id)
-                if left != pins:
-                    pins, thinking_from, pending = left, length, True
+                self._pinned(tuple(pin for pin in self._pins if pin.pin_id != event.pin_id))
             case (
                 CompactionRequested()
                 | CompactionFailed()
@@ -136,23 +146,44 @@ def project(window: Window, events: Sequence[Event]) -> Window:
                 pass
             case _:
                 assert_never(event)
-    return Window(tuple(entries), summary, previews, pins, thinking_from, pending)
+
+    def _appended(self, event: MessageAppended) -> None:
+        self._entries.append(entry_of(event))
+        self._length = event.position + 1
+        if self._pending and event.message.role == "assistant":
+            self._thinking_from, self._pending = self._length, False
+
+    def _compacted(self, event: CompactionPerformed) -> None:
+        self._summaries[event.summary_id] = event
+        self._prefix_changed()
+        if event.summary_id in self._undone:
+            return
+        covers = event.coverage.covers
+        self._entries = [e for e in self._entries if not covers(e.position)]
+        self._previews = {at: p for at, p in self._previews.items() if not covers(at[0])}
+        self._summary = event
+
+    def _shortened(self, parts: Sequence[ShortenedPart], shown: Preview) -> None:
+        previews = dict(self._previews)
+        for part in parts:
+            key = (part.position, part.call_id, part.side)
+            before = previews[key].tokens_freed if key in previews else 0
+            previews[key] = shown._replace(tokens_freed=before + part.tokens_freed)
+        self._previews = previews
+        self._prefix_changed()
+
+    def _pinned(self, pins: tuple[PinnedText, ...]) -> None:
+        if pins != self._pins:
+            self._pins = pins
+            self._prefix_changed()
+
+    def _prefix_changed(self) -> None:
+        self._thinking_from, self._pending = self._length, True
 
 
 def must_reload(events: Sequence[Event]) -> bool:
     """Whether these events bring back messages that a window no longer has."""
     return any(isinstance(event, CompactionReverted) for event in events)
-
-
-def _shortened(
-    previews: Mapping[PreviewKey, Preview], parts: Sequence[ShortenedPart], shown: Preview
-) -> Mapping[PreviewKey, Preview]:
-    all_shown = dict(previews)
-    for part in parts:
-        key = (part.position, part.call_id, part.side)
-        before = all_shown[key].tokens_freed if key in all_shown else 0
-        all_shown[key] = shown._replace(tokens_freed=before + part.tokens_freed)
-    return all_shown
 
 
 def entry_of(event: MessageAppended) -> Entry:

@@ -1,6 +1,7 @@
 """Chooses the lines that are shown: within a room, with a fair share for each kind."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .line import Kind, LedgerLine
@@ -42,7 +43,8 @@ class Fitted(NamedTuple):
     """How many of them there is room for."""
 
 
-class Costs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Costs:
     """What rendering costs, in tokens."""
 
     line: Callable[[LedgerLine], int]

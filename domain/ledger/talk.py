@@ -36,10 +36,15 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
         return []
     words = without_code(user_words(text)[:_SCANNED])
     spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
-    kinds = [(span, _kind(words[span.start : span.stop], chat=chat)) for span in spans]
-    found = [Said(kind, _cut(words, span)) for span, kind in kinds if kind != "request"]
-    asked = [span for span, kind in kinds if kind == "request"]
-    asked = [s for s in asked if _asks(words[s.start : s.stop])] if chat else asked
+    found: list[Said] = []
+    asked: list[Span] = []
+    for span in spans:
+        said = words[span.start : span.stop]
+        kind = _kind(said, chat=chat)
+        if kind != "request":
+            found.append(Said(kind, _cut(words, span)))
+        elif not chat or _asks(said):
+            asked.append(span)
     found += [Said("request", _cut(words, run)) for run in _worth(words, _runs(asked))]
     return [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
 

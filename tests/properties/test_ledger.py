@@ -120,8 +120,8 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
         known |= {line.text for line in fresh.lines if line.kind != "failure"}
         fitted = fit(merged(kept, fresh), 100_000, COSTS)
         kept = fitted.lines
-    shown = ledger_text(kept[: fitted.shown], ())
-    assert all(text in shown for text in known)
+        shown = ledger_text(kept[: fitted.shown], ())
+        assert all(text in shown for text in known)
 
 
 @given(messages(), st.integers(0, 3_000))
