@@ -43,7 +43,13 @@ class _Request:
     size: int = 0
     """Of the request, as far as known: with what was appended here since."""
     looked_at: int | None = None
-    """The size when a compaction was last begun."""
+    """The size when a compaction was last begun, or the smallest since: what it left."""
+
+    def is_large(self) -> bool:
+        """Whether the size reaches the trigger."""
+        if self.looked_at is not None:
+            self.looked_at = min(self.looked_at, self.size)
+        return self.size >= self.budget.trigger
 
 
 @dataclass(slots=True, eq=False)
@@ -111,7 +117,7 @@ class Background:
         known = self._requests.get(thread_id)
         if known is not None and stored is not None:
             known.size += sum(message.tokens for message in stored.messages if message.new)
-            if known.size < known.budget.trigger:
+            if not known.is_large():
                 return False
         if thread_id in self._runs:
             return False
@@ -164,7 +170,7 @@ class Background:
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
         known.size = state.tokens + known.beside
-        if known.size < known.budget.trigger:
+        if not known.is_large():
             return False
         if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
             return False

@@ -41,20 +41,14 @@ def request_compaction(
     owner_gone: bool = False,
     rebuilds: bool = False,
 ) -> tuple[Event, ...]:
-    """Begin a compaction; one that never ended is settled as abandoned first.
+    """Begin a compaction; an older one that never ended is settled as abandoned first.
 
-    ``owner`` is the process that works on it; ``owner_gone`` tells that the one that works on the
-    attempt before certainly runs no more.
+    ``owner``: the process that works on it. ``owner_gone``: that of the attempt before has ended.
 
     Raises:
         CompactionInFlight: another one was requested less than a lease ago, by a living process.
     """
-    if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
-        age = (at - state.attempt.requested_at).total_seconds()
-        raise CompactionInFlight(
-            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
-            f"abandoned after {policy.lease_seconds} s"
-        )
+    settled = _settled(state, at, policy, owner_gone=owner_gone)
     requested = CompactionRequested(
         attempt_id=attempt_id,
         requested_at=at,
@@ -70,7 +64,19 @@ def request_compaction(
         rebuilds=rebuilds,
         owner=owner,
     )
-    return (*abandon_compaction(state, "it never ended"), requested)
+    return *settled, requested
+
+
+def _settled(
+    state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
+) -> tuple[CompactionFailed, ...]:
+    if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
+        age = (at - state.attempt.requested_at).total_seconds()
+        raise CompactionInFlight(
+            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
+            f"abandoned after {policy.lease_seconds} s"
+        )
+    return abandon_compaction(state, "it never ended")
 
 
 def perform_compaction(

@@ -1,11 +1,13 @@
 """Names processes of this machine, so that it can be told later that one certainly runs no more."""
 
+import os
 import platform
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 CLOCK_SLACK = 1.0
 """Seconds by which the same process may seem to have started at another time: clocks are rounded."""
@@ -45,11 +47,10 @@ class _ProcessName(NamedTuple):
 class ThisProcess:
     """An ``Owner``: names this process by machine, start of the machine, id and time of start."""
 
-    @cached_property
+    @property
     def name(self) -> str:
         """The name of this process."""
-        process = psutil.Process()
-        return str(_ProcessName(_place(), process.pid, _started(process)))
+        return _own_name(os.getpid())
 
     def is_gone(self, name: str) -> bool:
         """Whether the process with this name certainly runs no more.
@@ -69,7 +70,17 @@ class ThisProcess:
         return not _runs(its)
 
 
+@cache
+def _own_name(pid: int) -> str:
+    # Imported when first used: a program that never compacts does not pay for it.
+    import psutil
+
+    return str(_ProcessName(_place(), pid, _started(psutil.Process(pid))))
+
+
 def _runs(its: _ProcessName) -> bool:
+    import psutil
+
     try:
         process = psutil.Process(its.pid)
         # A process that nobody asked for its exit code keeps its id; it does nothing any more.
@@ -82,7 +93,9 @@ def _runs(its: _ProcessName) -> bool:
         return True
 
 
-def _started(process: psutil.Process) -> float:
+def _started(process: "psutil.Process") -> float:
+    import psutil
+
     # Linux counts from the start of the machine, and what the clock is set to later moves both.
     return process.create_time() - (psutil.boot_time() if psutil.LINUX else 0)
 

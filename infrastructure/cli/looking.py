@@ -121,7 +121,8 @@ def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     if not rows:
         say("No summary yet: nothing was compacted. `refold compact THREAD` compacts now.")
     for row in rows:
-        state = "[green]active[/green]" if row.is_active else "superseded"
+        was = "undone" if row.is_reverted else "superseded"
+        state = "[green]active[/green]" if row.is_active else was
         say(
             f"[bold]{row.summary_id}[/bold] {state}, {row.compacted_at[:19]}, covers "
             f"{row.covered_count} messages up to position {row.compact_up_to_index}, "

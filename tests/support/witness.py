@@ -1,25 +1,30 @@
 """A conversation under test with a witness: everything that was done to it, and what came back."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
 from refold.application.context import Context
+from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.results import CompactionResult
 from refold.application.transcripts import RecordedMessage
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.opening import open_core, views_path
+from refold.infrastructure.summarisers.retrying import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.infrastructure.views.views import SQLiteViews
 
-from .fake_summarisers import GoodSummariser
+from .breaking_log import BreakingLog, Disk
+from .followed import BoundedSwitchedSummariser, Follower, SwitchedSummariser
 from .histories import Message
 from .judged_play import CHANGES_THE_PREFIX
+from .retold import Retold
 from .talk import Spoken, is_the_models_turn
 
 THREAD = "talk"
@@ -27,34 +32,13 @@ SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """A folder in memory, where there is one: thousands of durable commits without a disk."""
 SMALL_IMAGE = 60
 """Tokens of an image: windows are small here, so images are too."""
+USED = {"input_tokens": 10**7, "output_tokens": 10**6, "cache_read_input_tokens": 10**7}
+"""What answers say they used: far more than any window here (invariant 16)."""
 
 
 def as_bytes(context: Context) -> bytes:
     """The request with its size, as it would go over the wire; the order of keys counts."""
     return json.dumps([context.for_anthropic(), context.tokens], ensure_ascii=True).encode()
-
-
-class Call(NamedTuple):
-    """One call of the summariser."""
-
-    by: str
-    request: SummaryRequest
-
-
-class SwitchedSummariser:
-    """Passes each call on to the summariser that is plugged in, and remembers it."""
-
-    def __init__(self) -> None:
-        self.current: Summariser = GoodSummariser()
-        self.calls: list[Call] = []
-
-    @property
-    def name(self) -> str:
-        return self.current.name
-
-    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        self.calls.append(Call(self.current.name, request))
-        return await self.current.summarise(request)
 
 
 class Tick:
@@ -79,6 +63,43 @@ class Numbers:
         return f"id-{self.last:05d}"
 
 
+@dataclass
+class Processes:
+    """Who runs: one at a time; those before it are gone where that was said."""
+
+    number: int = 1
+    gone: set[str] = field(default_factory=set[str])
+
+    @property
+    def name(self) -> str:
+        return f"process-{self.number}"
+
+    def is_gone(self, name: str) -> bool:
+        return name in self.gone
+
+    def ends(self) -> None:
+        """The process is gone, and another takes its place."""
+        self.gone.add(self.name)
+        self.number += 1
+
+
+class Setting(NamedTuple):
+    """What a conversation takes place in, besides window and policy."""
+
+    system: str | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    model: str | None = None
+    summariser_window: int | None = None
+    """None: the summariser gets everything at once."""
+
+
+class Pinned(NamedTuple):
+    """What was pinned, and what must be kept of it."""
+
+    position: int | None
+    words: tuple[str, ...]
+
+
 class Asked(NamedTuple):
     """A request that an agent got, and when."""
 
@@ -101,6 +122,10 @@ class Answer(NamedTuple):
     model_calls: int
 
 
+async def _at_once(seconds: float) -> None:
+    del seconds
+
+
 @dataclass
 class Witness:
     """Drives one conversation in a file and keeps what invariants are judged by."""
@@ -108,24 +133,33 @@ class Witness:
     folder: Path
     window: int
     policy: refold.CompactionPolicy
-    summariser: SwitchedSummariser = field(default_factory=SwitchedSummariser)
+    setting: Setting = Setting()
     clock: Tick = field(default_factory=Tick)
     new_id: Numbers = field(default_factory=Numbers)
+    process: Processes = field(default_factory=Processes)
+    disk: Disk = field(default_factory=Disk)
+    follower: Follower = field(default_factory=Follower)
     spoken: list[Spoken] = field(default_factory=list[Spoken])
     asked: list[Asked] = field(default_factory=list[Asked])
+    pins: dict[str, Pinned] = field(default_factory=dict[str, Pinned])
     seen: dict[int, bytes] = field(default_factory=dict[int, bytes])
     """What was rendered at each version when it was the newest."""
-
-    judged: int = 0
-    """How many compactions were looked at already."""
+    judged: dict[str, int] = field(default_factory=dict[str, int])
+    """How far each judge has looked already."""
+    read_back: set[str] = field(default_factory=set[str])
+    """The addresses that were found to lead to the original."""
 
     def __post_init__(self) -> None:
+        own = self.setting.summariser_window
+        self.summariser = BoundedSwitchedSummariser(own) if own else SwitchedSummariser()
         self.counter = EstimatingTokenCounter(image_tokens=SMALL_IMAGE)
         self.memory = self.open()
+        self.other: refold.Memory | None = None
         self.reader = SQLiteLog(self.path)
         self.is_stale = True
         """Whether there may be events that were not read yet."""
         self._events: list[LoggedEvent] = []
+        self._story = Retold()
 
     @property
     def path(self) -> Path:
@@ -135,27 +169,52 @@ class Witness:
     def chat(self) -> refold.Chat:
         return self.memory.conversation(THREAD)
 
-    def open(self) -> refold.Memory:
-        """Another memory on the same file, as another process would open it."""
-        return refold.open(
+    @property
+    def extras(self) -> Mapping[str, Any]:
+        """What every request carries besides the conversation."""
+        return {"system": self.setting.system, "tools": self.setting.tools}
+
+    def core(self, *, background: bool = False) -> Core:
+        """A core of its own on the file, as another memory has it; its log breaks on demand."""
+        core = open_core(
             self.path,
             window=self.window,
+            model=self.setting.model,
             policy=self.policy,
-            summariser=self.summariser,
+            summariser=retrying(
+                self.summariser, self.policy.summary_tries, backoff=lambda _: 0.0, sleep=_at_once
+            ),
             counter=self.counter,
             clock=self.clock,
             new_id=self.new_id,
+            observers=(self.follower,),
+            background=background,
         )
+        core.views.close()
+        core.log.close()
+        log = BreakingLog(self.path, self.disk)
+        views = SQLiteViews(views_path(self.path), log)
+        return replace(core, log=log, views=views, owner=replace(self.process))
+
+    def open(self) -> refold.Memory:
+        """Another memory on the same file, as another process would open it."""
+        return refold.Memory(self.core())
 
     def restart(self) -> None:
         """Close everything and open it again."""
         self.is_stale = True
         self.close()
-        self.memory = self.open()
+        self.memory, self.other = self.open(), None
         self.reader = SQLiteLog(self.path)
 
+    def change_places(self) -> None:
+        """Go on with another memory on the same file, and with this one again the next time."""
+        self.memory, self.other = self.other or self.open(), self.memory
+
     def close(self) -> None:
-        self.memory.close()
+        for memory in (self.memory, self.other):
+            if memory is not None:
+                memory.close()
         self.reader.close()
 
     def append(self, messages: Sequence[Message], *, key: str | None = None) -> refold.Appended:
@@ -163,7 +222,7 @@ class Witness:
         # What is empty altogether is refused at the edge; white space is the nearest to it.
         messages = [{**m, "content": m["content"] or " "} for m in messages]
         keys = [key, *[None] * (len(messages) - 1)]
-        appended = self.chat.append(list(messages), key=keys)
+        appended = self.chat.append([_with_usage(m) for m in messages], key=keys)
         self.note(messages, appended)
         return appended
 
@@ -188,10 +247,17 @@ class Witness:
         self.is_stale = True
         before = len(self.summariser.calls)
         try:
-            context = self.chat.context()
+            context = self.chat.context(**self.extras)
         except refold.ContextWindowExceeded as error:
+            self.is_stale = True
             return Answer(None, error, len(self.summariser.calls) - before)
-        asked = Asked(
+        self.is_stale = True
+        self.asked.append(self.as_asked(context))
+        return Answer(context, None, len(self.summariser.calls) - before)
+
+    def as_asked(self, context: Context) -> Asked:
+        """A context as an agent would send it."""
+        return Asked(
             context.version,
             len(self.decisions(context.version)),
             len(self.spoken),
@@ -199,31 +265,40 @@ class Witness:
             as_bytes(context),
             is_the_models_turn(self.spoken),
         )
-        self.asked.append(asked)
-        return Answer(context, None, len(self.summariser.calls) - before)
 
-    def compact(self, focus: str | None = None) -> tuple[CompactionResult, int]:
+    def compact(
+        self, focus: str | None = None, *, force: bool = False
+    ) -> tuple[CompactionResult, int]:
         """Compact on demand; returns the result and how many model calls it took."""
         self.is_stale = True
         before = len(self.summariser.calls)
-        return self.chat.compact(focus=focus), len(self.summariser.calls) - before
+        result = self.chat.compact(focus=focus, force=force, **self.extras)
+        self.is_stale = True
+        return result, len(self.summariser.calls) - before
 
-    def shown(self) -> Context:
-        """The conversation as it is rendered now; decides nothing."""
-        return self.chat.context(at=self.chat.version)
+    def shown(self, at: int | None = None) -> Context:
+        """The conversation as it is rendered now, or was at a version; decides nothing."""
+        return self.chat.context(at=self.chat.version if at is None else at, **self.extras)
 
     def events(self) -> Sequence[LoggedEvent]:
         """All events so far, read from the log by its own reader."""
         if self.is_stale:
             more = self.reader.read(THREAD, len(self._events) + 1, 1 << 40)
             self._events.extend(more)
+            for logged in more:
+                self._story.tell(logged)
             self.is_stale = False
         return self._events
 
+    @property
+    def story(self) -> Retold:
+        """What happened so far."""
+        self.events()
+        return self._story
+
     def performed(self) -> list[tuple[int, CompactionPerformed]]:
         """Every compaction that was performed, with its version."""
-        events = self.events()
-        return [(e.version, e.event) for e in events if isinstance(e.event, CompactionPerformed)]
+        return [(a.ended_at, a.performed) for a in self.story.performed]
 
     def decisions(self, version: int) -> list[int]:
         """The versions, up to this one, of decisions that change what was rendered before."""
@@ -233,9 +308,18 @@ class Witness:
             if isinstance(e.event, CHANGES_THE_PREFIX) and e.version <= version
         ]
 
+    def news(self, judge: str, length: int) -> range:
+        """Which of so many things a judge has not looked at yet; it looks at them now."""
+        first, self.judged[judge] = self.judged.get(judge, 0), length
+        return range(first, length)
+
 
 def as_message(message: Message) -> refold.Message:
     """The message as a value."""
     content = message["content"]
     content = content if isinstance(content, str) else tuple(content)
     return refold.Message(role=message["role"], content=content)
+
+
+def _with_usage(message: Message) -> Message:
+    return {**message, "usage": USED} if message["role"] == "assistant" else message

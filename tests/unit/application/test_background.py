@@ -13,7 +13,7 @@ from refold.application.memory import Memory
 from refold.domain.events import CompactionPerformed
 from tests.support.background_desk import WAIT, WORDS, Desk, said, talk
 from tests.support.fake_ports import MemoryLog, core_of
-from tests.support.fake_summarisers import HeldSummariser, RaisingSummariser
+from tests.support.fake_summarisers import GoodSummariser, HeldSummariser, RaisingSummariser
 
 
 @pytest.fixture
@@ -47,6 +47,20 @@ def test_a_compaction_that_is_due_begins_after_an_append_and_nobody_waits_for_it
     assert len(at_work.appended) == 24
 
 
+def test_the_next_one_begins_when_it_is_due_again() -> None:
+    desk = Desk(GoodSummariser())
+    for rounds in range(1, 4):
+        while len(desk.requests) < rounds:
+            desk.say(1)
+            assert desk.memory.drain(WAIT)
+            assert desk.chat.context().compactions == ()
+    assert [request.trigger for request in desk.requests] == ["background"] * 3
+    message = desk.appended[0].tokens
+    assert all(5_600 <= request.tokens_before < 5_600 + message for request in desk.requests)
+    assert {type(end) for end in desk.ends} == {CompactionPerformed}
+    desk.memory.close()
+
+
 def test_nothing_begins_before_it_is_due(held: HeldSummariser) -> None:
     with Desk(held).memory as memory:
         memory.conversation("t").append([{"role": "user", "content": WORDS}] * 22)
@@ -73,6 +87,17 @@ def test_system_prompt_and_tools_of_the_last_request_count_when_a_message_is_app
     desk.say(1)
     assert held.started.wait(WAIT)
     desk.memory.close(0)
+
+
+def test_a_conversation_of_an_earlier_process_goes_on(held: HeldSummariser) -> None:
+    first = Desk(GoodSummariser())
+    first.say(22)
+    second = Desk(held, beside=first)
+    second.chat.context()
+    second.say(1)
+    assert held.started.wait(WAIT)
+    second.memory.close(0)
+    first.memory.close()
 
 
 def test_a_context_that_finds_a_compaction_due_begins_it_and_does_not_wait(

@@ -14,6 +14,7 @@ from tests.support.builders import (
     assistant,
     calls,
     conversation,
+    coverage,
     history,
     performed,
     results,
@@ -163,6 +164,14 @@ def test_the_request_of_the_running_turn_stays_when_the_cut_lies_inside_the_turn
     assert found.coverage.first_message_id == "m0"
     assert found.coverage.count == found.coverage.stop - 1
     assert found.kept_tokens <= 350
+
+
+def test_the_last_message_covered_is_named_also_when_an_older_one_is_covered_later() -> None:
+    kept = performed(4, coverage=coverage(4, exclusions=(0,)))
+    state = fold([*history(*talk(2)), kept, *history(*[user("x")] * 12, start=4)])
+    found = plan(state).coverage
+    assert (found.stop, found.count) == (4, 4)
+    assert (found.first_message_id, found.last_message_id) == ("m0", "m3")
 
 
 def test_a_request_that_was_answered_is_covered() -> None:

@@ -1,0 +1,172 @@
+"""Invariants of what a summariser gets: all that is covered, whole, within its window, with the focus."""
+
+from collections.abc import Iterable, Sequence
+
+from refold.application.addresses import address_of
+from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.summarising.joining import history_text, whole_text
+from refold.domain.events import CompactionPerformed, LeafSummary
+from refold.domain.messages import gist
+from tests.support.followed import BoundedSwitchedSummariser, Call
+from tests.support.retold import Attempt
+from tests.support.witness import THREAD, Witness, as_message
+
+from .covered import fresh
+
+
+def every_call_is_in_order(witness: Witness) -> None:
+    """Invariants 1, 12 and 21, for calls whose answers were refused as well."""
+    attempts = witness.follower.attempts
+    by_id = {a.requested.attempt_id: a for a in witness.story.attempts}
+    for number in witness.news("calls", len(attempts)):
+        attempted = attempts[number]
+        ids = {r.attempt_id for r in attempted.results} & set(by_id)
+        for attempt_id in ids:
+            attempt = by_id[str(attempt_id)]
+            for call in attempted.calls:
+                assert call.request.focus == attempt.requested.focus, "invariant 21"
+                _is_in_order(witness, call.request, fresh(attempt))
+            told = sum(r.model_calls for r in attempted.results)
+            assert told == len(attempted.calls), "calls were not counted right"
+        if not ids:
+            assert not attempted.calls or not attempted.results, "asked without an attempt"
+
+
+def _is_in_order(witness: Witness, request: SummaryRequest, covered: set[int]) -> None:
+    sent = [source.position for source in request.messages]
+    assert sent == sorted(set(sent)), "messages are out of order, or sent twice"
+    assert set(sent) <= covered, "something is sent that is not covered"
+    assert request.target_tokens <= request.limit_tokens
+    for parted in _parted(witness, request.messages, covered):
+        raise AssertionError(f"call and result are parted: {parted}")
+    if isinstance(witness.summariser, BoundedSwitchedSummariser):
+        size = witness.summariser.measure(request)
+        assert size <= witness.summariser.window, f"invariant 12: {size} tokens were sent"
+
+
+def _parted(
+    witness: Witness, messages: Sequence[SourceMessage], covered: set[int]
+) -> Iterable[tuple[int, int]]:
+    """Calls and results of the covered part of which one is in a request and one is not."""
+    sent = {source.position for source in messages}
+    asking = None
+    for spoken in witness.spoken:
+        if spoken.position not in covered:
+            continue
+        if spoken.role == "assistant":
+            asking = spoken
+        elif asking is not None and set(asking.calls) & set(spoken.results):
+            pair = (asking.position, spoken.position)
+            if (pair[0] in sent) != (pair[1] in sent):
+                yield pair
+
+
+def coverage_is_what_the_summariser_got(witness: Witness) -> None:
+    """Invariants 2 and 3: the new messages, whole or named, and what stands for those before."""
+    performed = witness.story.performed
+    for number in witness.news("sources", len(performed)):
+        attempt = performed[number]
+        event = attempt.performed
+        attempted = witness.follower.of(event.attempt_id)
+        assert attempted is not None, "performed, and nobody was told"
+        _leaf_is_of_the_new_messages(attempt)
+        if attempted.calls:
+            _all_was_sent(witness, attempt, attempted.calls)
+            _goes_on_from_answers(attempt, attempted.calls)
+        if attempt.before is not None:
+            if attempt.requested.rebuilds:
+                _is_made_of_leaves(witness, attempt, attempted.calls)
+            elif attempted.calls:
+                assert _carries_on(event, attempt.before, attempted.calls), (
+                    f"{event.summary_id} dropped what was before"
+                )
+
+
+def _all_was_sent(witness: Witness, attempt: Attempt, calls: Sequence[Call]) -> None:
+    named = {one.position for one in attempt.performed.omitted}
+    sent = {m.position: m for call in calls for m in call.request.messages}
+    for position in fresh(attempt):
+        said = as_message(witness.spoken[position].message)
+        source = sent.get(position)
+        if position not in named:
+            assert source is not None, f"message {position} is covered and was never sent"
+            assert source.message == said, f"message {position} was sent changed"
+        elif source is not None and source.message != said:
+            # Only the pair is left of it: the same calls and results, without their content.
+            assert gist(source.message)[:2] == gist(said)[:2]
+            assert address_of(THREAD, position) in str(source.message.content)
+    _omitted_are_named(attempt.performed)
+
+
+def _omitted_are_named(event: CompactionPerformed) -> None:
+    if not event.omitted:
+        return
+    newest = max(event.omitted, key=lambda one: one.position)
+    assert address_of(THREAD, newest.position) in event.text, f"{newest} is not named"
+    shown = sum(address_of(THREAD, o.position) in event.text for o in event.omitted)
+    rest = len(event.omitted) - shown
+    assert not rest or f"{rest} earlier ones" in event.text, "the others are not counted"
+
+
+def _goes_on_from_answers(attempt: Attempt, calls: Sequence[Call]) -> None:
+    """Chunk after chunk: each call carries on what was answered before it, or asks once more."""
+    for part in ("history", "turn_prefix"):
+        own = [call for call in calls if call.request.part == part]
+        answers: list[str | None] = [own[0].request.previous] if own else []
+        done: set[int] = set()
+        for call in own:
+            assert call.request.previous in answers, "what was answered before is not carried on"
+            new = {m.position for m in call.request.messages} - done
+            if call.request.previous != answers[0]:
+                assert new or call.request.repair or answers[-1] == call.request.previous
+            if call.draft is not None:
+                answers.append(call.draft.text)
+                done |= {m.position for m in call.request.messages}
+    assert all(call.request.ledger == calls[0].request.ledger for call in calls)
+    assert attempt.performed.model_calls == len(calls)
+
+
+def _carries_on(
+    event: CompactionPerformed, previous: CompactionPerformed, calls: Sequence[Call]
+) -> bool:
+    """Whether the text before was an input, or stays word for word."""
+    given = {call.request.previous for call in calls}
+    whole, history = whole_text(previous), history_text(previous)
+    if whole in given or event.text.startswith(whole):
+        return True
+    stays = not history or history in given or event.text.startswith(history)
+    return stays and previous.split_turn_prefix in given
+
+
+def _leaf_is_of_the_new_messages(attempt: Attempt) -> None:
+    leaf, new = attempt.performed.leaf, fresh(attempt)
+    assert leaf is not None
+    assert (leaf.start, leaf.stop) == (min(new), max(new) + 1)
+    assert leaf.text.strip()
+
+
+def _is_made_of_leaves(witness: Witness, attempt: Attempt, calls: Sequence[Call]) -> None:
+    """A rebuilt summary comes from the leaves of all that was covered, never from the old text."""
+    before, leaves = attempt.before, _leaves(witness, attempt)
+    assert before is not None
+    assert attempt.performed.generation == 0
+    assert leaves, "rebuilt, and there are no leaves"
+    own = {leaf.text for leaf in leaves}
+    for part in ("history", "turn_prefix"):
+        first = next((c.request for c in calls if c.request.part == part), None)
+        if first is None or first.previous is None or attempt.performed.split_at is not None:
+            continue
+        assert first.previous != before.text or before.text in own, "made of the old summary"
+        missing = [leaf for leaf in leaves if leaf.text not in first.previous]
+        joined = "\n\n".join(leaf.text for leaf in leaves)
+        assert not missing or len(first.previous) < len(joined), f"without leaves {missing}"
+
+
+def _leaves(witness: Witness, attempt: Attempt) -> list[LeafSummary]:
+    story, found = witness.story, list[LeafSummary]()
+    summary = attempt.before
+    while summary is not None:
+        if summary.leaf is not None:
+            found.insert(0, summary.leaf)
+        summary = story.before[summary.summary_id]
+    return found

@@ -1,0 +1,86 @@
+"""Deeds about what lasts: pins, their taking back, and the undoing of a compaction."""
+
+import pytest
+
+from refold.application.results import CompactionResult
+from refold.domain.errors import InvalidMessage
+
+from .retold import Retold
+from .talk import strings
+from .witness import Pinned, Witness, as_bytes
+
+MOST = 6
+"""Pins at once: more would fill a small window."""
+
+
+def pin_message(witness: Witness, position: int) -> None:
+    """Pin what was said at a position, covered or not; a second time changes nothing."""
+    before, words = witness.chat.version, witness.spoken[position].words
+    results = [t for b in witness.spoken[position].blocks for t in strings(b.get("content"))]
+    stands = _stands(witness, position)
+    if not stands and not words and not any(text.strip() for text in results):
+        with pytest.raises(InvalidMessage):
+            witness.chat.pin(position)
+        assert witness.chat.version == before
+        return
+    pin_id = witness.chat.pin(position)
+    witness.is_stale = True
+    version = witness.chat.version
+    is_known = pin_id in witness.pins
+    assert version == before + (not is_known)
+    if not is_known:
+        witness.pins[pin_id] = Pinned(position, tuple(words))
+    assert witness.chat.pin(position) == pin_id
+    assert witness.chat.version == version
+
+
+def _stands(witness: Witness, position: int) -> bool:
+    story: Retold = witness.story
+    covered = story.active is not None and story.active.coverage.covers(position)
+    return not covered and all(at != position for at, _, _ in story.shortened)
+
+
+def pin_text(witness: Witness, text: str) -> None:
+    """Pin a text of one's own; a second time changes nothing."""
+    pin_id = witness.chat.pin(text)
+    witness.is_stale = True
+    witness.pins[pin_id] = Pinned(None, (text,))
+    version = witness.chat.version
+    assert witness.chat.pin(text) == pin_id
+    assert witness.chat.version == version
+
+
+def unpin(witness: Witness, number: int) -> None:
+    """Take one of the pins back; a second time changes nothing."""
+    pin_id = sorted(witness.pins)[number % len(witness.pins)]
+    assert witness.chat.unpin(pin_id)
+    witness.is_stale = True
+    version = witness.chat.version
+    assert not witness.chat.unpin(pin_id)
+    assert witness.chat.version == version
+    del witness.pins[pin_id]
+
+
+def revert(witness: Witness) -> CompactionResult:
+    """Undo the newest compaction (invariants 3, 8, 22): no model is asked, nothing else is undone."""
+    version, before = witness.chat.version, witness.shown()
+    undone, calls = witness.story.active, len(witness.summariser.calls)
+    result = witness.chat.revert_compaction("it was too early", **witness.extras)
+    witness.is_stale = True
+    assert len(witness.summariser.calls) == calls
+    after = witness.shown()
+    if undone is None:
+        assert result.outcome == "nothing_to_do"
+        assert witness.chat.version == version
+        assert as_bytes(after) == as_bytes(before)
+        return result
+    assert result.outcome == "reverted"
+    assert witness.chat.version == version + 1
+    story = witness.story
+    assert result.summary_id == (story.active.summary_id if story.active else None)
+    [made] = [a.ended_at for a in story.performed if a.ended == undone]
+    if all(made < v <= made + 1 for v in range(made + 1, version + 1)):
+        # Nothing happened in between: the same messages are shown again, without their thinking.
+        was = witness.shown(made - 1)
+        assert len(after.messages) == len(was.messages) or story.states[made - 1].tokens
+    return result

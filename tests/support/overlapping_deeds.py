@@ -1,0 +1,179 @@
+"""Deeds that overlap with a compaction, or cut it short: crash, full disk, appends, closing."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from threading import Thread
+
+import pytest
+
+from refold.application.background import Background
+from refold.application.blocking import Runner
+from refold.application.chat import Chat
+from refold.application.errors import LogFull
+from refold.application.ports import Summariser
+from refold.application.results import CompactionResult
+
+from .breaking_log import FillingSummariser
+from .deeds import append_elsewhere, compact, exchange
+from .fake_summarisers import HeldSummariser
+from .lasting_deeds import pin_message, revert
+from .odd_summarisers import CrashingSummariser, Death
+from .witness import THREAD, Witness, as_bytes
+
+WAIT = 30.0
+"""Seconds after which what should have happened counts as not happening."""
+
+
+def crash_while_compacting(witness: Witness, then: str) -> None:
+    """The process dies while a summariser works; the next start settles it (invariants 8, 11).
+
+    ``then``: ``"gone"``, it is known that the process is gone; ``"wait"``, nobody knows, and the
+    lease runs out; ``""``, nobody knows, and the lease holds.
+    """
+    before, plugged = as_bytes(witness.shown()), witness.summariser.current
+    witness.summariser.current = CrashingSummariser()
+    try:
+        result, _ = witness.compact()
+        died = False
+        assert result.outcome in ("nothing_to_do", "in_flight")
+    except Death:
+        died = True
+    witness.summariser.current = plugged
+    if then == "gone":
+        witness.process.ends()
+    witness.restart()
+    assert as_bytes(witness.shown()) == before
+    if then == "wait":
+        witness.clock.now += timedelta(seconds=witness.policy.lease_seconds)
+    if died and not then:
+        assert compact(witness).outcome == "in_flight"
+    if then:
+        assert compact(witness).outcome != "in_flight"
+
+
+def fill_the_disk(witness: Witness) -> None:
+    """The disk is full when the summariser answers: nothing is recorded, nothing changes (8)."""
+    before, plugged = as_bytes(witness.shown()), witness.summariser.current
+    version = witness.chat.version
+    witness.summariser.current = FillingSummariser(witness.disk, plugged)
+    try:
+        result, _ = witness.compact()
+        assert result.outcome in ("nothing_to_do", "in_flight")
+    except LogFull:
+        assert witness.disk.is_full
+        assert witness.story.attempts[-1].version > version
+        with pytest.raises(LogFull):
+            witness.append(exchange(witness, 0.05))
+    finally:
+        witness.disk.is_full = False
+        witness.summariser.current = plugged
+        witness.is_stale = True
+    assert as_bytes(witness.shown()) == before
+
+
+Moment = str
+"""``append``, ``elsewhere``, ``pin``, ``compact``, ``revert`` or ``ask``."""
+
+
+def meanwhile(
+    witness: Witness, make: Callable[[], Summariser], moments: Sequence[Moment]
+) -> CompactionResult:
+    """A compaction on demand, and all these deeds while its summariser works (invariant 10)."""
+    held = HeldSummariser(make())
+    plugged, witness.summariser.current = witness.summariser.current, held
+    results: list[CompactionResult] = []
+    chat, said, version = witness.chat, len(witness.spoken), witness.chat.version
+    thread = Thread(target=lambda: results.append(chat.compact(**witness.extras)), daemon=True)
+    thread.start()
+    while thread.is_alive() and not held.started.wait(0.001):
+        pass
+    try:
+        for moment in moments:
+            witness.summariser.current = plugged
+            do_meanwhile(witness, moment)
+    finally:
+        held.release()
+        thread.join(WAIT)
+        witness.summariser.current = plugged
+        witness.is_stale = True
+    assert not thread.is_alive()
+    [result] = results
+    if held.calls and set(moments) <= {"append", "elsewhere", "compact"}:
+        assert result.reason != "overtaken", "appends alone do not stand in the way"
+    if result.outcome == "performed":
+        [performed] = [a for a in witness.story.performed if a.version > version]
+        assert performed.performed.coverage.stop <= said
+    return result
+
+
+def do_meanwhile(witness: Witness, moment: Moment) -> None:
+    """One deed, while a compaction is under way."""
+    match moment:
+        case "append":
+            witness.append(exchange(witness, 0.05))
+        case "elsewhere":
+            append_elsewhere(witness, "from elsewhere")
+        case "pin":
+            pin_message(witness, len(witness.spoken) // 2)
+        case "compact":
+            assert compact(witness).outcome in ("in_flight", "nothing_to_do", "performed", "failed")
+        case "revert":
+            revert(witness)
+        case _:
+            witness.ask()
+
+
+def compact_in_the_background(
+    witness: Witness, make: Callable[[], Summariser], moments: Sequence[Moment], *, close: bool
+) -> None:
+    """Talk until a compaction begins by itself, go on while it works, then wait or close (E1)."""
+    held = HeldSummariser(make())
+    plugged, witness.summariser.current = witness.summariser.current, held
+    core, runner = witness.core(background=True), Runner()
+    background = Background(core)
+    chat = Chat(core, THREAD, runner, background)
+    try:
+        for _ in range(8):
+            talk(witness, chat)
+            if _has_begun(held, runner, background):
+                break
+        else:
+            close = False
+        before, version = witness.shown(), witness.chat.version
+        witness.summariser.current = plugged
+        for moment in moments if held.calls else ():
+            do_meanwhile(witness, moment)
+        if not close:
+            held.release()
+        runner.run(background.finish(0 if close else WAIT))
+        witness.is_stale = True
+        if close:
+            ended = witness.story.attempts[-1]
+            assert ended.ended is not None, "it was closed, and the attempt has no end"
+            if not moments and ended.version <= version:
+                assert as_bytes(witness.shown()) == as_bytes(before)
+    finally:
+        held.release()
+        runner.close()
+        core.views.close()
+        core.log.close()
+        witness.summariser.current = plugged
+        witness.is_stale = True
+
+
+def talk(witness: Witness, chat: Chat) -> None:
+    """An exchange by a memory of its own."""
+    messages = exchange(witness, 0.12)
+    witness.note(messages, chat.append(list(messages)))
+
+
+def _has_begun(held: HeldSummariser, runner: Runner, background: Background) -> bool:
+    """Whether the summariser is at work; waits for what has begun and did not come that far yet."""
+    deadline = time.monotonic() + WAIT
+    while not held.started.is_set():
+        if runner.run(background.drained(0)):
+            return False
+        assert time.monotonic() < deadline, "it has begun, and neither asks nor ends"
+        time.sleep(0.001)
+    return True

@@ -1,0 +1,162 @@
+"""The events of a conversation told again in the simplest way, for judges of what was decided."""
+
+from dataclasses import dataclass, field
+
+from refold.application.event_log import LoggedEvent
+from refold.domain.conversation import Conversation, evolve
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    MessageAppended,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    ShortenedPart,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+
+PartKey = tuple[int, str, str]
+End = CompactionPerformed | CompactionFailed
+
+
+@dataclass
+class Attempt:
+    """A compaction from its request to its end."""
+
+    version: int
+    """Of the request."""
+    requested: CompactionRequested
+    length: int
+    """How many messages there were then."""
+    before: CompactionPerformed | None
+    """The summary that was active then."""
+    since: str = ""
+    """What ended last before: ``performed``, ``failed``, ``reverted``, or nothing."""
+    since_version: int = 0
+    setbacks: int = 0
+    """Failures and undoings in a row right before."""
+    ended: End | None = None
+    ended_at: int = 0
+    """The version of its end."""
+    replaced: CompactionPerformed | None = None
+    """The summary that was active when it was performed."""
+
+    @property
+    def performed(self) -> CompactionPerformed:
+        assert isinstance(self.ended, CompactionPerformed)
+        return self.ended
+
+
+@dataclass
+class Retold:
+    """Everything that happened, in order."""
+
+    length: int = 0
+    active: CompactionPerformed | None = None
+    before: dict[str, CompactionPerformed | None] = field(
+        default_factory=dict[str, CompactionPerformed | None]
+    )
+    """For each summary the one that it took over from."""
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    undone: list[str] = field(default_factory=list[str])
+    superseded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    pins: dict[str, MessagePinned] = field(default_factory=dict[str, MessagePinned])
+    shortened: dict[PartKey, tuple[ShortenedPart, int]] = field(
+        default_factory=dict[PartKey, tuple[ShortenedPart, int]]
+    )
+    """The parts that are shown shorter, each with the characters shown from its beginning."""
+    states: list[Conversation] = field(default_factory=lambda: [Conversation()])
+    """What decisions knew, at each version."""
+    said: list[int] = field(default_factory=lambda: [0])
+    """The version of the newest append, at each version."""
+    _since: str = ""
+    _since_version: int = 0
+    _setbacks: int = 0
+
+    @property
+    def performed(self) -> list[Attempt]:
+        """The attempts that were performed, those that were undone later included."""
+        return [a for a in self.attempts if isinstance(a.ended, CompactionPerformed)]
+
+    @property
+    def setbacks(self) -> tuple[int, int]:
+        """Failures and undoings in a row until now, and the version of the newest of them."""
+        return self._setbacks, self._since_version
+
+    def tell(self, logged: LoggedEvent) -> None:
+        """Go on with one event."""
+        event, version = logged.event, logged.version
+        assert version == len(self.states), "a version is missing"
+        self.states.append(evolve(self.states[-1], event))
+        self.said.append(version if isinstance(event, MessageAppended) else self.said[-1])
+        match event:
+            case MessageAppended():
+                assert event.position == self.length, "a position is missing"
+                self.length += 1
+            case CompactionRequested():
+                self.attempts.append(self._begun(version, event))
+            case CompactionPerformed() | CompactionFailed():
+                self._ended(version, event)
+            case SummarySuperseded():
+                self.superseded.append((event.summary_id, event.by))
+            case CompactionReverted():
+                assert self.active is not None, "undone, and no summary is active"
+                assert event.summary_id == self.active.summary_id
+                self.active = self.before[event.summary_id]
+                restored = event.restored.summary_id if event.restored else None
+                assert restored == (self.active.summary_id if self.active else None)
+                self.undone.append(event.summary_id)
+                self._mark("reverted", version)
+            case ToolContentOffloaded() | MessagesCondensed():
+                head = event.head if isinstance(event, ToolContentOffloaded) else event.characters
+                for part in event.parts:
+                    self.shortened[part.position, part.call_id, part.side] = (part, head)
+            case MessagePinned():
+                assert event.pin_id not in self.pins
+                self.pins[event.pin_id] = event
+            case MessageUnpinned():
+                del self.pins[event.pin_id]
+            case _:
+                pass
+
+    def _mark(self, what: str, version: int) -> None:
+        self._since, self._since_version = what, version
+        self._setbacks = 0 if what == "performed" else self._setbacks + 1
+
+    def _begun(self, version: int, event: CompactionRequested) -> Attempt:
+        assert all(a.ended for a in self.attempts), "two compactions at once"
+        assert event.supersedes == (self.active.summary_id if self.active else None)
+        return Attempt(
+            version,
+            event,
+            self.length,
+            self.active,
+            self._since,
+            self._since_version,
+            self._setbacks,
+        )
+
+    def _ended(self, version: int, event: End) -> None:
+        attempt = self.attempts[-1]
+        assert attempt.ended is None, "invariant 22: an attempt ended twice"
+        assert attempt.requested.attempt_id == event.attempt_id, "an end without its request"
+        attempt.ended, attempt.ended_at = event, version
+        if isinstance(event, CompactionPerformed):
+            attempt.replaced = self.active
+            self.before[event.summary_id] = self.active
+            self.active = event
+            self._mark("performed", version)
+        else:
+            self._mark("failed", version)
+
+    def pinned_in_place(self) -> set[int]:
+        """The messages that are pinned where they stand."""
+        own = (p.position for p in self.pins.values() if not p.tokens)
+        return {p for p in own if p is not None}
+
+    def texts_in_the_ledger(self) -> list[MessagePinned]:
+        """The pins whose words the ledger shows."""
+        return [pin for pin in self.pins.values() if pin.tokens]
