@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest, TokenCounter
+from .ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest, TokenCounter, signs
 
 Heard = Callable[[int, int, str | None], None]
 """Is told of every call: tokens given, tokens written, and by which model."""
@@ -20,6 +20,11 @@ class MeteredSummariser:
     def name(self) -> str:
         """The inner one's."""
         return self._inner.name
+
+    @property
+    def signs(self) -> bool:
+        """As the inner one does."""
+        return signs(self._inner)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask the inner one. An answer that failed is not counted: providers do not charge for it."""

@@ -103,6 +103,13 @@ class BoundedSummariser(Protocol):
         ...
 
 
+def signs(summariser: Summariser) -> bool:
+    """Whether its summaries are signed blocks (``signs = True``): two of them cannot be joined, so that
+    a divided turn is summarised in one text with what stands before it.
+    """
+    return bool(getattr(summariser, "signs", False))
+
+
 class Observer(Protocol):
     """Is told what happened. What it raises is logged and goes no further."""
 

@@ -11,6 +11,7 @@ done without the ledger. Nothing that a fact carries tells the library that it w
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
@@ -29,7 +30,9 @@ from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.infrastructure.transcripts import read_transcript
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(
+    os.environ.get("REFOLD_X_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+)
 RESULTS = Path(__file__).with_name("results") / "retention.md"
 FILES = ("claude-code-entire/*.jsonl.gz", "pi/*.jsonl.gz")
 LEAST_TOKENS = 60_000

@@ -12,6 +12,8 @@ Role = Literal["user", "assistant", "system"]
 Block = dict[str, Any]
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
+SHOWN = frozenset({"image", "document"})
+"""What a user shows instead of saying it."""
 
 
 class Message(Value, frozen=True):
@@ -38,7 +40,7 @@ class Gist(NamedTuple):
     results: tuple[str, ...]
     """The ids of the tool calls that it answers."""
     speaks: bool
-    """Whether it says something in words."""
+    """Whether it says something in words; of a user, also whether something is shown."""
 
 
 def gist(message: Message) -> Gist:
@@ -54,6 +56,8 @@ def gist(message: Message) -> Gist:
         if kind == "text":
             text = block.get("text")
             speaks = speaks or (isinstance(text, str) and bool(text) and not text.isspace())
+        elif kind in SHOWN and message.role == "user":
+            speaks = True
         elif kind == "tool_use" and message.role == "assistant":
             calls.append(str(block.get("id")))
         elif kind == "tool_result" and message.role == "user":

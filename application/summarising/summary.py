@@ -5,7 +5,7 @@ import asyncio
 from refold.application.core import Core
 from refold.application.keeping import KeptLedger, kept_ledger
 from refold.application.loaded import LoadedConversation
-from refold.application.ports import Summariser
+from refold.application.ports import Summariser, signs
 from refold.domain.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.judging import Summary
@@ -36,10 +36,11 @@ async def summarised(
     """
     room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
     ledger = await asyncio.to_thread(kept_ledger, core, before, source.messages, max(0, room))
+    split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
         budget=budget,
-        divided=divided(source.messages, source.before, plan.split_at, source.leaves),
+        divided=divided(source.messages, source.before, split_at, source.leaves),
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from refold.application.ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports import (
+    BoundedSummariser,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    signs,
+)
 
 
 class Call(Protocol):
@@ -42,6 +48,11 @@ class WatchedSummariser:
     def name(self) -> str:
         """The summariser's own name."""
         return self._summariser.name
+
+    @property
+    def signs(self) -> bool:
+        """Whether the summariser signs what it writes."""
+        return signs(self._summariser)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask the summariser."""

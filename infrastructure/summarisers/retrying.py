@@ -12,7 +12,13 @@ from tenacity import (
 )
 
 from refold.application.errors import SummariserError
-from refold.application.ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports import (
+    BoundedSummariser,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    signs,
+)
 
 TRIES = 3
 """Requirement D6."""
@@ -62,6 +68,11 @@ class RetryingSummariser:
     def name(self) -> str:
         """The summariser's own name."""
         return self._summariser.name
+
+    @property
+    def signs(self) -> bool:
+        """Whether the summariser signs what it writes."""
+        return signs(self._summariser)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask, and ask again."""

@@ -95,6 +95,11 @@ class ServerCompactionSummariser:
         return "anthropic-server"
 
     @property
+    def signs(self) -> bool:
+        """True: two signed blocks cannot be joined."""
+        return True
+
+    @property
     def model(self) -> str:
         """The model that is asked."""
         return self._model

@@ -92,7 +92,7 @@ ADDED = {
     "compactions, created_at, last_activity, version, checksum FROM conversations LIMIT 1",
     "an attempt added": "INSERT INTO compactions SELECT 'a9', thread_id, trigger, outcome, reason, "
     "summariser, summary_id, requested_at, ended_at, tokens_before, tokens_after, covered_count, "
-    "focus, checksum FROM compactions LIMIT 1",
+    "focus, model_calls, checksum FROM compactions LIMIT 1",
 }
 PLANTED = EDITS | ADDED
 

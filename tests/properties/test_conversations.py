@@ -1,10 +1,11 @@
-"""A state machine talks, compacts, asks, crashes and restarts; the invariants hold after each step."""
+"""A state machine talks, pins, compacts, asks, crashes and restarts; the invariants hold after each step."""
 
 import tempfile
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,56 +18,31 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports import Summariser
-from tests.support import deeds
-from tests.support.effort import one_in
-from tests.support.fake_summarisers import (
-    EchoingSummariser,
-    EmptySummariser,
-    GoodSummariser,
-    HostileSummariser,
-    LongerThanSourceSummariser,
-    RaisingSummariser,
-    TruncatedSummariser,
+from tests.support import deeds, lasting_deeds, overlapping_deeds
+from tests.support.drawn_settings import (
+    MOMENTS,
+    PINNED_TEXTS,
+    POLICIES,
+    SETTINGS,
+    SUMMARISERS,
+    WINDOWS,
+    WORDS,
 )
+from tests.support.effort import one_in
+from tests.support.fake_summarisers import GoodSummariser
 from tests.support.histories import Step, turns
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
-from tests.support.odd_summarisers import WordySummariser
-from tests.support.witness import SHM, Witness
+from tests.support.witness import SHM, Setting, Witness
 
-SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
-    (
-        GoodSummariser,
-        GoodSummariser,
-        GoodSummariser,
-        GoodSummariser,
-        EmptySummariser,
-        TruncatedSummariser,
-        LongerThanSourceSummariser,
-        RaisingSummariser,
-        EchoingSummariser,
-        HostileSummariser,
-        WordySummariser,
-    )
-)
-POLICIES = st.builds(
-    refold.CompactionPolicy,
-    keep_last=st.sampled_from((1, 1, 2, 5)),
-    preview_head=st.just(150),
-    preview_tail=st.sampled_from((0, 60)),
-    tiny_preview=st.just(50),
-    trigger_share=st.sampled_from((0.7, 0.7, 0.4)),
-    retry_growth=st.sampled_from((0.02, 0.1)),
-)
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=400, huge=3_000))
 LONG = st.deferred(lambda: turns(min_messages=12, max_messages=24, max_text=400, huge=3_000))
 RECORDED = st.deferred(
     lambda: turns(recorded=True, min_messages=2, max_messages=14, max_text=400, huge=3_000)
 )
-WORDS = st.sampled_from(("And now?", "请继续,谢谢 👍", "Look at src/app.py again. " * 12))
-LONG_WORDS = "The build failed in step 7, please look at it once more. " * 8
+Make = Callable[[], Summariser]
 
 
 class Talking(RuleBasedStateMachine):
@@ -81,15 +57,17 @@ class Talking(RuleBasedStateMachine):
         self.checked = -1
 
     @initialize(
-        window=st.sampled_from((1_500, 2_000, 3_000, 4_000)),
-        policy=POLICIES,
-        steps=LONG,
-        recorded=st.booleans(),
+        window=WINDOWS, policy=POLICIES, setting=SETTINGS, steps=LONG, recorded=st.booleans()
     )
     def begin(
-        self, window: int, policy: refold.CompactionPolicy, steps: list[Step], recorded: bool
+        self,
+        window: int,
+        policy: refold.CompactionPolicy,
+        setting: Setting,
+        steps: list[Step],
+        recorded: bool,
     ) -> None:
-        self.witness = Witness(Path(self.folder.name), window, policy)
+        self.witness = Witness(Path(self.folder.name), window, policy, setting)
         self._play(steps, recorded=recorded, later=0)
 
     @precondition(lambda self: not self.script)
@@ -119,24 +97,24 @@ class Talking(RuleBasedStateMachine):
         else:
             self.witness.append(step)
 
-    @rule(make=SUMMARISERS, focus=st.sampled_from((None, None, deeds.FOCUS)))
-    def compact(self, make: Callable[[], Summariser], focus: str | None) -> None:
+    @rule(make=SUMMARISERS, focus=st.sampled_from((None, None, deeds.FOCUS)), force=st.booleans())
+    def compact(self, make: Make, focus: str | None, force: bool) -> None:
         self.witness.summariser.current = make()
-        deeds.compact(self.witness, focus)
+        deeds.compact(self.witness, focus, force=force)
 
-    @rule(make=SUMMARISERS)
-    def ask(self, make: Callable[[], Summariser]) -> None:
+    @rule(make=SUMMARISERS, elsewhere=st.booleans())
+    def ask(self, make: Make, elsewhere: bool) -> None:
         self.witness.summariser.current = make()
-        answer = deeds.ask(self.witness)
+        answer = deeds.ask(self.witness, elsewhere=elsewhere)
         if answer.context is not None:
             the_request_fits(self.witness, answer.context)
 
     @precondition(lambda self: not self.script)
-    @rule(generations=st.integers(1, 4))
-    def compact_generations(self, generations: int) -> None:
+    @rule(generations=st.integers(1, 4), make=SUMMARISERS)
+    def compact_generations(self, generations: int, make: Make) -> None:
         """Talk and compact, again and again: many summaries on one conversation are common."""
-        self.witness.summariser.current = GoodSummariser()
-        for _ in range(generations):
+        for number in range(generations):
+            self.witness.summariser.current = make() if number == 1 else GoodSummariser()
             for _ in range(3):
                 self.witness.append(deeds.exchange(self.witness, 0.1))
             deeds.compact(self.witness)
@@ -144,19 +122,45 @@ class Talking(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.script)
     @rule(generations=st.integers(1, 4), share=st.sampled_from((0.2, 0.5)), make=SUMMARISERS)
-    def outgrow_the_window(
-        self, generations: int, share: float, make: Callable[[], Summariser]
-    ) -> None:
+    def outgrow_the_window(self, generations: int, share: float, make: Make) -> None:
         """Talk until the context must be compacted to fit, again and again."""
         for _ in range(generations):
             self.witness.append(deeds.exchange(self.witness, share))
             deeds.append_elsewhere(self.witness, "And now?")
-            self.ask(make)
+            self.ask(make, False)
             self.all_invariants_hold()
+
+    @rule(again=st.booleans())
+    def undo(self, again: bool) -> None:
+        lasting_deeds.revert(self.witness)
+        self.all_invariants_hold()
+        if again:
+            lasting_deeds.revert(self.witness)
+
+    @precondition(lambda self: len(self.witness.pins) < lasting_deeds.MOST)
+    @rule(where=st.integers(0, 200))
+    def pin_a_message(self, where: int) -> None:
+        lasting_deeds.pin_message(self.witness, where % len(self.witness.spoken))
+
+    @precondition(lambda self: len(self.witness.pins) < lasting_deeds.MOST)
+    @rule(text=PINNED_TEXTS)
+    def pin_a_text(self, text: str) -> None:
+        lasting_deeds.pin_text(self.witness, text)
+
+    @precondition(lambda self: self.witness.pins)
+    @rule(number=st.integers(0, lasting_deeds.MOST))
+    def unpin(self, number: int) -> None:
+        lasting_deeds.unpin(self.witness, number)
 
     @rule()
     def restart(self) -> None:
         self.witness.restart()
+        self.checked = -1
+
+    @rule()
+    def change_places(self) -> None:
+        """Another memory on the same file takes over."""
+        self.witness.change_places()
         self.checked = -1
 
     @precondition(lambda self: not self.script)
@@ -165,12 +169,27 @@ class Talking(RuleBasedStateMachine):
         deeds.deliver_twice(self.witness, words)
         deeds.append_elsewhere(self.witness, words)
 
-    @rule(wait=st.booleans())
-    def crash_while_compacting(self, wait: bool) -> None:
-        deeds.crash_while_compacting(self.witness, wait=wait)
+    @rule(then=st.sampled_from(("gone", "wait", "")))
+    def crash_while_compacting(self, then: str) -> None:
+        overlapping_deeds.crash_while_compacting(self.witness, then)
 
     @rule(make=SUMMARISERS)
-    def reject_then_accept(self, make: Callable[[], Summariser]) -> None:
+    def fill_the_disk(self, make: Make) -> None:
+        self.witness.summariser.current = make()
+        overlapping_deeds.fill_the_disk(self.witness)
+
+    @precondition(lambda self: not self.script)
+    @rule(make=SUMMARISERS, moments=MOMENTS)
+    def do_more_while_compacting(self, make: Make, moments: list[str]) -> None:
+        overlapping_deeds.meanwhile(self.witness, make, moments)
+
+    @precondition(lambda self: not self.script)
+    @rule(make=SUMMARISERS, moments=MOMENTS, close=st.booleans())
+    def compact_in_the_background(self, make: Make, moments: list[str], close: bool) -> None:
+        overlapping_deeds.compact_in_the_background(self.witness, make, moments, close=close)
+
+    @rule(make=SUMMARISERS)
+    def reject_then_accept(self, make: Make) -> None:
         self.witness.summariser.current = make()
         deeds.reject_then_accept(self.witness)
 
@@ -189,6 +208,8 @@ class Talking(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+# The steps of a failing example are long; they are what one wants to see then.
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_the_invariants_hold_whatever_is_said_and_done() -> None:
     # A run costs some hundred commits and a thousand loads: half as many as elsewhere.
     run_state_machine_as_test(Talking, settings=one_in(2, stateful_step_count=25))

@@ -55,8 +55,8 @@ class Everything:
 
     messages: Sequence[Told]
     state: Conversation
-    coverage: Coverage | None
-    protected: frozenset[int]
+    coverage: Coverage | None = None
+    protected: frozenset[int] = frozenset()
     """The open requests that the allowance has room for."""
 
     @cached_property

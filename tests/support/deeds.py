@@ -95,11 +95,9 @@ def most_calls(witness: Witness) -> int:
 
 
 def everything_now(witness: Witness) -> Everything:
-    """All that can be said about cuts of the conversation as it is."""
-    story, shown = witness.story, witness.shown()
+    """All that can be said about cuts of the conversation as it is, on demand."""
+    story, budget = witness.story, witness.shown().budget
     state = story.states[-1]
-    extra = max(0, shown.tokens - shown.budget.fixed - state.tokens)
-    budget = shown.budget.carrying(extra)
     allowance = int(kept_target(budget, witness.policy) * witness.policy.request_share)
     return Everything(
         told(e.event for e in witness.events()),
@@ -122,7 +120,7 @@ def assert_the_blocker_is_named(witness: Witness, result: CompactionResult) -> N
             is_short = length - tried.state.covered_to <= witness.policy.keep_last
             assert is_short or not able, f"{able} keep enough: {result}"
         return
-    assert not tried.legal, f"{tried.legal} are legal: {result}"
+    assert not tried.legal, f"{tried.legal} are legal: {result} {[(m.position, m.role, m.calls, m.results) for m in tried.state.live]} {tried.coverage}"
     live = {m.position for m in tried.live}
     assert result.blocked_since in live or not live - set(range(tried.preamble))
     match result.reason:

@@ -1,12 +1,15 @@
 """Deeds about what lasts: pins, their taking back, and the undoing of a compaction."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from refold.application.results import CompactionResult
 from refold.domain.errors import InvalidMessage
 
 from .retold import Retold
-from .talk import strings
+from .rules.request import blocks_of
+from .talk import Spoken
 from .witness import Pinned, Witness, as_bytes
 
 MOST = 6
@@ -15,10 +18,10 @@ MOST = 6
 
 def pin_message(witness: Witness, position: int) -> None:
     """Pin what was said at a position, covered or not; a second time changes nothing."""
-    before, words = witness.chat.version, witness.spoken[position].words
-    results = [t for b in witness.spoken[position].blocks for t in strings(b.get("content"))]
-    stands = _stands(witness, position)
-    if not stands and not words and not any(text.strip() for text in results):
+    before, said = witness.chat.version, witness.spoken[position]
+    words = said.words or [text for text in _results(said) if text.strip()]
+    is_known = any(pin.position == position for pin in witness.pins.values())
+    if not is_known and not _stands(witness, position) and not words:
         with pytest.raises(InvalidMessage):
             witness.chat.pin(position)
         assert witness.chat.version == before
@@ -26,12 +29,18 @@ def pin_message(witness: Witness, position: int) -> None:
     pin_id = witness.chat.pin(position)
     witness.is_stale = True
     version = witness.chat.version
-    is_known = pin_id in witness.pins
+    assert is_known == (pin_id in witness.pins)
     assert version == before + (not is_known)
     if not is_known:
         witness.pins[pin_id] = Pinned(position, tuple(words))
     assert witness.chat.pin(position) == pin_id
     assert witness.chat.version == version
+
+
+def _results(said: Spoken) -> Iterator[str]:
+    for block in said.blocks:
+        for part in (block, *blocks_of(block.get("content"))):
+            yield str(part.get("text", ""))
 
 
 def _stands(witness: Witness, position: int) -> bool:

@@ -13,7 +13,7 @@ from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
 from refold.application.results import CompactionResult
 from refold.application.transcripts import RecordedMessage
-from refold.domain.events import CompactionPerformed
+from refold.domain.events import CompactionPerformed, MessagePinned, MessageUnpinned
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_core, views_path
 from refold.infrastructure.summarisers.retrying import retrying
@@ -307,6 +307,14 @@ class Witness:
             for e in self.events()
             if isinstance(e.event, CHANGES_THE_PREFIX) and e.version <= version
         ]
+
+    def in_place(self) -> set[int]:
+        """The versions of pins, and of their ends, that change nothing that is shown."""
+        pins = [e for e in self.events() if isinstance(e.event, MessagePinned | MessageUnpinned)]
+        plain = {
+            e.event.pin_id for e in pins if isinstance(e.event, MessagePinned) and not e.event.tokens
+        }
+        return {e.version for e in pins if e.event.pin_id in plain}
 
     def news(self, judge: str, length: int) -> range:
         """Which of so many things a judge has not looked at yet; it looks at them now."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from refold.domain.budget import kept_target
 from refold.domain.events import CompactionPerformed, CompactionRequested
 from refold.domain.requests import MOST_PROTECTED
+from tests.support.brute_force import Everything, told
 from tests.support.retold import Attempt
 from tests.support.talk import (
     Spoken,
@@ -71,13 +72,14 @@ def open_business_is_not_covered(witness: Witness) -> None:
         kept |= {s.position for s in spoken if s.role == "system" and s.position < preamble(spoken)}
         if waiting_calls(spoken):
             kept |= {s.position for s in spoken if s.position == last_assistant(spoken)}
-        kept |= {s.position for s in _protected(witness, spoken, attempt)}
-        kept |= witness.story.states[attempt.version].pinned_positions
-        kept |= witness.story.states[attempt.ended_at - 1].pinned_positions
-        assert not covered & kept, (
-            f"version {attempt.ended_at} covers {sorted(covered & kept)} of {len(spoken)}"
-            f" {attempt.requested.trigger} by {attempt.performed.summariser}"
-        )
+        requests = {s.position for s in _protected(witness, spoken, attempt)}
+        pins = witness.story.states[attempt.version].pinned_positions
+        pins |= witness.story.states[attempt.ended_at - 1].pinned_positions
+        for what, those in (("open business", kept), ("requests", requests), ("pins", pins)):
+            assert not covered & those, (
+                f"version {attempt.ended_at} covers {sorted(covered & those)} of {len(spoken)},"
+                f" {what}: {attempt.requested.trigger} by {attempt.performed.summariser}"
+            )
 
 
 def _protected(witness: Witness, spoken: Sequence[Spoken], attempt: Attempt) -> list[Spoken]:
@@ -88,7 +90,11 @@ def _protected(witness: Witness, spoken: Sequence[Spoken], attempt: Attempt) -> 
     extra = max(0, shown.tokens - shown.budget.fixed - before.tokens)
     budget = shown.budget.carrying(extra)
     goal = kept_target(budget, witness.policy)
-    size = sum(witness.counter.count_message(as_message(s.message)).total for s in requests)
+    # Words beside a result keep the whole round that they came in.
+    tried = Everything(told(e.event for e in witness.events()[: attempt.version]), before)
+    positions = tried.with_bonds(s.position for s in requests)
+    messages = (as_message(spoken[position].message) for position in positions)
+    size = sum(witness.counter.count_message(message).total for message in messages)
     small = size <= goal * witness.policy.request_share and len(requests) < MOST_PROTECTED
     return requests if small else requests[-1:]
 

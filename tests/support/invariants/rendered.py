@@ -1,29 +1,27 @@
-"""Invariants of what is sent: legal, whole, each message shown once, nothing in a wrong voice."""
+"""Invariants of what is sent: legal, whole, each message shown once, signed blocks as they came."""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from refold.application.addresses import address_of
 from refold.application.context import Context
-from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
-from refold.domain.events import (
-    CompactionPerformed,
-    MessageAppended,
-    MessagesCondensed,
-    ToolContentOffloaded,
-)
+from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from tests.support.histories import marked
 from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
 from tests.support.rules.request import THINKING, blocks_of, message_blocks
-from tests.support.talk import Spoken, strings, unanswered
-from tests.support.witness import Asked, Witness
+from tests.support.talk import Json, Spoken, strings, unanswered
+from tests.support.witness import THREAD, Asked, Witness, as_message
+
+from .opened import Opened, opened
 
 MODEL = "claude-opus-5-5"
 FRAMES = ("[Result of tool call", "[System message]")
 """How texts begin that hold another's words in a frame of ours."""
+_ADDRESS = re.compile(rf"refold://{THREAD}/\d+")
 
 
 def pairing_and_layout_are_legal(witness: Witness, shown: Context) -> None:
@@ -34,24 +32,34 @@ def pairing_and_layout_are_legal(witness: Witness, shown: Context) -> None:
     assert not found, found
 
 
+class _Text(NamedTuple):
+    text: str
+    head: int | None
+    """Characters shown from the beginning, where it is shown shorter."""
+
+
 def live_messages_are_shown_once_and_covered_ones_never(witness: Witness, shown: Context) -> None:
-    """Invariant 2: each message is either rendered or covered; offloaded ones show their head."""
-    texts = Counter(strings([shown.system, _without_summary(shown)]))
+    """Invariant 2: each message is rendered or covered; what is shorter shows its head and address."""
+    parted = opened(witness, shown)
+    texts = Counter(strings([shown.system, [m["content"] for m in parted.rest]]))
     framed = {t: n for t, n in texts.items() if t == shown.system or t.startswith(FRAMES)}
     markers = {index for text in texts for index in marked(text)}
-    offloaded = _offloaded(witness)
-    summary = _active(witness)
+    addresses = {found for text in texts for found in _ADDRESS.findall(text)}
+    active = witness.story.active
     for spoken in witness.spoken:
         position = spoken.position
-        if summary is not None and summary.coverage.covers(position):
+        if active is not None and active.coverage.covers(position):
             assert position not in markers, f"message {position} is covered and shown"
             continue
-        if position in offloaded:
-            assert position in markers or not _leads_with_text(spoken), f"{position} is not shown"
-            continue
-        for text, count in Counter(_shown_texts(spoken)).items():
+        for (text, head), count in Counter(_shown_texts(witness, spoken)).items():
+            if head is not None:
+                begins = text[: min(head, 40)]
+                assert any(begins in found for found in texts), f"{position} has lost {begins!r}"
+                continue
             found = texts[text] + sum(n for t, n in framed.items() if t != text and _holds(t, text))
             assert found == count, f"message {position}: {text[:40]!r} shown {found} times"
+        if any(at == position for at, _, _ in witness.story.shortened):
+            assert address_of(THREAD, position) in addresses, f"{position} has no address"
 
 
 def _holds(framed: str, text: str) -> bool:
@@ -59,34 +67,10 @@ def _holds(framed: str, text: str) -> bool:
     return re.search(re.escape(text.strip()) + "(?!⟦)", framed) is not None
 
 
-def _without_summary(shown: Context) -> list[Any]:
-    if shown.summary is None:
-        return shown.messages
-    first, *rest = shown.messages
-    said = blocks_of(first["content"])[1:]
-    if said and str(said[0].get("text", "")).startswith(LEDGER_HEADING):
-        said = said[1:]
-    return [said, *rest]
-
-
-def _offloaded(witness: Witness) -> set[int]:
-    events = [e.event for e in witness.events()]
-    parts = (e.parts for e in events if isinstance(e, ToolContentOffloaded | MessagesCondensed))
-    return {part.position for found in parts for part in found}
-
-
-def _active(witness: Witness) -> CompactionPerformed | None:
-    performed = witness.performed()
-    return performed[-1][1] if performed else None
-
-
-def _leads_with_text(spoken: Spoken) -> bool:
-    return bool(list(_shown_texts(spoken)))
-
-
-def _shown_texts(spoken: Spoken) -> Iterator[str]:
+def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
     """The texts that must be found in the request, word for word, lone surrogates aside."""
     for block in spoken.blocks:
+        head = _head(witness, spoken, block)
         match block.get("type"):
             case "text":
                 texts = [str(block.get("text"))]
@@ -94,15 +78,42 @@ def _shown_texts(spoken: Spoken) -> Iterator[str]:
                 texts = [str(block["input"]["command"])]
             case "tool_result":
                 texts = [b["text"] for b in blocks_of(block.get("content")) if "text" in b]
+                # The texts of a shorter result are shown as one, cut where that one is cut.
+                texts = texts[:1] if head is not None else texts
             case "future_block" | "container_upload_v9":
                 texts = [str(block["payload"]["note"])]
             case _:
                 texts = []
-        yield from (_without_surrogates(text) for text in texts if marked(text))
+        yield from (_Text(without_surrogates(text), head) for text in texts if marked(text))
 
 
-def _without_surrogates(text: str) -> str:
+def _head(witness: Witness, spoken: Spoken, block: Json) -> int | None:
+    match block.get("type"), spoken.role:
+        case "tool_use", "assistant":
+            key = (spoken.position, str(block.get("id")), "call")
+        case "tool_result", "user":
+            key = (spoken.position, str(block.get("tool_use_id")), "result")
+        case _:
+            return None
+    part = witness.story.shortened.get(key)
+    return part[1] if part else None
+
+
+def without_surrogates(text: str) -> str:
+    """The text as a request can carry it."""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def addresses_lead_to_the_originals(witness: Witness, shown: Context) -> None:
+    """Invariants 2 and 15: whatever a request points to can be read back byte-equal."""
+    ours = Opened(None, None, []) if witness.story.active is None else opened(witness, shown)
+    found = {a for text in strings(shown.messages) for a in _ADDRESS.findall(text)}
+    found |= {a for text in strings(ours.summary or {}) for a in _ADDRESS.findall(text)}
+    for address in sorted(found - witness.read_back):
+        position = int(address.rpartition("/")[2])
+        said = as_message(witness.spoken[position].message)
+        assert witness.chat.read(address).message == said
+        witness.read_back.add(address)
 
 
 def unanswered_messages_are_word_for_word(witness: Witness, shown: Context) -> None:
@@ -111,7 +122,7 @@ def unanswered_messages_are_word_for_word(witness: Witness, shown: Context) -> N
     for spoken in unanswered(witness.spoken):
         if spoken.role == "user":
             for words in spoken.words:
-                assert _without_surrogates(words) in texts, f"message {spoken.position}: {words!r}"
+                assert without_surrogates(words) in texts, f"message {spoken.position}: {words!r}"
 
 
 def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
@@ -124,7 +135,7 @@ def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
 
 def thinking_behind_a_changed_prefix_is_dropped(witness: Witness, shown: Context) -> None:
     """Invariant 6: what was thought before the newest decision was signed for another prefix."""
-    decisions = witness.decisions(shown.version)
+    decisions = [v for v in witness.decisions(shown.version) if v not in witness.in_place()]
     events = witness.events()[: decisions[-1] if decisions else 0]
     before = sum(1 for logged in events if isinstance(logged.event, MessageAppended))
     old = {_bytes(b) for s in witness.spoken[:before] for b in s.blocks}
@@ -133,25 +144,16 @@ def thinking_behind_a_changed_prefix_is_dropped(witness: Witness, shown: Context
             assert _bytes(placed.block) not in old, f"{placed.where} is still shown"
 
 
-def the_summary_speaks_as_nobody(_: Witness, shown: Context) -> None:
-    """Invariants 17 and 20: the summary is one block that opens the user's first turn."""
-    if shown.summary is None:
-        return
-    first = shown.messages[0]
-    opening = blocks_of(first["content"])[0]
-    assert first["role"] == "user"
-    assert str(opening["text"]).startswith(SUMMARY_HEADING)
-    for message in shown.messages:
-        if message["role"] == "assistant":
-            assert not any(SUMMARY_HEADING in text for text in strings(message["content"]))
-
-
 def the_request_fits(witness: Witness, context: Context) -> None:
     """Invariant 12: the request fits, by its own figure and by measuring what is sent."""
     assert context.tokens <= context.budget.limit
+    room = witness.window - context.budget.margin - context.budget.reserve
+    assert context.budget.limit <= room, "margin and reserve are not left free"
     messages = [Message(role=m["role"], content=_content(m)) for m in context.messages]
     measured = sum(witness.counter.count_message(m).total for m in messages)
     measured += witness.counter.count_text(str(context.system))
+    if context.tools:
+        measured += witness.counter.count_tools(tuple(dict(tool) for tool in context.tools))
     # Each message is rounded up once, and a lone surrogate is replaced by a dearer character.
     measured -= len(messages)
     measured -= 2 * sum(text.count("\ufffd") for text in strings(context.messages))

@@ -1,6 +1,7 @@
 """Invariants of replay: what is rebuilt from the log is what was there, byte for byte."""
 
 from refold.application.loaded import LoadedConversation
+from refold.application.models import takes_signed_summaries
 from refold.application.rendering.render import render
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.witness import THREAD, Witness, as_bytes
@@ -10,7 +11,7 @@ def every_version_is_rendered_as_it_was(witness: Witness, newest: int | None = N
     """Invariant 11: ``context(at=...)`` gives the bytes of then, for the newest or all versions."""
     then = [*witness.seen.items(), *((asked.version, asked.sent) for asked in witness.asked)]
     for version, sent in sorted(then)[-newest if newest else 0 :]:
-        again = as_bytes(witness.chat.context(at=version))
+        again = as_bytes(witness.shown(version))
         assert again == sent, f"version {version} is rendered otherwise now"
 
 
@@ -24,8 +25,9 @@ def a_fresh_load_is_the_live_state(witness: Witness) -> None:
         log.close()
     assert fresh.state == full.state
     assert fresh.window == full.window
-    shown = witness.shown()
-    rendered = render(THREAD, full.window, None, witness.counter.count_text)
+    shown = witness.chat.context(at=witness.chat.version)
+    signed = takes_signed_summaries(witness.setting.model)
+    rendered = render(THREAD, full.window, None, witness.counter.count_text, signed=signed)
     assert (shown.system, shown.messages) == (rendered.system, rendered.messages)
     assert shown.tokens == rendered.tokens
     assert full.state.tokens <= rendered.tokens, "decisions are made on a size that is too large"

@@ -51,13 +51,11 @@ def _parted(
     sent = {source.position for source in messages}
     asking = None
     for spoken in witness.spoken:
-        if spoken.position not in covered:
-            continue
         if spoken.role == "assistant":
             asking = spoken
         elif asking is not None and set(asking.calls) & set(spoken.results):
             pair = (asking.position, spoken.position)
-            if (pair[0] in sent) != (pair[1] in sent):
+            if covered.issuperset(pair) and (pair[0] in sent) != (pair[1] in sent):
                 yield pair
 
 

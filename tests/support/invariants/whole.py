@@ -5,25 +5,35 @@ from collections.abc import Callable
 from refold.application.context import Context
 from tests.support.witness import Witness, as_bytes
 
-from . import covered, rendered, replayed
+from . import attempted, covered, kept, rendered, replayed, summarised, trusted
 
 OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,
     rendered.live_messages_are_shown_once_and_covered_ones_never,
+    rendered.addresses_lead_to_the_originals,
     rendered.unanswered_messages_are_word_for_word,
     rendered.thinking_is_whole_or_absent,
     rendered.thinking_behind_a_changed_prefix_is_dropped,
-    rendered.the_summary_speaks_as_nobody,
+    kept.pins_are_verbatim,
+    kept.ledger_lines_are_sourced,
+    kept.the_ledger_has_nothing_else,
+    trusted.the_summary_speaks_as_nobody,
+    trusted.nothing_speaks_but_those_who_spoke,
+    trusted.the_system_text_is_the_callers_and_ours,
 )
 OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     covered.one_summary_is_active,
     covered.coverage_only_grows,
-    covered.coverage_is_what_the_summariser_got,
     covered.open_business_is_not_covered,
     covered.calls_and_results_share_one_fate,
-    covered.only_good_texts_are_committed,
     covered.every_message_is_readable,
-    covered.every_attempt_ends_once,
+    summarised.every_call_is_in_order,
+    summarised.coverage_is_what_the_summariser_got,
+    attempted.every_attempt_ends_once,
+    attempted.only_good_texts_are_committed,
+    attempted.a_summary_makes_the_request_smaller,
+    attempted.a_failure_changes_nothing,
+    attempted.nothing_is_attempted_without_growth,
     replayed.a_fresh_load_is_the_live_state,
 )
 

@@ -151,3 +151,18 @@ def test_built_anew_each_part_is_made_from_the_leaves_of_its_own_messages() -> N
     assert "early turn" in str(turn.previous)
     assert "old history" not in str(turn.previous)
     assert str(first.split_turn_prefix) not in str(turn.previous)
+
+
+class SigningSummariser(GoodSummariser):
+    """Its texts are signed, so that two of them cannot be joined."""
+
+    signs = True
+
+
+def test_a_signed_summary_is_one_text_also_where_a_turn_is_divided() -> None:
+    before = performed(2, text="Covers messages 0-1.")
+    recording = SigningSummariser()
+    scene = Scene(*talk(3), summariser=recording, start=2, before=before, split_at=4)
+    summary = scene.written()
+    assert summary.text == "Covers messages 0-7."
+    assert (summary.is_split_turn, summary.split_at) == (False, None)

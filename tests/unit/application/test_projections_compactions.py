@@ -3,7 +3,7 @@
 from refold.application.projections.compactions import changes
 from refold.application.projections.row_changes import Added, Cell, Changed
 from refold.application.read_models import CompactionRow
-from refold.domain.events import ConversationLabelled
+from refold.domain.events import CompactionReverted, ConversationLabelled
 from tests.support.view_events import appended, failed, logged, performed, requested
 
 AT = "2026-01-02T03:04:05.000000Z"
@@ -39,13 +39,27 @@ def test_a_performed_compaction_has_its_summary_and_size() -> None:
         "outcome": "performed",
         "summary_id": "s1",
         "tokens_after": 40,
+        "model_calls": 1,
     }
     assert changes(logged(performed(1))) == (Changed(ATTEMPT, ended),)
 
 
 def test_a_failed_compaction_has_its_reason() -> None:
-    ended: dict[str, Cell] = {"ended_at": AT, "outcome": "failed", "reason": "empty"}
+    ended: dict[str, Cell] = {
+        "ended_at": AT,
+        "outcome": "failed",
+        "reason": "empty",
+        "model_calls": 0,
+    }
     assert changes(logged(failed(1))) == (Changed(ATTEMPT, ended),)
+
+
+def test_an_undone_compaction_is_told_as_reverted() -> None:
+    undone = CompactionReverted(
+        summary_id="s1", restored=None, messages=(), older_live=0, older_tokens=0, live_from=1
+    )
+    where: dict[str, Cell] = {"thread_id": "t", "summary_id": "s1"}
+    assert changes(logged(undone)) == (Changed(where, {"outcome": "reverted"}),)
 
 
 def test_other_events_change_no_attempt() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from refold.application.errors import SummariserError
-from refold.application.ports import BoundedSummariser, SummaryDraft, SummaryRequest
+from refold.application.ports import BoundedSummariser, SummaryDraft, SummaryRequest, signs
 from refold.infrastructure.summarisers.retrying import PASSING, RetryingSummariser, retrying
+from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
 
 GOOD = SummaryDraft(text="Good.", complete=True, model="m", prompt_fingerprint="1")
@@ -122,6 +123,8 @@ def test_a_wrapped_summariser_keeps_its_name_and_what_it_can_do() -> None:
     assert isinstance(bounded, BoundedSummariser)
     assert (bounded.window, bounded.measure(request_of("a", "b"))) == (4_000, 200)
     assert not isinstance(retrying(Scripted(GOOD)), BoundedSummariser)
+    assert not signs(bounded)
+    assert signs(retrying(ServerCompactionSummariser()))
 
 
 def test_wrapping_twice_does_not_multiply_the_tries() -> None:

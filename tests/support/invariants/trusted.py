@@ -1,0 +1,76 @@
+"""Invariant 20: derived text speaks as nobody, and nothing else is in a request than what was said."""
+
+import re
+from collections.abc import Iterator
+
+from refold.application.context import Context
+from refold.application.rendering import texts
+from tests.support.rules.request import blocks_of, message_blocks
+from tests.support.talk import preamble, strings
+from tests.support.witness import Witness
+
+from .opened import opened
+from .rendered import FRAMES, without_surrogates
+
+_OURS = frozenset(
+    {
+        texts.NO_RESULT,
+        texts.EMPTY_RESULT,
+        texts.EMPTY_ERROR,
+        texts.BEGINS_WITH_ASSISTANT,
+        texts.CONTINUE,
+        texts.SILENCE,
+        texts.NO_CONTENT,
+    }
+)
+"""Texts that rendering says by itself."""
+_MISPLACED = re.compile(r"\[\w+ block that cannot be shown here\]")
+
+
+def the_summary_speaks_as_nobody(witness: Witness, shown: Context) -> None:
+    """Invariants 17 and 20: the summary is one block of the user's first turn, all of it and alone."""
+    active = witness.story.active
+    assert (shown.summary is None) == (active is None)
+    if active is None:
+        return
+    summary = opened(witness, shown).summary
+    if summary != active.block:
+        text = without_surrogates(active.text)
+        assert summary == {"type": "text", "text": f"{texts.SUMMARY_HEADING}\n{text}"}
+
+
+def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None:
+    """Invariant 20: besides summary and ledger every text was said in that role, or is a fixed one."""
+    said = {role: set(_said(witness, role)) for role in ("user", "assistant")}
+    framed = set(_said(witness, "user")) | set(_said(witness, "assistant"))
+    framed |= set(_said(witness, "system"))
+    for placed in message_blocks({"messages": opened(witness, shown).rest}):
+        if placed.block.get("type") != "text":
+            continue
+        text = str(placed.block.get("text"))
+        if text in said[placed.role] or text in _OURS or _MISPLACED.fullmatch(text):
+            continue
+        own = placed.role == "assistant" and any(text == f for f in framed)
+        inner = next((text[len(f) :] for f in FRAMES if text.startswith(f)), None)
+        assert own or (inner is not None and placed.role == "user"), f"who said {text!r}?"
+
+
+def _said(witness: Witness, role: str) -> Iterator[str]:
+    for spoken in witness.spoken:
+        if spoken.role == role:
+            yield from map(without_surrogates, strings(spoken.message["content"]))
+
+
+def the_system_text_is_the_callers_and_ours(witness: Witness, shown: Context) -> None:
+    """Invariants 17 and 20: nothing derived from the conversation is in the system text."""
+    given = [witness.setting.system] if witness.setting.system else []
+    first = witness.spoken[: preamble(witness.spoken)]
+    own = ["\n".join(s.words) for s in first]
+    parts = [*given, *map(without_surrogates, own)]
+    if witness.story.active is not None:
+        signed = opened(witness, shown).summary == witness.story.active.block
+        parts.append(texts.SIGNED_GUIDANCE if signed else texts.SUMMARY_GUIDANCE)
+    if opened(witness, shown).ledger is not None:
+        parts.append(texts.LEDGER_GUIDANCE)
+    system = shown.system if isinstance(shown.system, str) else str(blocks_of(shown.system))
+    assert system == "\n\n".join(part for part in parts if part.strip())
