@@ -123,8 +123,9 @@ class _Folding:
             case CompactionPerformed():
                 self._compacted(event)
             case CompactionReverted():
-                restored = event.restored
-                self._summary = self._summaries[restored.summary_id] if restored else None
+                # One that is not known here was replaced later: the active one is always at hand.
+                restored = event.restored.summary_id if event.restored else ""
+                self._summary = self._summaries.get(restored)
                 self._prefix_changed()
             case ToolContentOffloaded():
                 self._shortened(event.parts, Preview(event.head, event.tail, 0))

@@ -20,6 +20,7 @@ class Told:
     size: int
     thinking: int
     words: bool
+    """Whether it says something; a user may show it as well."""
     calls: frozenset[str]
     results: frozenset[str]
     paused: bool
@@ -36,13 +37,14 @@ def told(events: Iterable[Event]) -> list[Told]:
 
 def _told(event: MessageAppended) -> Told:
     blocks = event.message.blocks()
+    shows = event.message.role == "user" and any(b["type"] in ("image", "document") for b in blocks)
     return Told(
         event.position,
         event.message.role,
         event.message_id,
         event.tokens,
         event.thinking_tokens,
-        bool(said(event.message).strip()),
+        shows or bool(said(event.message).strip()),
         frozenset(str(b["id"]) for b in blocks if b["type"] == "tool_use"),
         frozenset(str(b["tool_use_id"]) for b in blocks if b["type"] == "tool_result"),
         event.stop_reason == "pause_turn",
@@ -179,8 +181,14 @@ class Everything:
         for m in rest[1:]:
             since = self.messages[found[-1] : m.position]
             if m.role == "user" and m.words and any(s.ends for s in since):
-                found.append(m.position)
+                found.append(self._with_its_calls(m.position))
         return found
+
+    def _with_its_calls(self, position: int) -> int:
+        # What is said while tools run belongs to the turn that their call is in.
+        while before := [a for a, b in self.bonds if a < position <= b]:
+            position = min(before)
+        return position
 
     def divided(self, cut: int) -> int | None:
         """Where the turn begins that a cut divides, if it covers some of it."""

@@ -248,6 +248,7 @@ def reject_then_accept(witness: Witness) -> None:
     plugged, witness.summariser.current = witness.summariser.current, GoodSummariser()
     left = tokens_left_to_cover(witness, witness.policy.keep_last)
     result = compact(witness, force=True)
-    if failed.outcome == "failed" and left >= SAVES:
+    too_small = result.reason in ("too_many_calls", "too_large")  # Its window, that is.
+    if failed.outcome == "failed" and left >= SAVES and not too_small:
         assert result.outcome == "performed", f"invariant 9: {failed} blocks {result}"
     witness.summariser.current = plugged

@@ -39,6 +39,12 @@ class Spoken(NamedTuple):
         texts = (str(b.get("text")) for b in self.blocks if b.get("type") == "text")
         return [text for text in texts if text.strip()]
 
+    @property
+    def asks(self) -> bool:
+        """Whether a user says or shows something, beside tool results."""
+        shows = any(b.get("type") in ("image", "document") for b in self.blocks)
+        return self.role == "user" and bool(shows or self.words)
+
 
 def last_assistant(spoken: Sequence[Spoken]) -> int | None:
     """The position of the assistant's newest message."""
@@ -61,12 +67,12 @@ def unanswered(spoken: Sequence[Spoken]) -> list[Spoken]:
 
 
 def running_requests(spoken: Sequence[Spoken]) -> list[Spoken]:
-    """What the user asked since the assistant last spoke without calling a tool."""
+    """What the user asked or showed since the assistant last spoke without calling a tool."""
     requests: list[Spoken] = []
     for s in reversed(spoken):
         if s.role == "assistant" and s.words and not s.calls:
             break
-        if s.role == "user" and s.words:
+        if s.asks:
             requests.append(s)
     return requests[::-1]
 
@@ -75,7 +81,7 @@ def is_the_models_turn(spoken: Sequence[Spoken]) -> bool:
     """Whether the request would be sent now: the user, or the last result, has just spoken."""
     if not spoken or waiting_calls(spoken):
         return False
-    return spoken[-1].role == "user" and bool(spoken[-1].results or spoken[-1].words)
+    return spoken[-1].role == "user" and bool(spoken[-1].results or spoken[-1].asks)
 
 
 def clearly_coverable(

@@ -13,6 +13,8 @@ from tests.support.witness import THREAD, Witness, as_message
 
 from .covered import fresh
 
+BY_CODE = frozenset({"extractive", "note"})
+
 
 def every_call_is_in_order(witness: Witness) -> None:
     """Invariants 1, 12 and 21, for calls whose answers were refused as well."""
@@ -26,8 +28,10 @@ def every_call_is_in_order(witness: Witness) -> None:
             for call in attempted.calls:
                 assert call.request.focus == attempt.requested.focus, "invariant 21"
                 _is_in_order(witness, call.request, fresh(attempt))
+            if not attempted.calls and attempt.requested.summariser in BY_CODE:
+                continue  # It was not asked through the one that is plugged in.
             told = sum(r.model_calls for r in attempted.results)
-            assert told == len(attempted.calls), "calls were not counted right"
+            assert told == len(attempted.calls), f"{told} calls counted, not {len(attempted.calls)}: {attempted}"
         if not ids:
             assert not attempted.calls or not attempted.results, "asked without an attempt"
 
@@ -38,7 +42,7 @@ def _is_in_order(witness: Witness, request: SummaryRequest, covered: set[int]) -
     assert set(sent) <= covered, "something is sent that is not covered"
     assert request.target_tokens <= request.limit_tokens
     for parted in _parted(witness, request.messages, covered):
-        raise AssertionError(f"call and result are parted: {parted}")
+        raise AssertionError(f"call and result are parted: {parted}, sent {sent} of {sorted(covered)}, {request.omitted} {request.repair} {[(m.position, gist(m.message)) for m in request.messages]}")
     if isinstance(witness.summariser, BoundedSwitchedSummariser):
         size = witness.summariser.measure(request)
         assert size <= witness.summariser.window, f"invariant 12: {size} tokens were sent"
