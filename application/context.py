@@ -10,6 +10,7 @@ from refold.domain.messages import Block
 
 from .models import COMPACTION_BETA
 from .rendering.blocks import opens_with_signed_summary
+from .rendering.text_form import text_form
 from .results import CompactionResult
 
 
@@ -30,6 +31,10 @@ class Context:
     budget: Budget
     summary: CompactionPerformed | None
     """The active summary, which stands for everything that it covers."""
+    memory: tuple[str, ...] = ()
+    """What stands for older messages, as texts: the summary, then the ledger; each where there is one."""
+    opening: int = 0
+    """With how many blocks of that the first message opens; 0 where it stands in the system text."""
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
 
@@ -38,6 +43,14 @@ class Context:
     ) -> "Context":
         """This context, saying what was compacted for it, and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
+
+    def as_text(self) -> str:
+        """The conversation as one string, for agents that take no messages (requirement E4).
+
+        Under ``## PREVIOUS CONTEXT SUMMARY`` what stands for older messages, under ``## RECENT
+        MESSAGES`` the others. The system prompt is apart: ``system`` says what the summary is.
+        """
+        return text_form(self.messages, self.opening, self.memory)
 
     @property
     def betas(self) -> tuple[str, ...]:

@@ -130,6 +130,7 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
         extras.system,
         core.counter.count_text,
         signed=takes_signed_summaries(extras.model or core.settings.model),
+        place=core.settings.summary_place,
     )
     return Context(
         thread_id=loaded.thread_id,
@@ -141,4 +142,6 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
         tokens=rendered.tokens + core.extras_tokens(extras),
         budget=budget,
         summary=loaded.window.summary,
+        memory=rendered.memory,
+        opening=rendered.opening,
     )

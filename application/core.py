@@ -13,7 +13,7 @@ from .event_log import ConversationLog
 from .models import longest_prefix, rules_for
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
-from .rendering.render import System, summary_overhead
+from .rendering.render import SummaryPlace, System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
 
@@ -39,6 +39,7 @@ class Settings(Value, frozen=True):
     """Whether a compaction that is due begins after an append, without anybody waiting for it."""
     close_wait: float = 5.0
     """Seconds that closing waits for compactions in the background before it gives them up."""
+    summary_place: SummaryPlace = "user"
     models: tuple[ModelSettings, ...] = ()
 
     def for_model(self, model: str | None) -> "Settings":

@@ -1,11 +1,13 @@
 """Use case: read original messages back, whatever was compacted since."""
 
+from datetime import datetime
+
 from refold.domain.errors import UnknownMessage
 from refold.domain.events import MessageAppended
 
 from .addresses import position_in
 from .core import Core
-from .results import StoredMessage
+from .results import CompactionMark, StoredMessage
 
 
 def stored_messages(
@@ -23,6 +25,8 @@ def stored_messages(
     if not rows:
         return []
     logged = core.log.read(thread_id, rows[0].version, rows[-1].version)
+    mark = _mark(core, thread_id)
+    first_kept = mark.compact_up_to_index + 1 if mark else None
     found: list[StoredMessage] = []
     for item in logged:
         event = item.event
@@ -35,9 +39,23 @@ def stored_messages(
                     message=event.message,
                     at=at,
                     tokens=event.tokens,
+                    mark=mark if event.position == first_kept else None,
                 )
             )
     return found
+
+
+def _mark(core: Core, thread_id: str) -> CompactionMark | None:
+    row = next((row for row in core.views.summaries(thread_id) if row.is_active), None)
+    if row is None:
+        return None
+    return CompactionMark(
+        summary_id=row.summary_id,
+        compact_up_to_index=row.compact_up_to_index,
+        compacted_at=row.compacted_at,
+        compacted_time=datetime.fromisoformat(row.compacted_at).timestamp(),
+        is_split_turn=row.is_split_turn,
+    )
 
 
 def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:

@@ -11,6 +11,20 @@ Outcome = Literal["performed", "shortened", "nothing_to_do", "failed", "in_fligh
 """``shortened``: tool content was offloaded or condensed, and no summary was needed."""
 
 
+class CompactionMark(Value, frozen=True):
+    """Says, at the first message after the active summary, what stands for the ones before (A8)."""
+
+    compression_triggered: bool = True
+    summary_id: str
+    compact_up_to_index: int
+    """The last position that the summary reaches to."""
+    compacted_at: str
+    """ISO 8601, UTC."""
+    compacted_time: float
+    """The same in seconds since 1970."""
+    is_split_turn: bool
+
+
 class StoredMessage(Value, frozen=True):
     """A message of a conversation, as the log holds it."""
 
@@ -20,6 +34,8 @@ class StoredMessage(Value, frozen=True):
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""
     tokens: int
+    mark: CompactionMark | None = None
+    """Of the first message that the active summary does not reach."""
 
     @property
     def text(self) -> str:

@@ -11,6 +11,8 @@ from refold.application.ports import Clock, NewId, Observer, Summariser, TokenCo
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
+    from refold.application.rendering.render import SummaryPlace
+
     from .observing.callbacks import OnCompaction
     from .observing.wiring import Observing
     from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
@@ -37,6 +39,9 @@ class Options(TypedDict, total=False):
     """The model that is asked for summaries."""
     summariser_timeout: float | None
     """Seconds until one call of such a model counts as failed."""
+    summary_place: "SummaryPlace | None"
+    """Where a summary stands: ``"user"``, it opens the first user turn; ``"system"``, it closes the system
+    text."""
     background: bool | None
     """Whether a compaction that is due begins after an append, in the background."""
     close_wait: float | None

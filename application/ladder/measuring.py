@@ -28,6 +28,12 @@ def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
 def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
     """Measure the request that this version gives."""
     # Rendering adds a little that is in no message: a note for each call without a result, say.
-    rendered = render(loaded.thread_id, loaded.window, None, core.counter.count_text)
+    rendered = render(
+        loaded.thread_id,
+        loaded.window,
+        None,
+        core.counter.count_text,
+        place=core.settings.summary_place,
+    )
     extra = max(0, rendered.tokens - loaded.state.tokens)
     return Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra), budget)

@@ -6,7 +6,8 @@ from refold.application.ports import SourceMessage
 from refold.application.projections.window import Entry, Window
 from refold.domain.messages import Block
 
-from .blocks import copied, signed_summary
+from . import texts
+from .blocks import copied, signed_summary, text_block
 from .turns import Turn, TurnBuilder
 
 
@@ -22,7 +23,8 @@ def render_covered(
     behind = messages[-1].position + 1 if messages else 0
     builder = TurnBuilder(Window(entries, thinking_from=behind), _no_address, _no_count)
     if previous:
-        builder.summary(copied(previous), signed_summary(block))
+        said = text_block(texts.summary_text(copied(previous)))
+        builder.open([signed_summary(block) or said])
     builder.add(entries)
     return builder.finished(answered=False)
 

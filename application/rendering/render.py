@@ -1,19 +1,21 @@
 """Render the window of a conversation: pure, and the same bytes for the same log at any time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from refold.application.addresses import address_of as address_of
 from refold.application.projections.window import Window
 from refold.domain.messages import Block, said
 
 from . import texts
-from .blocks import copied, signed_summary
+from .blocks import copied, signed_summary, text_block
 from .ledger import ledger_overhead, ledger_text
 from .turns import FRAME_TOKENS, TurnBuilder
 
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API takes it."""
+SummaryPlace = Literal["user", "system"]
+"""Where summary and ledger stand: open the first user turn, or close the system text (requirement A7)."""
 
 
 class Rendered(NamedTuple):
@@ -24,6 +26,10 @@ class Rendered(NamedTuple):
     messages: list[dict[str, Any]]
     tokens: int
     """Of the messages and of the system text that the memory adds; not of the caller's."""
+    memory: tuple[str, ...] = ()
+    """Summary and ledger as texts, wherever they stand."""
+    opening: int = 0
+    """With how many blocks of the memory the first turn opens."""
 
 
 def render(
@@ -33,11 +39,12 @@ def render(
     count: Callable[[str], int],
     *,
     signed: bool = False,
+    place: SummaryPlace = "user",
 ) -> Rendered:
     """Render ``window``; ``count`` measures the texts that rendering adds.
 
     ``signed``: whether the model takes its provider's own compaction block; else the text of one is
-    shown like any summary's.
+    shown like any summary's, at its ``place``.
     """
     preamble, entries = _split_preamble(window)
     own = [copied(said(e.message)) for e in preamble]
@@ -46,15 +53,22 @@ def render(
     if window.summary is not None:
         own.append(texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE)
     builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count)
+    memory: list[str] = []
     if window.summary is not None:
-        builder.summary(copied(window.summary.text), block)
+        memory.append(texts.summary_text(copied(window.summary.text)))
         tokens += window.summary.tokens
     lines = window.summary.ledger[: window.summary.ledger_shown] if window.summary else ()
     if ledger := ledger_text(lines, window.pins):
         own.append(texts.LEDGER_GUIDANCE)
-        builder.ledger(copied(ledger))
+        memory.append(copied(ledger))
         tokens += sum(pin.tokens for pin in window.pins)
         builder.extra_tokens += 0 if lines else ledger_overhead(count)
+    if place == "user" or block:
+        builder.open(
+            [block or text_block(memory[0]), *map(text_block, memory[1:])] if memory else []
+        )
+    else:
+        own.extend(memory)
     builder.add(entries)
     messages = builder.finished()
     freed = sum(p.tokens_freed for p in window.previews.values())
@@ -65,6 +79,8 @@ def render(
         _joined(system, [t for t in own if t.strip()]),
         messages,
         tokens - freed + builder.extra_tokens,
+        tuple(memory),
+        builder.opening,
     )
 
 

@@ -4,7 +4,7 @@ Whatever the entries hold, the turns are legal: results lead the turn after thei
 a result gets one that says so, a result without a call becomes text, and the last word is the user's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refold.application.projections.window import Entry, PreviewKey, Window
@@ -26,6 +26,8 @@ class TurnBuilder:
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """The size of everything here that no message brought along."""
+        self.opening = 0
+        """With how many blocks of the memory the first turn opens."""
         self._window = window
         self._address = address
         self._count = count
@@ -40,17 +42,10 @@ class TurnBuilder:
         self._silent = False
         """Whether the model's last response holds nothing that can be shown."""
 
-    def summary(self, text: str, block: Block | None = None) -> None:
-        """Open with a summary: data in the user's turn, never in the assistant's voice.
-
-        ``block``: the provider's own for it, shown in its place; the first turn may be either role's.
-        """
-        said = blocks.text_block(f"{texts.SUMMARY_HEADING}\n{text}")
-        self._others.append(block or said)
-
-    def ledger(self, text: str) -> None:
-        """Go on with the ledger, a block of its own."""
-        self._others.append(blocks.text_block(text))
+    def open(self, memory: Sequence[Block]) -> None:
+        """Open with summary and ledger: data in the user's turn, never in the assistant's voice."""
+        self.opening = len(memory)
+        self._others.extend(memory)
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Add messages in order."""

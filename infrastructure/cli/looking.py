@@ -90,6 +90,9 @@ def context(
         int | None,
         typer.Option("--at", help="As it was after so many events.", min=0, metavar="VERSION"),
     ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="The conversation as one string.", metavar="")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
@@ -97,6 +100,9 @@ def context(
         require(memory, thread)
         chat = memory.conversation(thread)
         made = chat.context(at=chat.version if at is None else at)
+    if text:
+        say(clean(made.as_text()))
+        return
     if json:
         print_json({**as_request(made), "version": made.version, "budget": made.budget.limit})
         return
@@ -216,4 +222,5 @@ def as_json(stored: StoredMessage) -> dict[str, object]:
         "content": stored.message.content,
         "at": stored.at,
         "tokens": stored.tokens,
+        "mark": stored.mark.model_dump() if stored.mark else None,
     }

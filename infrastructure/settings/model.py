@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 
 PREFIX = "REFOLD_"
@@ -70,6 +71,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Seconds until one call of such a model counts as failed; how often it is tried is
     ``summary_tries``."""
 
+    summary_place: SummaryPlace = "user"
+    """Where a summary stands in requests: ``user``, it opens the first user turn; ``system``, it closes the
+    system text (requirement A7)."""
     background: bool = False
     """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
     close_wait: float = Field(default=5.0, ge=0)

@@ -39,6 +39,7 @@ class Configuration:
             window=given.window,
             model=given.model,
             policy=given.policy,
+            summary_place=given.summary_place,
             background=given.background,
             close_wait=given.close_wait,
             models=tuple(self._of_model(prefix, own) for prefix, own in given.models.items()),

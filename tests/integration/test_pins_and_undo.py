@@ -126,3 +126,32 @@ def test_pins_are_in_every_context_whatever_is_compacted(tmp_path: Path) -> None
         assert "the budget is 40,000 EUR" not in str(chat.context().messages)
         assert memory.verify().ok
     same_after_restart(path)
+
+
+def test_the_first_message_after_the_summary_is_marked_for_people(tmp_path: Path) -> None:
+    with open_log(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 8)
+        assert [m.mark for m in chat.messages()] == [None] * 16
+        summary_id = chat.compact().summary_id
+        [marked] = [m for m in chat.messages() if m.mark]
+        [row] = chat.summaries()
+        assert marked.mark is not None
+        assert marked.position == row.compact_up_to_index + 1
+        assert marked.mark.summary_id == summary_id
+        assert marked.mark.compacted_at == row.compacted_at
+        assert marked.mark.compression_triggered
+        chat.revert_compaction()
+        assert not any(m.mark for m in chat.messages())
+
+
+def test_a_summary_in_the_system_text_is_decided_at_opening(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db", window=8_000, summary_place="system") as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 20)
+        context = chat.context(system="Be brief.")
+        assert context.summary is not None
+        assert str(context.system).startswith("Be brief.")
+        assert context.summary.text in str(context.system)
+        assert context.summary.text not in str(context.messages)
+        assert context.tokens <= context.budget.limit

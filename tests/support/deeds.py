@@ -30,9 +30,7 @@ def exchange(witness: Witness, share: float) -> list[Message]:
     ]
 
 
-def compact(
-    witness: Witness, focus: str | None = None, *, force: bool = False
-) -> CompactionResult:
+def compact(witness: Witness, focus: str | None = None, *, force: bool = False) -> CompactionResult:
     """Compact on demand (invariants 5, 7, 8, 13, 21, 22)."""
     version, before = witness.chat.version, witness.shown()
     coverable, is_open = coverable_on_demand(witness), breaker_is_open(witness)
@@ -120,7 +118,9 @@ def assert_the_blocker_is_named(witness: Witness, result: CompactionResult) -> N
             is_short = length - tried.state.covered_to <= witness.policy.keep_last
             assert is_short or not able, f"{able} keep enough: {result}"
         return
-    assert not tried.legal, f"{tried.legal} are legal: {result} {[(m.position, m.role, m.calls, m.results) for m in tried.state.live]} {tried.coverage}"
+    assert not tried.legal, (
+        f"{tried.legal} are legal: {result} {[(m.position, m.role, m.calls, m.results) for m in tried.state.live]} {tried.coverage}"
+    )
     live = {m.position for m in tried.live}
     assert result.blocked_since in live or not live - set(range(tried.preamble))
     match result.reason:

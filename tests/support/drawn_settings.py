@@ -71,8 +71,8 @@ POLICIES = st.builds(
     breaker_after=st.sampled_from((3, 1)),
     repairs=st.sampled_from((1, 0, 2)),
     summary_tries=st.sampled_from((1, 2)),
-    most_calls=st.sampled_from((24, 4)),
-    rebuild_after=st.sampled_from((5, 2, 1)),
+    most_calls=st.sampled_from((24, 24, 24, 4)),
+    rebuild_after=st.sampled_from((5, 5, 2, 1)),
     rebuild_over_tokens=st.sampled_from((1_000, 1_000, 40)),
     leaf_tokens=st.sampled_from((1_000, 60)),
     ledger_share=st.sampled_from((0.1, 0.1, 0.0, 0.2)),
@@ -91,7 +91,7 @@ SETTINGS = st.builds(
     system=st.sampled_from((None, None, "You work on a build.")),
     tools=st.sampled_from(((), (), (), TOOLS)),
     model=st.sampled_from((None, "claude-opus-5-5")),
-    summariser_window=st.sampled_from((None, None, None, 1_200, 3_000)),
+    summariser_window=st.sampled_from((None, None, None, 1_500, 2_500, 4_000)),
 )
 WORDS = st.sampled_from(
     (

@@ -51,7 +51,9 @@ class ErrorTextSummariser:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         del request
-        return _draft(self.name, "API Error: 529 the service is overloaded, please try again later.")
+        return _draft(
+            self.name, "API Error: 529 the service is overloaded, please try again later."
+        )
 
 
 PARTS = ("## Goal", "## State")

@@ -312,7 +312,9 @@ class Witness:
         """The versions of pins, and of their ends, that change nothing that is shown."""
         pins = [e for e in self.events() if isinstance(e.event, MessagePinned | MessageUnpinned)]
         plain = {
-            e.event.pin_id for e in pins if isinstance(e.event, MessagePinned) and not e.event.tokens
+            e.event.pin_id
+            for e in pins
+            if isinstance(e.event, MessagePinned) and not e.event.tokens
         }
         return {e.version for e in pins if e.event.pin_id in plain}
 
