@@ -2,6 +2,7 @@
 
 from .conversation import Conversation
 from .events import CompactionReverted
+from .facts import LiveMessage
 
 
 def revert_compaction(
@@ -15,14 +16,20 @@ def revert_compaction(
     undone = state.summary
     if undone is None:
         return ()
-    covers = undone.coverage.covers
+    back = tuple(m for m in before.live if undone.coverage.covers(m.position))
+    counted: tuple[LiveMessage, ...] = ()
+    if state.older_live:
+        # Newer messages are only counted by now: these lie before them.
+        back, counted = (), back
     return (
         CompactionReverted(
             summary_id=undone.summary_id,
             restored=before.summary,
-            messages=tuple(m for m in before.live if covers(m.position)),
-            older_live=before.older_live,
-            older_tokens=before.older_tokens,
+            messages=back,
+            older_live=before.older_live + len(counted) + state.older_live,
+            older_tokens=before.older_tokens
+            + sum(m.tokens - m.thinking for m in counted)
+            + state.older_tokens,
             live_from=min(before.live_from, state.live_from),
             reason=reason,
         ),

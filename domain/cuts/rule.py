@@ -36,8 +36,15 @@ class KeepRule(NamedTuple):
 
 
 def all_cuts(state: Conversation) -> Cuts:
-    """Every position that a live message has, and the end."""
-    return frozenset(m.position for m in state.live) | {state.length}
+    """Every position that a live message has, and the end; none before live messages that are only
+    counted: what such a cut leaves is not known.
+    """
+    cuts = {state.length}
+    for message in reversed(state.live):
+        if state.older_live and message.position + 1 not in cuts:
+            break
+        cuts.add(message.position)
+    return frozenset(cuts)
 
 
 def uncovered(state: Conversation) -> tuple[LiveMessage, ...]:

@@ -7,6 +7,7 @@ they are written out here, since the conventions' own module still moves them ab
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib.metadata import version
 
 from opentelemetry import metrics, trace
@@ -26,14 +27,19 @@ PROVIDERS = {"anthropic": "anthropic", "anthropic-server": "anthropic"}
 """The provider behind a summariser, as ``gen_ai.provider.name`` calls it."""
 
 
+@cache
+def _version() -> str:
+    return version("refold")
+
+
 class Telemetry:
     """An observer that makes spans and metrics. A thread id is in spans only, never in a metric."""
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
-        own = ("refold", version("refold"))
-        self._tracer = trace.get_tracer_provider().get_tracer(*own)
-        self._metrics = _Instruments(metrics.get_meter_provider().get_meter(*own))
+        own = _version()
+        self._tracer = trace.get_tracer_provider().get_tracer("refold", own)
+        self._metrics = _Instruments(metrics.get_meter_provider().get_meter("refold", own))
 
     @contextmanager
     def compacting(self, thread_id: str, trigger: Trigger) -> Generator[None]:

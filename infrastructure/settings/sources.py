@@ -51,10 +51,11 @@ def from_environment() -> Source:
     Raises:
         InvalidSetting: a variable begins like a setting and is none, or holds no JSON where it must.
     """
+    set_here = [name for name, value in os.environ.items() if value and _is_ours(name.upper())]
+    if not set_here:
+        return Source("environment", {})  # As most often: then nothing is asked field by field.
     known = {variable(name): name for name in RefoldSettings.model_fields}
-    for name, value in os.environ.items():
-        if not name.upper().startswith(PREFIX) or name.upper().startswith(OTHERS) or not value:
-            continue
+    for name in set_here:
         if name.upper() not in known:
             raise InvalidSetting(
                 f"environment variable {name}: there is no such setting{nearest(name, known)}. "
@@ -70,6 +71,10 @@ def from_environment() -> Source:
             setting="models",
             value=os.environ.get(variable("models")),
         ) from None
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(PREFIX) and not name.startswith(OTHERS)
 
 
 def from_file(path: Path, named_by: str) -> Source:

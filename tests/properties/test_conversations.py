@@ -34,7 +34,8 @@ from tests.support.histories import Step, turns
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
-from tests.support.witness import SHM, Setting, Witness
+from tests.support.surroundings import Setting
+from tests.support.witness import SHM, Witness
 
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=400, huge=3_000))

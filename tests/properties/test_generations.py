@@ -142,7 +142,7 @@ def test_a_context_that_is_asked_for_in_time_is_never_refused(
 @given(size=st.integers(1, 8), system=st.booleans())
 def test_a_summary_that_gains_nothing_is_refused(size: int, system: bool) -> None:
     """Invariant 9: smaller than what it stands for; else the context stays as it was."""
-    with conversation(4_000, keep_last=1) as witness:
+    with conversation(4_000, keep_last=1, whole_turn_share=1.0) as witness:
         if system:
             witness.append([{"role": "system", "content": f"{marker(0)} Be brief."}])
         for share in (0.1, 0.1, 0):

@@ -118,9 +118,7 @@ def assert_the_blocker_is_named(witness: Witness, result: CompactionResult) -> N
             is_short = length - tried.state.covered_to <= witness.policy.keep_last
             assert is_short or not able, f"{able} keep enough: {result}"
         return
-    assert not tried.legal, (
-        f"{tried.legal} are legal: {result} {[(m.position, m.role, m.calls, m.results) for m in tried.state.live]} {tried.coverage}"
-    )
+    assert not tried.legal, f"{tried.legal} are legal: {result}"
     live = {m.position for m in tried.live}
     assert result.blocked_since in live or not live - set(range(tried.preamble))
     match result.reason:

@@ -31,7 +31,7 @@ from .odd_summarisers import (
     SigningSummariser,
     WordySummariser,
 )
-from .witness import Setting
+from .surroundings import Setting
 
 SUMMARISERS: st.SearchStrategy[Callable[[], Summariser]] = st.sampled_from(
     (

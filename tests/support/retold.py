@@ -64,6 +64,8 @@ class Retold:
     undone: list[str] = field(default_factory=list[str])
     superseded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     pins: dict[str, MessagePinned] = field(default_factory=dict[str, MessagePinned])
+    unseen: set[int] = field(default_factory=set[int])
+    """The versions of pins, and of their ends, that change nothing that is shown."""
     shortened: dict[PartKey, tuple[ShortenedPart, int]] = field(
         default_factory=dict[PartKey, tuple[ShortenedPart, int]]
     )
@@ -117,10 +119,15 @@ class Retold:
             case MessagePinned():
                 assert event.pin_id not in self.pins
                 self.pins[event.pin_id] = event
+                self._note_pin(version, event)
             case MessageUnpinned():
-                del self.pins[event.pin_id]
+                self._note_pin(version, self.pins.pop(event.pin_id))
             case _:
                 pass
+
+    def _note_pin(self, version: int, pin: MessagePinned) -> None:
+        if not pin.tokens:
+            self.unseen.add(version)
 
     def _mark(self, what: str, version: int) -> None:
         self._since, self._since_version = what, version

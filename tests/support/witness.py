@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
 from refold.application.results import CompactionResult
 from refold.application.transcripts import RecordedMessage
-from refold.domain.events import CompactionPerformed, MessagePinned, MessageUnpinned
+from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_core, views_path
 from refold.infrastructure.summarisers.retrying import retrying
@@ -25,6 +24,7 @@ from .followed import BoundedSwitchedSummariser, Follower, SwitchedSummariser
 from .histories import Message
 from .judged_play import CHANGES_THE_PREFIX
 from .retold import Retold
+from .surroundings import Numbers, Processes, Setting, Tick, at_once
 from .talk import Spoken, is_the_models_turn
 
 THREAD = "talk"
@@ -39,58 +39,6 @@ USED = {"input_tokens": 10**7, "output_tokens": 10**6, "cache_read_input_tokens"
 def as_bytes(context: Context) -> bytes:
     """The request with its size, as it would go over the wire; the order of keys counts."""
     return json.dumps([context.for_anthropic(), context.tokens], ensure_ascii=True).encode()
-
-
-class Tick:
-    """A clock that moves a second at every look, and further on request."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
-
-
-class Numbers:
-    """Identities that count, so that a failing example is the same at every run."""
-
-    def __init__(self) -> None:
-        self.last = 0
-
-    def __call__(self) -> str:
-        self.last += 1
-        return f"id-{self.last:05d}"
-
-
-@dataclass
-class Processes:
-    """Who runs: one at a time; those before it are gone where that was said."""
-
-    number: int = 1
-    gone: set[str] = field(default_factory=set[str])
-
-    @property
-    def name(self) -> str:
-        return f"process-{self.number}"
-
-    def is_gone(self, name: str) -> bool:
-        return name in self.gone
-
-    def ends(self) -> None:
-        """The process is gone, and another takes its place."""
-        self.gone.add(self.name)
-        self.number += 1
-
-
-class Setting(NamedTuple):
-    """What a conversation takes place in, besides window and policy."""
-
-    system: str | None = None
-    tools: tuple[dict[str, Any], ...] = ()
-    model: str | None = None
-    summariser_window: int | None = None
-    """None: the summariser gets everything at once."""
 
 
 class Pinned(NamedTuple):
@@ -122,10 +70,6 @@ class Answer(NamedTuple):
     model_calls: int
 
 
-async def _at_once(seconds: float) -> None:
-    del seconds
-
-
 @dataclass
 class Witness:
     """Drives one conversation in a file and keeps what invariants are judged by."""
@@ -133,7 +77,7 @@ class Witness:
     folder: Path
     window: int
     policy: refold.CompactionPolicy
-    setting: Setting = Setting()
+    setting: Setting = field(default_factory=Setting)
     clock: Tick = field(default_factory=Tick)
     new_id: Numbers = field(default_factory=Numbers)
     process: Processes = field(default_factory=Processes)
@@ -182,7 +126,7 @@ class Witness:
             model=self.setting.model,
             policy=self.policy,
             summariser=retrying(
-                self.summariser, self.policy.summary_tries, backoff=lambda _: 0.0, sleep=_at_once
+                self.summariser, self.policy.summary_tries, backoff=lambda _: 0.0, sleep=at_once
             ),
             counter=self.counter,
             clock=self.clock,
@@ -307,16 +251,6 @@ class Witness:
             for e in self.events()
             if isinstance(e.event, CHANGES_THE_PREFIX) and e.version <= version
         ]
-
-    def in_place(self) -> set[int]:
-        """The versions of pins, and of their ends, that change nothing that is shown."""
-        pins = [e for e in self.events() if isinstance(e.event, MessagePinned | MessageUnpinned)]
-        plain = {
-            e.event.pin_id
-            for e in pins
-            if isinstance(e.event, MessagePinned) and not e.event.tokens
-        }
-        return {e.version for e in pins if e.event.pin_id in plain}
 
     def news(self, judge: str, length: int) -> range:
         """Which of so many things a judge has not looked at yet; it looks at them now."""

@@ -135,7 +135,7 @@ def thinking_is_whole_or_absent(witness: Witness, shown: Context) -> None:
 
 def thinking_behind_a_changed_prefix_is_dropped(witness: Witness, shown: Context) -> None:
     """Invariant 6: what was thought before the newest decision was signed for another prefix."""
-    decisions = [v for v in witness.decisions(shown.version) if v not in witness.in_place()]
+    decisions = [v for v in witness.decisions(shown.version) if v not in witness.story.unseen]
     events = witness.events()[: decisions[-1] if decisions else 0]
     before = sum(1 for logged in events if isinstance(logged.event, MessageAppended))
     old = {_bytes(b) for s in witness.spoken[:before] for b in s.blocks}

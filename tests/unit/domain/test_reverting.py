@@ -1,10 +1,20 @@
 """An undone compaction leaves the conversation as if it had not been made, but for thinking."""
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import REMEMBERED, Conversation, fold
+from refold.domain.cuts.rule import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
 from refold.domain.events import ToolContentOffloaded as Offloaded
 from refold.domain.reverting import revert_compaction
-from tests.support.builders import calls, history, performed, results, talk, user
+from tests.support.builders import (
+    appended,
+    assistant,
+    calls,
+    history,
+    performed,
+    results,
+    talk,
+    user,
+)
 from tests.support.given import given
 
 TALK = history(*talk(6))
@@ -71,3 +81,22 @@ def test_the_same_summary_is_not_made_again_at_once() -> None:
     events = [*TALK, FIRST]
     state = fold([*events, *undo(events, 13)])
     assert (state.setbacks.count, state.setbacks.live_tokens) == (1, state.tokens)
+
+
+def test_messages_that_are_only_counted_by_then_stay_counted() -> None:
+    early = history(*[user("x")] * REMEMBERED)
+    later = history(*[user("x")] * (REMEMBERED + 1), start=REMEMBERED)
+    events: list[Event] = [*early, performed(REMEMBERED), *later]
+    [event] = undo(events, REMEMBERED + 1)
+    state = fold([*events, event])
+    assert state.older_live + len(state.live) == state.length
+    assert state.tokens == fold([*early, *later]).tokens
+    assert min(all_cuts(state)) == state.older_live
+
+
+def test_thinking_of_messages_that_are_only_counted_is_gone() -> None:
+    early = [appended(0, assistant("hm"), 100, thinking_tokens=30)]
+    later = history(*[user("x")] * (REMEMBERED + 1), start=1)
+    events: list[Event] = [*early, performed(1), *later]
+    [event] = undo(events, 2)
+    assert fold([*events, event]).tokens == 70 + 100 * len(later)

@@ -2,6 +2,7 @@
 
 from refold.domain.conversation import REMEMBERED, fold
 from refold.domain.cuts.beyond_summary import RULE
+from refold.domain.events import MessagePinned, MessageUnpinned
 from tests.support.builders import conversation, coverage, history, performed, system, talk, user
 
 
@@ -36,3 +37,12 @@ def test_messages_that_are_only_counted_are_covered_with_one_that_is_remembered(
 def test_between_two_messages_kept_inside_the_covered_part_is_no_cut() -> None:
     kept = performed(4, coverage=coverage(4, exclusions=(0, 2)))
     assert RULE.legal(fold([*history(*talk(3)), kept])) == {4, 5, 6}
+
+
+def test_before_messages_that_are_only_counted_is_no_cut() -> None:
+    pins = [MessagePinned(pin_id=f"p{n}", position=n, text="", tokens=0) for n in (1, 4)]
+    unpins = [MessageUnpinned(pin_id=pin.pin_id) for pin in pins]
+    talk = [*[user("x")] * (REMEMBERED + 3)]
+    state = fold([*history(*talk[:5]), *pins, *history(*talk[5:], start=5), *unpins])
+    assert [m.position for m in state.live[:2]] == [1, 4]
+    assert min(RULE.legal(state)) == state.live[2].position
