@@ -20,13 +20,9 @@ from .events import (
     ToolContentOffloaded,
 )
 from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
+from .fading import REMEMBERED, fading
 from .messages import gist
-from .rounds import with_companions
 from .value import Value
-
-# The state remembers at most this many live messages one by one, so that folding an append costs
-# the same at any length. Older live ones are only counted: every cut lies among the newer ones.
-REMEMBERED = 4_096
 
 
 class Conversation(Value, frozen=True):
@@ -134,7 +130,8 @@ def _is_append(event: Event) -> bool:
 def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
-    pending = state.answer_pending
+    pending, pinned = state.answer_pending, state.pinned_positions
+    older, older_tokens = state.older_live, state.older_tokens
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
@@ -149,16 +146,21 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             else:
                 first_id = event.message_id
         length = event.position + 1
-    state = state.replaced(
+        if len(live) > REMEMBERED and (gone := fading(live, preamble, pinned)):
+            # At once, so that a run of messages gives the same state as one by one.
+            older, older_tokens = older + len(gone), older_tokens + _size(live, gone)
+            live = [m for m in live if m.position not in gone]
+    return state.replaced(
         version=version,
         length=length,
         preamble=preamble,
         first_message_id=first_id,
         live=tuple(live),
+        older_live=older,
+        older_tokens=older_tokens,
         live_tokens=tokens,
         answer_pending=pending,
     )
-    return _bounded(state) if len(live) > REMEMBERED else state
 
 
 def _fact(event: MessageAppended, version: int) -> LiveMessage:
@@ -177,20 +179,16 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
     )
 
 
+def _size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
+    return sum(message.tokens for message in live if message.position in positions)
+
+
 def _bounded(state: Conversation) -> Conversation:
-    # Some at once, so that most appends do not pay for it; as many however the events came. What is
-    # pinned stays remembered: the cuts go around it.
-    some = REMEMBERED // 4
-    first = sum(1 for m in state.live[: state.preamble] if m.position < state.preamble)
-    pinned = with_companions(state.live, state.pinned_positions)
-    rest = [m for m in state.live[first:] if m.position not in pinned]
-    excess = max(0, first + len(rest) - REMEMBERED)
-    faded = rest[: some * -(-excess // some)]
-    gone = {m.position for m in faded}
+    gone = fading(state.live, state.preamble, state.pinned_positions)
     return state.replaced(
         live=tuple(m for m in state.live if m.position not in gone),
-        older_live=state.older_live + len(faded),
-        older_tokens=state.older_tokens + sum(m.tokens for m in faded),
+        older_live=state.older_live + len(gone),
+        older_tokens=state.older_tokens + _size(state.live, gone),
     )
 
 

@@ -27,6 +27,12 @@ class LiveMessage(NamedTuple):
     offloads: tuple[int, ...] = ()
     """The versions of the decisions that show parts of it shorter: offloaded or condensed."""
 
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the model ends its turn with it: it speaks, calls nothing, and is not paused."""
+        does_more = self.calls or self.paused
+        return self.role == "assistant" and self.speaks and not does_more
+
 
 class ActiveSummary(Value, frozen=True):
     """The summary that stands for the covered messages."""

@@ -7,16 +7,10 @@ from .facts import LiveMessage
 from .rounds import rounds
 
 
-def ends_turn(message: LiveMessage) -> bool:
-    """Whether the model ends its turn with this message: it speaks, calls nothing, and is not paused."""
-    does_more = message.calls or message.paused
-    return message.role == "assistant" and message.speaks and not does_more
-
-
 def running_turn(state: Conversation) -> tuple[LiveMessage, ...]:
     """The live messages since the model last ended a turn."""
     for index in range(len(state.live) - 1, -1, -1):
-        if ends_turn(state.live[index]):
+        if state.live[index].ends_turn:
             return state.live[index + 1 :]
     return state.live
 
@@ -39,7 +33,7 @@ def turn_beginnings(state: Conversation) -> tuple[int, ...]:
         if not found or (ended and speaks):
             found.append(calls.get(message.position, message.position))
             ended = False
-        ended = ended or ends_turn(message)
+        ended = ended or message.ends_turn
     return tuple(found)
 
 

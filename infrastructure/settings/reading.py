@@ -79,11 +79,25 @@ def read_configuration(
     for source in reversed(sources):
         merged |= source.values
     try:
-        configuration = Configuration(RefoldSettings(**merged), sources)
+        configuration = Configuration(_settings_of(merged), sources)
     except ValidationError as error:
         raise _refusal(error, sources) from None
     _refuse_crossed(configuration)
     return configuration
+
+
+_made: dict[str, RefoldSettings] = {}
+"""The settings that were made last: a program mostly opens with the same ones, and they are frozen."""
+
+
+def _settings_of(values: dict[str, Any]) -> RefoldSettings:
+    key = repr(values)  # Not by equality: True equals 1, and is no number here.
+    settings = _made.get(key)
+    if settings is None:
+        settings = RefoldSettings(**values)
+        _made.clear()
+        _made[key] = settings
+    return settings
 
 
 def _given_in(policy: CompactionPolicy) -> dict[str, object]:

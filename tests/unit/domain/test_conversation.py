@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from refold.domain.conversation import REMEMBERED, Conversation, evolve, fold
+from refold.domain.conversation import Conversation, evolve, fold
+from refold.domain.fading import REMEMBERED
 from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
@@ -164,7 +165,7 @@ def calls_of(state: Conversation, events: list[Event]) -> int:
 
 
 def test_the_preamble_is_remembered_when_old_messages_fade() -> None:
-    state = conversation(system("rules"), *[user("x")] * REMEMBERED)
+    state = conversation(system("rules"), *talk(REMEMBERED // 2))
     assert state.live[0].role == "system"
     assert state.older_live == REMEMBERED // 4
     assert state.live[1].position == 1 + REMEMBERED // 4
@@ -179,6 +180,19 @@ def test_what_is_pinned_is_remembered_with_its_round_when_old_messages_fade() ->
     assert state.older_live + len(state.live) == state.length
     one_by_one = fold(first)
     for event in more:
+        one_by_one = evolve(one_by_one, event)
+    assert one_by_one == state
+
+
+def test_what_the_running_turn_was_asked_is_remembered_when_old_messages_fade() -> None:
+    rounds = [m for n in range(REMEMBERED) for m in (calls(f"c{n}"), results(f"c{n}"))]
+    said = [user("migrate it"), *rounds[:2], user("not the billing tables"), *rounds[2:]]
+    events = history(*said)
+    state = fold(events)
+    assert [m.position for m in state.live[:2]] == [0, 3]
+    assert state.older_live + len(state.live) == state.length
+    one_by_one = Conversation()
+    for event in events:
         one_by_one = evolve(one_by_one, event)
     assert one_by_one == state
 

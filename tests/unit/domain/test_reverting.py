@@ -1,6 +1,7 @@
 """An undone compaction leaves the conversation as if it had not been made, but for thinking."""
 
-from refold.domain.conversation import REMEMBERED, Conversation, fold
+from refold.domain.conversation import Conversation, fold
+from refold.domain.fading import REMEMBERED
 from refold.domain.cuts.rule import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
 from refold.domain.events import ToolContentOffloaded as Offloaded
@@ -84,8 +85,8 @@ def test_the_same_summary_is_not_made_again_at_once() -> None:
 
 
 def test_messages_that_are_only_counted_by_then_stay_counted() -> None:
-    early = history(*[user("x")] * REMEMBERED)
-    later = history(*[user("x")] * (REMEMBERED + 1), start=REMEMBERED)
+    early = history(*talk(REMEMBERED // 2))
+    later = history(*talk(REMEMBERED // 2 + 1), start=REMEMBERED)
     events: list[Event] = [*early, performed(REMEMBERED), *later]
     [event] = undo(events, REMEMBERED + 1)
     state = fold([*events, event])

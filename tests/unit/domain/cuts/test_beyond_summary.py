@@ -1,6 +1,7 @@
 """Coverage only grows."""
 
-from refold.domain.conversation import REMEMBERED, fold
+from refold.domain.conversation import fold
+from refold.domain.fading import REMEMBERED
 from refold.domain.cuts.beyond_summary import RULE
 from refold.domain.events import MessagePinned, MessageUnpinned
 from tests.support.builders import conversation, coverage, history, performed, system, talk, user
@@ -29,7 +30,7 @@ def test_a_kept_request_inside_the_covered_part_makes_its_end_a_cut_again() -> N
 
 
 def test_messages_that_are_only_counted_are_covered_with_one_that_is_remembered() -> None:
-    state = fold(history(*[user("x")] * (REMEMBERED + 1)))
+    state = fold(history(*talk(REMEMBERED // 2 + 1)))
     assert state.older_live > 0
     assert min(RULE.legal(state)) == state.live[1].position
 
@@ -42,7 +43,7 @@ def test_between_two_messages_kept_inside_the_covered_part_is_no_cut() -> None:
 def test_before_messages_that_are_only_counted_is_no_cut() -> None:
     pins = [MessagePinned(pin_id=f"p{n}", position=n, text="", tokens=0) for n in (1, 4)]
     unpins = [MessageUnpinned(pin_id=pin.pin_id) for pin in pins]
-    talk = [*[user("x")] * (REMEMBERED + 3)]
-    state = fold([*history(*talk[:5]), *pins, *history(*talk[5:], start=5), *unpins])
+    said = talk(REMEMBERED // 2 + 2)
+    state = fold([*history(*said[:5]), *pins, *history(*said[5:], start=5), *unpins])
     assert [m.position for m in state.live[:2]] == [1, 4]
     assert min(RULE.legal(state)) == state.live[2].position

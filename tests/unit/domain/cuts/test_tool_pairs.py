@@ -1,6 +1,6 @@
 """A call and its results stay together."""
 
-from refold.domain.conversation import REMEMBERED
+from refold.domain.fading import REMEMBERED
 from refold.domain.cuts.tool_pairs import RULE
 from tests.support.builders import assistant, calls, conversation, results, user
 
