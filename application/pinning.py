@@ -52,7 +52,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
             words = _words(core, thread_id, position)
         pinned = core.new_id()
         line = ledger_text((), (PinnedText(pinned, position, words, 0),))
-        tokens = core.counter.count_text(line) if line else core.counter.count_text(words)
+        tokens = core.counter.count_text(line)
         return pin(loaded.state, pinned, position=position, text=words, tokens=tokens)
 
     core.log.transact(thread_id, decide, at=core.clock())
@@ -97,10 +97,10 @@ def _words(core: Core, thread_id: str, position: int) -> str:
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
         raise UnknownMessage(position, core.log.load(thread_id).state.length)
-    return words_of(found[0].message)
+    return _words_of(found[0].message)
 
 
-def words_of(message: Message) -> str:
+def _words_of(message: Message) -> str:
     """What a message says in words; of one that only carries tool results, their texts."""
     words = said(message)
     if words.strip():

@@ -9,6 +9,7 @@ from pydantic import Field
 from refold.domain.value import Value
 
 from .context import Context
+from .models import longest_prefix
 from .ports import TokenCounter
 from .prefix import RepeatedPrefix, in_tokens
 
@@ -43,9 +44,7 @@ class Prices(Value, frozen=True):
 
     def entry_of(self, model: str | None) -> str:
         """The name of the entry that gives a model's price."""
-        name = (model or "").rpartition("/")[2].lower()
-        known = [prefix for prefix in self.models if name.startswith(prefix)]
-        return max(known, key=len) if known else self.default
+        return longest_prefix(model, self.models) or self.default
 
 
 class Sent(NamedTuple):

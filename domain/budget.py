@@ -36,6 +36,11 @@ class Budget(Value, frozen=True):
         return self.replaced(fixed=self.fixed + extra)
 
     @property
+    def conversation(self) -> int:
+        """What the limit leaves for summary, ledger and messages: the tiers are shares of it."""
+        return max(0, self.limit - self.fixed)
+
+    @property
     def room(self) -> int:
         """What the trigger leaves for summary and messages."""
         return max(0, self.trigger - self.fixed)
@@ -64,13 +69,13 @@ def budget_for(
 
 def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
     """The length, in tokens, that a summary should aim at within this budget (requirement B3)."""
-    tier = int(max(0, budget.limit - budget.fixed) * policy.summary_tier)
+    tier = int(budget.conversation * policy.summary_tier)
     return max(SHORTEST_SUMMARY, min(policy.summary_tokens, tier))
 
 
 def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
     """The tokens that the ledger may take within this budget."""
-    return min(policy.ledger_tokens, int(max(0, budget.limit - budget.fixed) * policy.ledger_share))
+    return min(policy.ledger_tokens, int(budget.conversation * policy.ledger_share))
 
 
 def kept_target(budget: Budget, policy: CompactionPolicy) -> int:
@@ -81,5 +86,5 @@ def kept_target(budget: Budget, policy: CompactionPolicy) -> int:
     """
     beside = int(summary_target(budget, policy) * policy.summary_slack) + budget.summary_overhead
     left = budget.target - budget.fixed - beside - ledger_target(budget, policy)
-    tiers = max(0, budget.limit - budget.fixed) * (policy.condensed_tier + policy.whole_tier)
+    tiers = budget.conversation * (policy.condensed_tier + policy.whole_tier)
     return max(0, min(left, int(tiers)))

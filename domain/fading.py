@@ -10,9 +10,7 @@ from .rounds import with_companions
 REMEMBERED = 4_096
 
 
-def fading(
-    live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]
-) -> frozenset[int]:
+def fading(live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]) -> frozenset[int]:
     """The positions of the messages that are only counted from now on; often none.
 
     What is pinned stays remembered, and so does what the running turn was asked: the cuts go around it.

@@ -54,7 +54,7 @@ def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) ->
     The newest ten, as far as they fit their tier; and in any case the model's last response with
     all that was said after it, for nobody has read that yet.
     """
-    room = int(max(0, budget.limit - budget.fixed) * policy.whole_tier)
+    room = int(budget.conversation * policy.whole_tier)
     start = state.length
     for message in state.live[: -policy.whole_last - 1 : -1]:
         room -= _without_thinking(message)
@@ -70,7 +70,7 @@ def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionP
     stop = whole_from(state, budget, policy)
     older = (m for m in state.live if state.preamble <= m.position < stop)
     tokens = state.older_tokens + sum(map(_without_thinking, older))
-    return tokens <= max(0, budget.limit - budget.fixed) * policy.condensed_tier
+    return tokens <= budget.conversation * policy.condensed_tier
 
 
 def thinking_tokens(state: Conversation) -> int:

@@ -149,7 +149,7 @@ def _summariser(
     observing: "Observing",
 ) -> Summariser | None:
     """The summariser that was given or named; None for the embedded one."""
-    from .summarisers.retrying import RetryingSummariser, retrying
+    from .summarisers.retrying import retrying
 
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
@@ -163,9 +163,7 @@ def _summariser(
             answering=settings.model,
             timeout=settings.summariser_timeout,
         )
-    if isinstance(given, RetryingSummariser):
-        return given.through(observing.summariser)  # It tries again as its maker chose.
-    return retrying(observing.summariser(given), settings.summary_tries)
+    return retrying(given, settings.summary_tries, each=observing.summariser)
 
 
 def _refuse_unknown(options: Options) -> None:

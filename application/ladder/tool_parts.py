@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import Entry, Preview
 from refold.application.rendering.preview import shortened
-from refold.application.rendering.render import address_of
 from refold.domain.events import ShortenedPart
 from refold.domain.messages import THINKING, Block, Message
 from refold.domain.shortening import Side, ToolPart, shortenable

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from refold.application.addresses import address_of as address_of
+from refold.application.addresses import address_of
 from refold.application.projections.window import Window
 from refold.domain.messages import Block, said
 

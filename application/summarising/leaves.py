@@ -61,10 +61,9 @@ async def text_of_leaves(
         newest.insert(0, texts.pop())
     older = "\n\n".join(texts)
     target = max(SHORTEST_SUMMARY, min(count(older) // _SHORTER, room // 2))
-    request = SummaryRequest(
-        messages=(), previous=older, target_tokens=target, limit_tokens=target * 6 // 5
-    )
-    shortened = cut(await _extract(core, thread_id, request), target * 6 // 5, count)
+    limit = int(target * core.settings.policy.summary_slack)
+    request = SummaryRequest(messages=(), previous=older, target_tokens=target, limit_tokens=limit)
+    shortened = cut(await _extract(core, thread_id, request), limit, count)
     return "\n\n".join([shortened, *newest])
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from tenacity import (
     AsyncRetrying,
@@ -12,13 +13,8 @@ from tenacity import (
 )
 
 from refold.application.errors import SummariserError
-from refold.application.ports import (
-    BoundedSummariser,
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    signs,
-)
+from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.relaying import Relay, relayed
 
 TRIES = 3
 """Requirement D6."""
@@ -33,61 +29,56 @@ Backoff = Callable[[RetryCallState], float]
 _GROWING = wait_exponential_jitter(multiplier=1, max=20)
 
 
+def _as_it_is(summariser: Summariser) -> Summariser:
+    return summariser
+
+
 def retrying(
     summariser: Summariser,
     tries: int = TRIES,
     *,
     backoff: Backoff = _GROWING,
     sleep: Sleep = asyncio.sleep,
+    each: Callable[[Summariser], Summariser] = _as_it_is,
 ) -> Summariser:
-    """``summariser``, asked up to ``tries`` times in all; it keeps its name and what it can do."""
+    """``summariser``, asked up to ``tries`` times in all; one that tries again already does as before.
+
+    ``each`` is asked in its place at every try: made of the summariser itself, to see each call.
+    """
     if tries < 1:
         raise ValueError(f"tries is {tries}: it counts the first call, so 1 or more")
-    if isinstance(summariser, RetryingSummariser):
-        return summariser
-    if isinstance(summariser, BoundedSummariser):
-        return BoundedRetryingSummariser(summariser, summariser, tries, backoff, sleep)
-    return RetryingSummariser(summariser, tries, backoff, sleep)
+    if isinstance(summariser, Relay) and isinstance(summariser.ask, Retries):
+        return relayed(each(summariser.behind), summariser.ask)
+    return relayed(each(summariser), Retries(tries, backoff, sleep))
 
 
-class RetryingSummariser:
-    """A summariser that is asked again after a passing trouble.
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Asks a summariser again after a passing trouble.
 
     Only a ``SummariserError`` with one of the ``PASSING`` reasons is tried again, unless the other
     side asks to be left alone for longer than ``LONGEST_WAIT``. The draft and the last error count
     all calls.
     """
 
-    def __init__(self, summariser: Summariser, tries: int, backoff: Backoff, sleep: Sleep) -> None:
-        self._summariser = summariser
-        self._tries = tries
-        self._backoff = backoff
-        self._sleep = sleep
+    tries: int
+    backoff: Backoff
+    sleep: Sleep
 
-    @property
-    def name(self) -> str:
-        """The summariser's own name."""
-        return self._summariser.name
-
-    @property
-    def signs(self) -> bool:
-        """Whether the summariser signs what it writes."""
-        return signs(self._summariser)
-
-    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+    async def __call__(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
         """Ask, and ask again."""
         calls = 0
         again = AsyncRetrying(
-            stop=stop_after_attempt(self._tries),
+            stop=stop_after_attempt(self.tries),
             retry=retry_if_exception(_passes),
             wait=self._wait,
-            sleep=self._sleep,
+            sleep=self.sleep,
             reraise=True,
         )
         async for attempt in again:
             with attempt:
                 try:
-                    draft = await self._summariser.summarise(request)
+                    draft = await behind.summarise(request)
                 except SummariserError as error:
                     calls += error.attempts
                     if calls == error.attempts:
@@ -96,39 +87,10 @@ class RetryingSummariser:
                 return draft.replaced(attempts=draft.attempts + calls) if calls else draft
         raise AssertionError("the last attempt returns or raises")
 
-    def through(self, wrap: Callable[[Summariser], Summariser]) -> Summariser:
-        """The same retries of what ``wrap`` makes of the summariser: it sees each call."""
-        inner = wrap(self._summariser)
-        return retrying(inner, self._tries, backoff=self._backoff, sleep=self._sleep)
-
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, SummariserError) else None
-        return max(self._backoff(state), asked or 0.0)
-
-
-class BoundedRetryingSummariser(RetryingSummariser):
-    """The same for a summariser with a window of its own."""
-
-    def __init__(
-        self,
-        summariser: Summariser,
-        bounds: BoundedSummariser,
-        tries: int,
-        backoff: Backoff,
-        sleep: Sleep,
-    ) -> None:
-        super().__init__(summariser, tries, backoff, sleep)
-        self._bounds = bounds
-
-    @property
-    def window(self) -> int:
-        """The summariser's own window."""
-        return self._bounds.window
-
-    def measure(self, request: SummaryRequest) -> int:
-        """The size of a request, as the summariser measures it."""
-        return self._bounds.measure(request)
+        return max(self.backoff(state), asked or 0.0)
 
 
 def _passes(error: BaseException) -> bool:

@@ -1,14 +1,35 @@
-"""A log of format 1, kept as it was written once: its contexts are the same bytes for ever."""
+"""Logs kept as each format was written once: their contexts are the same bytes for ever."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from refold.domain.events import CompactionFailed, CompactionPerformed, ToolContentOffloaded
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionReverted,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    ToolContentOffloaded,
+)
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.golden_files import golden_json, golden_text
-from tests.support.golden_log import THREADS, as_sql, contexts, from_sql, write_log
+from tests.support.golden_log import LOGS, as_sql, contexts, from_sql, write_log
+
+HOLDS = {
+    "log-1": {CompactionPerformed, ToolContentOffloaded, CompactionFailed},
+    "log-2": {
+        CompactionPerformed,
+        CompactionFailed,
+        CompactionReverted,
+        MessagesCondensed,
+        MessagePinned,
+        MessageUnpinned,
+        ToolContentOffloaded,
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -18,22 +39,30 @@ def written_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module", params=LOGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def kept(written_now: Path) -> Path:
+def kept(name: str, written_now: Path) -> Path:
     """The log that was written once."""
-    return from_sql(golden_text("log-1.sql", as_sql(written_now)), written_now.with_name("kept.db"))
+    return from_sql(
+        golden_text(f"{name}.sql", as_sql(written_now)), written_now.with_name(f"{name}.db")
+    )
 
 
 @pytest.fixture(scope="module")
-def expected(written_now: Path) -> Any:
-    return golden_json("log-1.contexts.json", contexts(written_now))
+def expected(name: str, written_now: Path) -> Any:
+    return golden_json(f"{name}.contexts.json", contexts(written_now, LOGS[name]))
 
 
 def same_bytes(found: Any, wanted: Any) -> None:
-    for thread_id in THREADS:
-        assert found[thread_id]["newest"] == wanted[thread_id]["newest"]
-        pairs = zip(found[thread_id]["digests"], wanted[thread_id]["digests"], strict=True)
-        assert [v for v, (now, then) in enumerate(pairs) if now != then] == [], thread_id
+    assert found.keys() == wanted.keys()
+    for thread_id, then in wanted.items():
+        assert found[thread_id]["newest"] == then["newest"]
+        pairs = zip(found[thread_id]["digests"], then["digests"], strict=True)
+        assert [v for v, (now, was) in enumerate(pairs) if now != was] == [], thread_id
 
 
 def test_the_kept_log_is_whole(kept: Path) -> None:
@@ -43,27 +72,31 @@ def test_the_kept_log_is_whole(kept: Path) -> None:
     log.close()
 
 
-def test_the_kept_log_holds_what_its_contexts_should_depend_on(kept: Path) -> None:
+def test_the_kept_log_holds_what_its_contexts_should_depend_on(name: str, kept: Path) -> None:
     log = SQLiteLog(kept)
-    kinds = [type(logged.event) for logged in log.scan()]
+    events = [logged.event for logged in log.scan()]
     log.close()
-    assert kinds.count(CompactionPerformed) == 3
-    assert {ToolContentOffloaded, CompactionFailed} <= set(kinds)
+    assert HOLDS[name] <= {type(event) for event in events}
+    performed = [event for event in events if isinstance(event, CompactionPerformed)]
+    assert len(performed) >= 3
+    if name != "log-1":
+        assert any(event.is_split_turn for event in performed)
+        assert any(event.ledger_shown for event in performed)
 
 
 def test_the_contexts_of_the_kept_log_are_the_golden_ones_at_every_version(
-    kept: Path, expected: Any
+    name: str, kept: Path, expected: Any
 ) -> None:
-    same_bytes(contexts(kept), expected)
+    same_bytes(contexts(kept, LOGS[name]), expected)
 
 
-def test_without_snapshots_the_contexts_are_the_same(kept: Path, expected: Any) -> None:
+def test_without_snapshots_the_contexts_are_the_same(name: str, kept: Path, expected: Any) -> None:
     sql = [
         x for x in as_sql(kept).splitlines() if not x.startswith('INSERT INTO "stored_snapshots"')
     ]
-    bare = from_sql("\n".join(sql), kept.with_name("bare.db"))
+    bare = from_sql("\n".join(sql), kept.with_name(f"{name}-bare.db"))
     assert len(as_sql(bare)) < len(as_sql(kept))
-    same_bytes(contexts(bare), expected)
+    same_bytes(contexts(bare, LOGS[name]), expected)
 
 
 def test_the_same_conversations_written_again_give_the_same_contexts(

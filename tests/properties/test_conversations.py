@@ -20,6 +20,7 @@ import refold
 from refold.application.ports import Summariser
 from tests.support import deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
+    BOUNDED,
     MOMENTS,
     PINNED_TEXTS,
     POLICIES,
@@ -209,8 +210,27 @@ class Talking(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
+class TalkingToASmallSummariser(Talking):
+    """The same with a summariser that does not take everything at once (requirements C6 to C8)."""
+
+    @initialize(
+        window=WINDOWS, policy=POLICIES, setting=BOUNDED, steps=LONG, recorded=st.booleans()
+    )
+    def begin(
+        self,
+        window: int,
+        policy: refold.CompactionPolicy,
+        setting: Setting,
+        steps: list[Step],
+        recorded: bool,
+    ) -> None:
+        self.witness = Witness(Path(self.folder.name), window, policy, setting)
+        self._play(steps, recorded=recorded, later=0)
+
+
 # The steps of a failing example are long; they are what one wants to see then.
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-def test_the_invariants_hold_whatever_is_said_and_done() -> None:
-    # A run costs some hundred commits and a thousand loads: half as many as elsewhere.
-    run_state_machine_as_test(Talking, settings=one_in(2, stateful_step_count=25))
+@pytest.mark.parametrize("talking", [Talking, TalkingToASmallSummariser])
+def test_the_invariants_hold_whatever_is_said_and_done(talking: type[Talking]) -> None:
+    # A run costs some hundred commits and a thousand loads: fewer than elsewhere.
+    run_state_machine_as_test(talking, settings=one_in(2, stateful_step_count=25))

@@ -91,7 +91,12 @@ SETTINGS = st.builds(
     system=st.sampled_from((None, None, "You work on a build.")),
     tools=st.sampled_from(((), (), (), TOOLS)),
     model=st.sampled_from((None, "claude-opus-5-5")),
-    summariser_window=st.sampled_from((None, None, None, 1_500, 2_500, 4_000)),
+    place=st.sampled_from(("user", "user", "user", "system")),
+)
+BOUNDED = st.builds(
+    Setting,
+    model=st.sampled_from((None, "claude-opus-5-5")),
+    summariser_window=st.sampled_from((1_500, 2_500, 4_000)),
 )
 WORDS = st.sampled_from(
     (

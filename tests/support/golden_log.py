@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +27,9 @@ from .builders import (
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
 
-THREADS = ("compacted", "对话 2", "failed")
+THREADS = ("compacted", "对话 2", "failed", "kept", "undone", "long turn")
+LOGS = {"log-1": THREADS[:3], "log-2": THREADS}
+"""The kept logs, and which of the conversations each holds: later ones know more events."""
 WORDS = "word " * 60
 WINDOW = 4_000
 
@@ -40,6 +43,9 @@ def write_log(path: Path) -> None:
         _odd(Chat(core, THREADS[1], runner))
         failing = core_of(log, window=WINDOW, summariser=RaisingSummariser())
         _failed(Chat(failing, THREADS[2], runner))
+        _kept(Chat(core, THREADS[3], runner))
+        _undone(Chat(core, THREADS[4], runner))
+        _long_turn(Chat(core, THREADS[5], runner))
     finally:
         runner.close()
         log.close()
@@ -84,12 +90,43 @@ def _odd(chat: Chat) -> None:
     )
 
 
-def contexts(path: Path) -> dict[str, Any]:
+def _kept(chat: Chat) -> None:
+    chat.append([user("Never push to main. 请用中文回答。"), assistant("Understood.")])
+    chat.append(long(3))
+    chat.pin(2)
+    chat.pin("the budget is 40,000 EUR")
+    chat.append(long(6))
+    chat.compact()
+    pinned = chat.pin(0)
+    chat.append(long(4))
+    chat.unpin(pinned)
+    chat.compact(focus="the budget")
+
+
+def _undone(chat: Chat) -> None:
+    chat.append(long(6))
+    chat.compact()
+    chat.append(long(5))
+    chat.compact()
+    chat.revert_compaction("it left out the point")
+    chat.append(long(2))
+
+
+def _long_turn(chat: Chat) -> None:
+    chat.append(user("Fix src/app.py and run pytest -q until it passes."))
+    for n in range(30):
+        call = tool_use(f"toolu_{n}", cmd="pytest -q", note=f"attempt {n}")
+        chat.append(assistant(thinking(), call))
+        chat.append(user(tool_result(f"toolu_{n}", f"{n} failed, src/app.py:42\n" * 60)))
+        chat.context()
+
+
+def contexts(path: Path, threads: Sequence[str] = THREADS) -> dict[str, Any]:
     """Of every conversation the newest context as it would be sent, and digests of all before it."""
     log = SQLiteLog(path, create=False)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
-        return {name: _all_versions(Chat(core, name, runner)) for name in THREADS}
+        return {name: _all_versions(Chat(core, name, runner)) for name in threads}
     finally:
         runner.close()
         log.close()

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from refold.application.rendering.render import SummaryPlace
+
 
 class Tick:
     """A clock that moves a second at every look, and further on request."""
@@ -55,6 +57,8 @@ class Setting(NamedTuple):
     model: str | None = None
     summariser_window: int | None = None
     """None: the summariser gets everything at once."""
+    place: SummaryPlace = "user"
+    """Where a summary stands: in the first user turn, or in the system text."""
 
 
 async def at_once(seconds: float) -> None:

@@ -124,6 +124,7 @@ class Witness:
             self.path,
             window=self.window,
             model=self.setting.model,
+            summary_place=self.setting.place,
             policy=self.policy,
             summariser=retrying(
                 self.summariser, self.policy.summary_tries, backoff=lambda _: 0.0, sleep=at_once

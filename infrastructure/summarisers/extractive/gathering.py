@@ -26,7 +26,6 @@ _FAILURE_ROOM = 240  # Requirement A13.
 class _Call:
     position: int
     deed: Deed
-    given: object
 
 
 @dataclass(slots=True)
@@ -124,7 +123,7 @@ class Gathering:
         given = block.get("input")
         deed = deed_of(block.get("name"), given)
         self._unanswered = None
-        self._open[str(block.get("id"))] = _Call(position, deed, given)
+        self._open[str(block.get("id"))] = _Call(position, deed)
         match deed.kind:
             case Kind.TODOS:
                 self.tasks.replace_list(position, given)
@@ -139,7 +138,7 @@ class Gathering:
     def _result(self, position: int, block: Mapping[str, Any]) -> None:
         call = self._open.pop(str(block.get("tool_use_id")), None)
         if call is None:
-            call = _Call(position, Deed(Kind.SILENT, "tool", ()), None)
+            call = _Call(position, Deed(Kind.SILENT, "tool", ()))
         outcome = outcome_of(
             block, call.deed.subjects[0] if call.deed.kind is Kind.COMMAND else None
         )

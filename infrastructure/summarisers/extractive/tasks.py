@@ -73,11 +73,6 @@ class TaskBoard:
         return open_now + (self._list or [])
 
 
-def is_todo(line: Line) -> bool:
-    """Whether a line of an earlier summary is a todo, and so outlives the messages."""
-    return _CARRIED.match(line.text) is not None
-
-
 def _items(given: object) -> Iterator[tuple[str, str]]:
     if isinstance(given, str):
         try:

@@ -11,8 +11,7 @@ from refold.domain.ledger.fitting import MOST_HIDDEN
 from tests.support.talk import strings
 from tests.support.witness import Witness
 
-from .opened import opened
-from .rendered import without_surrogates
+from .opened import opened, without_surrogates
 
 _HEADINGS = {"## Pinned", LEDGER_HEADING, *"".join(map(kind_heading, MOST_HIDDEN)).splitlines()}
 _QUOTED = re.compile(r"\[(\d+|pin)\] ")
@@ -23,8 +22,8 @@ def pins_are_verbatim(witness: Witness, shown: Context) -> None:
     """Invariants 4 and 14: what is pinned stands in the request, character for character."""
     assert [item.pin_id for item in witness.chat.pins()] == list(witness.story.pins)
     assert set(witness.story.pins) == set(witness.pins)
-    ledger, rest = (parted := opened(witness, shown)).ledger or "", set(strings(parted.rest))
-    rest |= set(strings(shown.system))
+    parted = opened(witness, shown)
+    ledger, rest = parted.ledger or "", {parted.system, *strings(parted.rest)}
     for pin_id, event in witness.story.pins.items():
         pinned = witness.pins[pin_id]
         assert event.position == pinned.position

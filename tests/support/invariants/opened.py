@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from refold.application.context import Context
 from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
+from refold.domain.events import CompactionPerformed
 from tests.support.rules.request import blocks_of
 from tests.support.witness import Witness
 
@@ -16,24 +17,68 @@ class Opened(NamedTuple):
     ledger: str | None
     rest: list[dict[str, Any]]
     """The messages without these."""
+    system: str
+    """The system text without these."""
 
 
 def opened(witness: Witness, shown: Context) -> Opened:
-    """Part a request that shows the newest version; summary and ledger lead its first turn."""
-    story, messages = witness.story, shown.messages
-    has_lines = story.active is not None and story.active.ledger_shown > 0
-    if story.active is None and not story.texts_in_the_ledger():
-        return Opened(None, None, messages)
-    first, *rest = messages
+    """Part a request that shows the newest version."""
+    active, system = witness.story.active, str(shown.system)
+    has_ledger = bool(witness.story.texts_in_the_ledger())
+    has_ledger = has_ledger or (active is not None and active.ledger_shown > 0)
+    if active is None and not has_ledger:
+        return Opened(None, None, shown.messages, system)
+    if witness.setting.place == "system" and not _leads_with_a_block(shown, active):
+        return _from_system(system, active, has_ledger, shown.messages)
+    return _from_first_turn(shown, active, has_ledger)
+
+
+def _leads_with_a_block(shown: Context, active: CompactionPerformed | None) -> bool:
+    first = blocks_of(shown.messages[0]["content"])
+    return active is not None and active.block is not None and first[0] == active.block
+
+
+def _from_first_turn(
+    shown: Context, active: CompactionPerformed | None, has_ledger: bool
+) -> Opened:
+    first, *rest = shown.messages
     assert first["role"] == "user", "invariant 17: summary and ledger stand in the user's turn"
     said = list(blocks_of(first["content"]))
     summary: dict[str, Any] | None = None
-    if story.active is not None:
+    if active is not None:
         summary = dict(said.pop(0))
-        is_signed = summary == story.active.block
+        is_signed = summary == active.block
         assert is_signed or str(summary.get("text")).startswith(SUMMARY_HEADING + "\n")
     ledger: str | None = None
-    if has_lines or story.texts_in_the_ledger():
+    if has_ledger:
         ledger = str(said.pop(0).get("text"))
         assert ledger.startswith(LEDGER_HEADING + "\n")
-    return Opened(summary, ledger, [{**first, "content": said}, *rest])
+    return Opened(summary, ledger, [{**first, "content": said}, *rest], str(shown.system))
+
+
+def _from_system(
+    system: str,
+    active: CompactionPerformed | None,
+    has_ledger: bool,
+    messages: list[dict[str, Any]],
+) -> Opened:
+    summary, ledger, after = None, None, ""
+    if active is not None:
+        text = f"{SUMMARY_HEADING}\n{without_surrogates(active.text)}"
+        system, found, after = system.partition(f"\n\n{text}")
+        assert found, "the summary is not in the system text"
+        summary = {"type": "text", "text": text}
+    elif has_ledger:
+        system, _, after = system.partition(f"\n\n{LEDGER_HEADING}\n")
+        after = f"\n\n{LEDGER_HEADING}\n{after}"
+    if has_ledger:
+        ledger = after.removeprefix("\n\n")
+        assert ledger.startswith(LEDGER_HEADING + "\n")
+    else:
+        assert not after
+    return Opened(summary, ledger, messages, system)
+
+
+def without_surrogates(text: str) -> str:
+    """The text as a request can carry it."""
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)

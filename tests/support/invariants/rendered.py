@@ -16,7 +16,7 @@ from tests.support.rules.request import THINKING, blocks_of, message_blocks
 from tests.support.talk import Json, Spoken, strings, unanswered
 from tests.support.witness import THREAD, Asked, Witness, as_message
 
-from .opened import Opened, opened
+from .opened import opened, without_surrogates
 
 MODEL = "claude-opus-5-5"
 FRAMES = ("[Result of tool call", "[System message]")
@@ -41,8 +41,8 @@ class _Text(NamedTuple):
 def live_messages_are_shown_once_and_covered_ones_never(witness: Witness, shown: Context) -> None:
     """Invariant 2: each message is rendered or covered; what is shorter shows its head and address."""
     parted = opened(witness, shown)
-    texts = Counter(strings([shown.system, [m["content"] for m in parted.rest]]))
-    framed = {t: n for t, n in texts.items() if t == shown.system or t.startswith(FRAMES)}
+    texts = Counter(strings([parted.system, [m["content"] for m in parted.rest]]))
+    framed = {t: n for t, n in texts.items() if t == parted.system or t.startswith(FRAMES)}
     markers = {index for text in texts for index in marked(text)}
     addresses = {found for text in texts for found in _ADDRESS.findall(text)}
     active = witness.story.active
@@ -99,16 +99,9 @@ def _head(witness: Witness, spoken: Spoken, block: Json) -> int | None:
     return part[1] if part else None
 
 
-def without_surrogates(text: str) -> str:
-    """The text as a request can carry it."""
-    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-
-
 def addresses_lead_to_the_originals(witness: Witness, shown: Context) -> None:
     """Invariants 2 and 15: whatever a request points to can be read back byte-equal."""
-    ours = Opened(None, None, []) if witness.story.active is None else opened(witness, shown)
-    found = {a for text in strings(shown.messages) for a in _ADDRESS.findall(text)}
-    found |= {a for text in strings(ours.summary or {}) for a in _ADDRESS.findall(text)}
+    found = {a for text in strings(shown.for_anthropic()) for a in _ADDRESS.findall(text)}
     for address in sorted(found - witness.read_back):
         position = int(address.rpartition("/")[2])
         said = as_message(witness.spoken[position].message)

@@ -27,7 +27,8 @@ def a_fresh_load_is_the_live_state(witness: Witness) -> None:
     assert fresh.window == full.window
     shown = witness.chat.context(at=witness.chat.version)
     signed = takes_signed_summaries(witness.setting.model)
-    rendered = render(THREAD, full.window, None, witness.counter.count_text, signed=signed)
+    count, place = witness.counter.count_text, witness.setting.place
+    rendered = render(THREAD, full.window, None, count, signed=signed, place=place)
     assert (shown.system, shown.messages) == (rendered.system, rendered.messages)
     assert shown.tokens == rendered.tokens
     assert full.state.tokens <= rendered.tokens, "decisions are made on a size that is too large"

@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from refold.domain.conversation import Conversation, evolve, fold
-from refold.domain.fading import REMEMBERED
 from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
@@ -15,6 +14,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.fading import REMEMBERED
 from tests.support.builders import (
     appended,
     assistant,

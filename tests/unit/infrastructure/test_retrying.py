@@ -6,8 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from refold.application.errors import SummariserError
-from refold.application.ports import BoundedSummariser, SummaryDraft, SummaryRequest, signs
-from refold.infrastructure.summarisers.retrying import PASSING, RetryingSummariser, retrying
+from refold.application.ports import (
+    BoundedSummariser,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    signs,
+)
+from refold.application.relaying import relayed
+from refold.infrastructure.summarisers.retrying import PASSING, retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
 
@@ -128,24 +135,32 @@ def test_a_wrapped_summariser_keeps_its_name_and_what_it_can_do() -> None:
 
 
 def test_wrapping_twice_does_not_multiply_the_tries() -> None:
-    once = retrying(Scripted(GOOD), 2)
-    assert retrying(once, 3) is once
-    assert isinstance(once, RetryingSummariser)
-
-
-def test_what_looks_through_sees_every_call_and_the_tries_stay_as_they_were() -> None:
-    seen: list[str] = []
-
-    class Eye(Scripted):
-        async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-            seen.append(self.name)
-            return await super().summarise(request)
-
-    wrapped = retrying(Scripted(GOOD), 2, backoff=half_a_second, sleep=Naps())
-    assert isinstance(wrapped, RetryingSummariser)
+    summariser = Scripted(trouble("overloaded"))
+    once = retrying(summariser, 2, backoff=half_a_second, sleep=Naps())
     with pytest.raises(SummariserError):
-        asyncio.run(wrapped.through(lambda _: Eye(trouble("timeout"))).summarise(request_of()))
-    assert len(seen) == 2
+        asyncio.run(retrying(once, 3).summarise(request_of()))
+    assert len(summariser.asked) == 2
+
+
+def test_what_stands_before_each_call_sees_it_and_the_tries_stay_as_they_were() -> None:
+    summariser, seen = Scripted(trouble("timeout")), list[str]()
+
+    async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
+        seen.append(behind.name)
+        return await behind.summarise(request)
+
+    def eyed(one: Summariser) -> Summariser:
+        return relayed(one, ask)
+
+    once = retrying(summariser, 2, backoff=half_a_second, sleep=Naps())
+    for wrapped in (
+        retrying(once, 5, each=eyed),
+        retrying(summariser, 2, backoff=half_a_second, sleep=Naps(), each=eyed),
+    ):
+        seen.clear()
+        with pytest.raises(SummariserError):
+            asyncio.run(wrapped.summarise(request_of()))
+        assert seen == ["scripted", "scripted"]
 
 
 def test_no_try_at_all_is_refused() -> None:

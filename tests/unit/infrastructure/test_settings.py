@@ -110,6 +110,12 @@ def test_the_error_says_setting_and_value_to_programs() -> None:
     assert (caught.value.setting, caught.value.value) == ("window", 5)
 
 
+def test_a_truth_value_is_no_number_where_the_number_was_just_given() -> None:
+    assert read_configuration(keep_last=1).settings.keep_last == 1
+    with pytest.raises(InvalidSetting):
+        read_configuration(keep_last=True)
+
+
 def test_a_truth_value_is_no_number(write: Write) -> None:
     path = write("keep_last = true")
     assert refused(policy_file=path) == (

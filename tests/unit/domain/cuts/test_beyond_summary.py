@@ -1,10 +1,10 @@
 """Coverage only grows."""
 
 from refold.domain.conversation import fold
-from refold.domain.fading import REMEMBERED
 from refold.domain.cuts.beyond_summary import RULE
 from refold.domain.events import MessagePinned, MessageUnpinned
-from tests.support.builders import conversation, coverage, history, performed, system, talk, user
+from refold.domain.fading import REMEMBERED
+from tests.support.builders import conversation, coverage, history, performed, system, talk
 
 
 def test_something_must_lie_before_the_cut() -> None:
