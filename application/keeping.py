@@ -32,11 +32,12 @@ def kept_ledger(
 ) -> KeptLedger:
     """The ledger after ``covered`` left the context, at most ``room`` tokens of it shown.
 
-    Without room nothing is shown, and what is known is kept for the next time.
+    Without room nothing is shown, and what is known is kept for the next time; so it is where the
+    settings turn the ledger off.
     """
     policy, count = core.settings.policy, core.counter.count_text
     if not policy.ledger_tokens or not policy.ledger_share:
-        return KeptLedger()
+        return KeptLedger(before.window.summary.ledger if before.window.summary else ())
     summary = before.window.summary
     fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
     lines = merged(summary.ledger if summary else (), fresh)

@@ -9,6 +9,7 @@ from refold.domain.value import Value
 from .contexts import context_at
 from .core import Core, Extras
 from .explaining import Fate, MessageFate, explain
+from .loaded import LoadedConversation
 from .reading import stored_messages
 
 COVERED: tuple[Fate, ...] = ("summarised", "omitted")
@@ -31,22 +32,22 @@ class Remains(Value, frozen=True):
 def remains(core: Core, thread_id: str) -> Remains:
     """What is left now."""
     fates = explain(core, thread_id)
-    summary = core.log.load(thread_id).window.summary
-    pins = core.log.load(thread_id).window.pins
+    loaded = core.log.load(thread_id)
+    summary, pins = loaded.window.summary, loaded.window.pins
     counts = Counter(fate.fate for fate in fates)
     return Remains(
         messages={fate: counts[fate] for fate in get_args(Fate) if counts[fate]},
         summary_tokens=summary.tokens if summary else 0,
         ledger_lines=(summary.ledger_shown if summary else 0) + len(pins),
-        user_words=_user_words(core, thread_id, fates),
+        user_words=_user_words(core, loaded, fates),
     )
 
 
-def _user_words(core: Core, thread_id: str, fates: tuple[MessageFate, ...]) -> float:
+def _user_words(core: Core, loaded: LoadedConversation, fates: tuple[MessageFate, ...]) -> float:
     covered = {fate.position for fate in fates if fate.fate in COVERED}
-    standing = _opening(core, thread_id) if covered else ""
+    standing = _opening(core, loaded) if covered else ""
     written = kept = 0
-    for stored in stored_messages(core, thread_id):
+    for stored in stored_messages(core, loaded.thread_id):
         if stored.message.role != "user":
             continue
         for line in said(stored.message).splitlines():
@@ -57,8 +58,7 @@ def _user_words(core: Core, thread_id: str, fates: tuple[MessageFate, ...]) -> f
     return round(kept / written, 4) if written else 1.0
 
 
-def _opening(core: Core, thread_id: str) -> str:
+def _opening(core: Core, loaded: LoadedConversation) -> str:
     """The first turn of the context, where summary and ledger stand."""
-    version = core.log.load(thread_id).state.version
-    messages = context_at(core, thread_id, Extras(), version).messages
+    messages = context_at(core, loaded.thread_id, Extras(), loaded.state.version).messages
     return text_of(messages[0]) if messages else ""

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from refold.domain.events import CompactionReverted, Event
+from refold.domain.events import Event
 from refold.domain.reverting import revert_compaction
 
 from .core import Core, Extras
 from .loaded import LoadedConversation
 from .observing import tell_compaction
+from .outcomes import outcome_of
 from .results import CompactionResult
 
 
@@ -27,19 +28,11 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
         return revert_compaction(loaded.state, before.state, reason.strip())
 
     now, events = core.log.transact(thread_id, decide, at=core.clock())
-    fixed = core.budget(extras).fixed
-    summary = now.state.summary
-    result = CompactionResult(
-        outcome="reverted" if events else "nothing_to_do",
-        reason="" if events else "no_summary",
-        detail="" if events else "no summary is active",
-        tokens_before=was.state.tokens + fixed,
-        tokens_after=now.state.tokens + fixed,
-        summary_id=summary.summary_id if summary else None,
-        messages_covered=summary.coverage.count if summary else 0,
-        messages_kept=len(now.window.entries),
-        thread_id=thread_id,
-    )
-    if any(isinstance(event, CompactionReverted) for event in events):
-        tell_compaction(core, result)
+    budget = core.budget(extras)
+    if not events:
+        return outcome_of(
+            core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
+        )
+    result = outcome_of(core, budget, was, now, "reverted")
+    tell_compaction(core, result)
     return result

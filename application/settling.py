@@ -8,10 +8,12 @@ from refold.domain.events import Trigger
 
 from .compaction import CompactionAttempt
 from .core import Core
+from .ladder.exceeding import is_out_of_reach
 from .ladder.measuring import Measured, measured
 from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
 from .observing import tell_compaction
+from .outcomes import outcome_of
 from .ports import Summariser
 from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
@@ -37,6 +39,8 @@ async def settle(
     """
     before = await asyncio.to_thread(measured, core, thread_id, budget)
     if not is_due(core, before.loaded, before.budget, before.size):
+        return []
+    if is_out_of_reach(before.loaded.state, budget):
         return []
     done, results = Shortened(), list[CompactionResult]()
     if before.loaded.state.attempt is None or before.size > budget.limit:
@@ -108,7 +112,8 @@ def _reported(
     told = results
     if done.decisions:
         told = [result for result in results if result.outcome != "nothing_to_do"]
-        told = told or [_ladder_was_enough(now, trigger)]
+        enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
+        told = told or [enough.replaced(trigger=trigger)]
     told[0] = told[0].replaced(tokens_before=before.size)
     told[-1] = told[-1].replaced(
         tokens_after=now.size,
@@ -118,17 +123,3 @@ def _reported(
     if told[-1].outcome == "shortened":
         tell_compaction(core, told[-1])
     return told
-
-
-def _ladder_was_enough(now: Measured, trigger: Trigger) -> CompactionResult:
-    summary = now.loaded.state.summary
-    return CompactionResult(
-        outcome="shortened",
-        thread_id=now.loaded.thread_id,
-        trigger=trigger,
-        tokens_before=now.size,
-        tokens_after=now.size,
-        summary_id=summary.summary_id if summary else None,
-        messages_covered=summary.coverage.count if summary else 0,
-        messages_kept=len(now.loaded.window.entries),
-    )

@@ -2,6 +2,7 @@
 
 from refold.application.loaded import LoadedConversation
 from refold.domain.budget import Budget
+from refold.domain.conversation import Conversation
 from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge
 
 NAMED = 3
@@ -33,6 +34,20 @@ def window_exceeded(
         f"{fixed}the largest messages that must stay word for word: {named or 'none'}. "
         "Use a model with a larger window, or send less at once",
     )
+
+
+def is_out_of_reach(state: Conversation, budget: Budget) -> bool:
+    """Whether what no rung makes smaller does not fit by itself: then nothing is folded for it in vain.
+
+    Fixed parts, pins, and what the user said since the model last spoke.
+    """
+    pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
+    unanswered = True
+    for message in reversed(state.live):
+        unanswered = unanswered and message.role != "assistant"
+        if message.position in pinned or (unanswered and not message.results):
+            size += message.tokens - message.thinking
+    return size > budget.limit
 
 
 def _pins(loaded: LoadedConversation) -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from refold.application.addresses import address_of
-from refold.application.projections.window import Window
+from refold.application.projections.window import Entry, Window
 from refold.domain.messages import Block, said
 
 from . import texts
@@ -47,41 +47,60 @@ def render(
     shown like any summary's, at its ``place``.
     """
     preamble, entries = _split_preamble(window)
-    own = [copied(said(e.message)) for e in preamble]
-    tokens = sum(e.tokens for e in preamble)
-    block = signed_summary(window.summary.block) if signed and window.summary else None
-    if window.summary is not None:
-        own.append(texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE)
+    memory = _memory(window, count, signed=signed)
+    own = [*(copied(said(e.message)) for e in preamble), *memory.guidance]
     builder = TurnBuilder(window, lambda position: address_of(thread_id, position), count)
-    memory: list[str] = []
-    if window.summary is not None:
-        memory.append(texts.summary_text(copied(window.summary.text)))
-        tokens += window.summary.tokens
-    lines = window.summary.ledger[: window.summary.ledger_shown] if window.summary else ()
-    if ledger := ledger_text(lines, window.pins):
-        own.append(texts.LEDGER_GUIDANCE)
-        memory.append(copied(ledger))
-        tokens += sum(pin.tokens for pin in window.pins)
-        builder.extra_tokens += 0 if lines else ledger_overhead(count)
-    if place == "user" or block:
-        builder.open(
-            [block or text_block(memory[0]), *map(text_block, memory[1:])] if memory else []
-        )
+    if place == "user" or memory.signed:
+        builder.open(memory.blocks)
     else:
-        own.extend(memory)
+        own.extend(memory.texts)
     builder.add(entries)
     messages = builder.finished()
     freed = sum(p.tokens_freed for p in window.previews.values())
-    tokens += sum(
+    said_here = sum(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
+    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here - freed
     return Rendered(
         _joined(system, [t for t in own if t.strip()]),
         messages,
-        tokens - freed + builder.extra_tokens,
-        tuple(memory),
+        tokens + builder.extra_tokens,
+        memory.texts,
         builder.opening,
     )
+
+
+class _Memory(NamedTuple):
+    """What stands for older messages: the summary, then the ledger."""
+
+    texts: tuple[str, ...]
+    guidance: tuple[str, ...]
+    """What the system text says of them."""
+    signed: Block | None
+    """The provider's own block, in place of the summary's text."""
+    tokens: int
+
+    @property
+    def blocks(self) -> list[Block]:
+        shown = [text_block(text) for text in self.texts]
+        return [self.signed, *shown[1:]] if self.signed else shown
+
+
+def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Memory:
+    summary = window.summary
+    block = signed_summary(summary.block) if signed and summary else None
+    shown: list[str] = []
+    guidance: list[str] = []
+    if summary is not None:
+        shown.append(texts.summary_text(copied(summary.text)))
+        guidance.append(texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE)
+    lines = summary.ledger[: summary.ledger_shown] if summary else ()
+    tokens = summary.tokens if summary else 0
+    if ledger := ledger_text(lines, window.pins):
+        shown.append(copied(ledger))
+        guidance.append(texts.LEDGER_GUIDANCE)
+        tokens += sum(pin.tokens for pin in window.pins) + (0 if lines else ledger_overhead(count))
+    return _Memory(tuple(shown), tuple(guidance), block, tokens)
 
 
 def summary_overhead(count: Callable[[str], int]) -> int:
@@ -89,7 +108,7 @@ def summary_overhead(count: Callable[[str], int]) -> int:
     return count(texts.SUMMARY_HEADING) + count(texts.SUMMARY_GUIDANCE) + 2 * FRAME_TOKENS
 
 
-def _split_preamble(window: Window) -> tuple[Sequence[Any], Sequence[Any]]:
+def _split_preamble(window: Window) -> tuple[Sequence[Entry], Sequence[Entry]]:
     count = 0
     for entry in window.entries:
         if entry.position != count or entry.message.role != "system":

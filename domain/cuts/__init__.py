@@ -8,13 +8,13 @@ from . import (
     beyond_summary,
     model_response,
     newest_message,
+    open_requests,
     pending_calls,
     pinned_messages,
-    running_requests,
     tool_pairs,
     unanswered_messages,
 )
-from .rule import CutRule, KeepRule
+from .rule import CutRule, StayRule
 
 RULES: tuple[CutRule, ...] = (
     beyond_summary.RULE,
@@ -24,4 +24,4 @@ RULES: tuple[CutRule, ...] = (
     unanswered_messages.RULE,
     model_response.RULE,
 )
-KEPT: tuple[KeepRule, ...] = (pinned_messages.RULE, running_requests.RULE)
+KEPT: tuple[StayRule, ...] = (pinned_messages.RULE, open_requests.RULE)

@@ -3,7 +3,7 @@
 from refold.domain.conversation import Conversation
 from refold.domain.rounds import with_companions
 
-from .rule import KeepRule
+from .rule import StayRule
 
 
 def kept(state: Conversation, allowance: int) -> frozenset[int]:
@@ -15,4 +15,4 @@ def kept(state: Conversation, allowance: int) -> frozenset[int]:
     return with_companions(state.live, state.pinned_positions)
 
 
-RULE = KeepRule("pinned_messages", "all that could be covered is pinned", kept)
+RULE = StayRule("pinned_messages", "all that could be covered is pinned", kept)

@@ -26,7 +26,7 @@ class CutRule(NamedTuple):
     """The position of the message that blocks, when the rule leaves no cut."""
 
 
-class KeepRule(NamedTuple):
+class StayRule(NamedTuple):
     """One reason why messages stay word for word, whether a cut lies before or behind them."""
 
     name: str

@@ -121,6 +121,8 @@ class _Gathering:
 
     def _command(self, command: str, position: int, by: Speaker, note: str = "") -> None:
         first = next((command[a:b] for a, b in lines(command)), "")
+        if len(first) > _SCANNED:
+            return
         for step in steps_of(first):
             if not is_trivial(step) and len(step) <= _LONGEST_COMMAND and "<<" not in step:
                 self._add("command", step, position, by, note)

@@ -38,6 +38,7 @@ _BLANK = re.compile(r"\s")
 _WORD = 70
 _MARGIN = 24
 _CLEAR = 24
+_LONGEST = 400
 
 
 def exact_values(text: str) -> Iterator[re.Match[str]]:
@@ -78,7 +79,12 @@ def _word_behind(text: str, at: int) -> int:
 
 def paths_in(text: str) -> Iterator[re.Match[str]]:
     """What is plainly the path of a file, or of a folder that is written as one."""
-    return (found for found in _PATH.finditer(text) if _TELLING.search(found[0]))
+    return (
+        found
+        for found in _PATH.finditer(text)
+        # What is too long to be kept is not looked at closely; a part of it is no value either.
+        if found.end() - found.start() > _LONGEST or _TELLING.search(found[0])
+    )
 
 
 class ExactValue(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .looking import require
+from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Thread, Window
 from .output import clean, one_line, print_json, say, show_table, warn
 
@@ -22,12 +22,10 @@ def pin(
     json: Json = False,
 ) -> None:
     """Keep a message or a text word for word, whatever is compacted."""
-    from refold.infrastructure.opening import open_memory
-
     what = position if text is None else text
     if what is None or None not in (position, text):
         raise typer.BadParameter("give a position, or --text TEXT")
-    with open_memory(db, create=False) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         pin_id = memory.conversation(thread).pin(what)
     if json:
@@ -43,9 +41,7 @@ def unpin(
     json: Json = False,
 ) -> None:
     """Take a pin back. Exit code 1 if there is no such pin."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(db, create=False) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         done = memory.conversation(thread).unpin(pin_id)
     if json:
@@ -59,9 +55,7 @@ def unpin(
 
 def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Show what is kept word for word."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(db, create=False) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         items = memory.conversation(thread).pins()
     if json:
@@ -97,9 +91,7 @@ def revert(
     json: Json = False,
 ) -> None:
     """Undo the newest compaction. Exit code 1 if there is none to undo."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(db, create=False, window=window, model=model, policy_file=policy) as memory:
+    with opened(db, window=window, model=model, policy_file=policy) as memory:
         require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:

@@ -13,7 +13,8 @@ from refold.application.explaining import MessageFate
 from refold.application.memory import Memory
 from refold.domain.messages import Block, text_of
 
-from .looking import as_json, in_words, require
+from .looking import as_json, in_words
+from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Start, Stop, Thread
 from .output import clean, print_json, say, show_table
 
@@ -37,7 +38,7 @@ def read(
     json: Json = False,
 ) -> None:
     """Read back an original message, whatever was compacted or offloaded since."""
-    with _opened(db) as memory:
+    with opened(db) as memory:
         thread = _thread_of(memory, address)
         message = memory.conversation(thread).read(address)
     if json:
@@ -55,7 +56,7 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain why the model sees each message as it does: full, offloaded, summarised, pinned …"""
-    with _opened(db) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         fates = memory.conversation(thread).explain(start, stop)
     if json:
@@ -117,9 +118,3 @@ def _original(block: Block) -> str:
     if block.get("type") == "tool_result":
         return text_of(block)
     return in_words(block)
-
-
-def _opened(db: Path) -> Memory:
-    from refold.infrastructure.opening import open_memory
-
-    return open_memory(db, create=False)

@@ -2,24 +2,22 @@
 
 import json as jsonlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from refold.application.context import Context
-from refold.application.memory import Memory
 from refold.application.results import StoredMessage
-from refold.domain.errors import InvalidThreadId
 from refold.domain.messages import text_of
 
+from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Start, Stop, Thread, Window
 from .output import clean, one_line, print_json, say, show_table
 
 
 def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List the conversations, the latest activity first."""
-    with _opened(db) as memory:
+    with opened(db) as memory:
         rows = memory.conversations()
     if json:
         print_json({"conversations": [row.model_dump() for row in rows]})
@@ -52,7 +50,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the original messages of a conversation, compacted or not."""
-    with _opened(db) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         chat = memory.conversation(thread)
         messages = chat.messages(start, stop)
@@ -96,7 +94,7 @@ def context(
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
-    with _opened(db, window=window, model=model, policy_file=policy) as memory:
+    with opened(db, window=window, model=model, policy_file=policy) as memory:
         require(memory, thread)
         chat = memory.conversation(thread)
         made = chat.context(at=chat.version if at is None else at)
@@ -118,7 +116,7 @@ def context(
 
 def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List all summaries that were ever made of a conversation."""
-    with _opened(db) as memory:
+    with opened(db) as memory:
         require(memory, thread)
         rows = memory.conversation(thread).summaries()
     if json:
@@ -180,33 +178,6 @@ def as_request(made: Context) -> dict[str, object]:
     line["tokens"] = made.tokens
     line["summary_id"] = made.summary.summary_id if made.summary else None
     return line
-
-
-def require(memory: Memory, thread: str) -> None:
-    """Refuse a thread that the log does not know.
-
-    Raises:
-        InvalidThreadId: says which ones there are.
-    """
-    chat = memory.conversation(thread)
-    if chat.version == 0:
-        known = [row.thread_id for row in memory.conversations()[:5]]
-        raise InvalidThreadId(
-            f"there is no conversation {thread!r} in this log; "
-            f"there are: {', '.join(known) or 'none'}"
-        )
-
-
-def _opened(
-    db: Path,
-    *,
-    window: int | None = None,
-    model: str | None = None,
-    policy_file: Path | None = None,
-) -> Memory:
-    from refold.infrastructure.opening import open_memory
-
-    return open_memory(db, create=False, window=window, model=model, policy_file=policy_file)
 
 
 def _gist(stored: StoredMessage) -> str:

@@ -7,7 +7,7 @@ import typer
 from refold.application.results import CompactionResult
 from refold.application.verifying import Verification
 
-from .looking import require
+from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, SummariserName, Thread, Window
 from .output import clean, print_json, say, show_table
 
@@ -29,11 +29,8 @@ def compact(
     json: Json = False,
 ) -> None:
     """Compact a conversation now. Exit code 1 if that failed; then nothing has changed."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(
+    with opened(
         db,
-        create=False,
         window=window,
         model=model,
         summariser=summariser,
@@ -51,9 +48,7 @@ def compact(
 
 def verify(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Check every event, and compare every read model with a fresh fold. Exit code 1 on damage."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(db, create=False) as memory:
+    with opened(db) as memory:
         found = memory.verify()
     if json:
         print_json(found.model_dump())
@@ -65,9 +60,7 @@ def verify(db: Db = DEFAULT_DB, json: Json = False) -> None:
 
 def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Rebuild every read model from the log. Calls no model."""
-    from refold.infrastructure.opening import open_memory
-
-    with open_memory(db, create=False) as memory:
+    with opened(db) as memory:
         replayed = memory.replay()
     if json:
         print_json(replayed.model_dump())

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
         AsyncMemory,
         Memory,
     )
+    from refold.application.pinning import (
+        PinnedItem,
+    )
     from refold.application.ports import (
+        BoundedSummariser,
         Observer,
         SourceMessage,
         Summariser,
@@ -44,6 +48,11 @@ if TYPE_CHECKING:
         SummaryRequest,
         TokenCount,
         TokenCounter,
+    )
+    from refold.application.read_models import (
+        CompactionRow,
+        ConversationRow,
+        SummaryRow,
     )
     from refold.application.results import (
         Appended,
@@ -69,6 +78,9 @@ if TYPE_CHECKING:
         UnknownMessage,
         UnknownToolCall,
     )
+    from refold.domain.events import (
+        OmittedMessage,
+    )
     from refold.domain.messages import (
         Message,
     )
@@ -87,12 +99,15 @@ __all__ = [
     "AppendedMessage",
     "AsyncChat",
     "AsyncMemory",
+    "BoundedSummariser",
     "Budget",
     "Chat",
     "CompactionPolicy",
     "CompactionResult",
+    "CompactionRow",
     "Context",
     "ContextWindowExceeded",
+    "ConversationRow",
     "DamageReport",
     "ForeignAddress",
     "InvalidAddress",
@@ -111,7 +126,9 @@ __all__ = [
     "NewerLog",
     "NotARefoldLog",
     "Observer",
+    "OmittedMessage",
     "PinnedContentTooLarge",
+    "PinnedItem",
     "RefoldError",
     "Replayed",
     "SourceMessage",
@@ -120,6 +137,7 @@ __all__ = [
     "SummariserError",
     "SummaryDraft",
     "SummaryRequest",
+    "SummaryRow",
     "TokenCount",
     "TokenCountError",
     "TokenCounter",
@@ -141,9 +159,12 @@ _PLACES = {
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.memory": "AsyncChat AsyncMemory Memory",
+    "refold.application.pinning": "PinnedItem",
     "refold.application.ports": (
-        "Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount TokenCounter"
+        "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount "
+        "TokenCounter"
     ),
+    "refold.application.read_models": "CompactionRow ConversationRow SummaryRow",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.verifying": "DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
@@ -151,6 +172,7 @@ _PLACES = {
         "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId PinnedContentTooLarge "
         "RefoldError UnknownMessage UnknownToolCall"
     ),
+    "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Message",
     "refold.domain.policy": "CompactionPolicy",
     "refold.infrastructure.opening": "aopen open",

@@ -91,12 +91,16 @@ SETTINGS = st.builds(
     system=st.sampled_from((None, None, "You work on a build.")),
     tools=st.sampled_from(((), (), (), TOOLS)),
     model=st.sampled_from((None, "claude-opus-5-5")),
+    summariser_window=st.none(),
     place=st.sampled_from(("user", "user", "user", "system")),
 )
 BOUNDED = st.builds(
     Setting,
+    system=st.none(),
+    tools=st.just(()),
     model=st.sampled_from((None, "claude-opus-5-5")),
     summariser_window=st.sampled_from((1_500, 2_500, 4_000)),
+    place=st.just("user"),
 )
 WORDS = st.sampled_from(
     (

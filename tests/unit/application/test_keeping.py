@@ -70,3 +70,12 @@ def test_its_size_is_what_rendering_adds() -> None:
     added = count(str(rendered.system)) + count(str(rendered.messages))
     added -= count(str(bare.system)) + count(str(bare.messages))
     assert kept.tokens >= added
+
+
+def test_a_ledger_that_is_turned_off_for_a_while_is_kept_unseen() -> None:
+    core = core_of(policy=CompactionPolicy(ledger_share=0))
+    known = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), 3_000)
+    off = kept_ledger(core, carrying(known), source(*RULES), 1_000)
+    assert off == KeptLedger(known.lines)
+    again = kept_ledger(core_of(), carrying(off), source(user("go on")), 3_000)
+    assert {line.text for line in known.lines[: known.shown]} <= {line.text for line in again.lines}

@@ -266,3 +266,21 @@ def test_a_call_that_waits_for_approval_is_never_shortened() -> None:
         context = chat.context()
         assert context.tokens <= context.budget.limit
         assert "refold://t/1" in str(context.messages)
+
+
+@pytest.mark.parametrize("what", ["tools", "pin", "request"])
+def test_nothing_is_folded_for_a_request_that_could_not_fit_anyway(what: str) -> None:
+    agent, huge = Agent(), "word " * 20_000
+    agent.says(400, turns=8)
+    tools: list[dict[str, Any]] = []
+    match what:
+        case "tools":
+            tools = [{"name": "t", "description": huge, "input_schema": {"type": "object"}}]
+        case "pin":
+            agent.chat.pin(huge)
+        case _:
+            agent.chat.append({"role": "user", "content": huge})
+    version = agent.chat.version
+    with pytest.raises(ContextWindowExceeded):
+        agent.context(tools=tools)
+    assert agent.chat.version == version

@@ -39,6 +39,13 @@ def test_words_in_a_running_turn_begin_none() -> None:
     )
 
 
+def test_what_is_said_while_tools_run_begins_its_turn_with_their_call() -> None:
+    """A summary of the turn's beginning gets the call with its results (invariant 1)."""
+    both = [calls("a", "b"), results("a"), user("hurry"), results("b")]
+    assert beginnings(*talk(1), *both) == (0, 2)
+    assert beginnings(*talk(1), calls("a"), results("a"), user("well?")) == (0, 4)
+
+
 def test_words_beside_a_call_end_no_turn() -> None:
     assert beginnings(user("go"), assistant(text("on it"), tool_use("a")), user("hm")) == (0,)
 

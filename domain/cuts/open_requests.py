@@ -2,9 +2,9 @@
 
 from refold.domain.requests import protected_requests
 
-from .rule import KeepRule
+from .rule import StayRule
 
-RULE = KeepRule(
+RULE = StayRule(
     "open_requests",
     "all that could be covered are requests that are still being worked on",
     protected_requests,

@@ -1,0 +1,43 @@
+"""Opening a log that is there, and asking for a conversation in it: what most commands begin with."""
+
+from pathlib import Path
+
+from refold.application.memory import Memory
+from refold.domain.errors import InvalidThreadId
+
+
+def opened(
+    db: Path,
+    *,
+    window: int | None = None,
+    model: str | None = None,
+    summariser: str | None = None,
+    policy_file: Path | None = None,
+) -> Memory:
+    """The memory of a log that exists."""
+    # Imported when first used: help and wrong use do not pay for a store.
+    from refold.infrastructure.opening import open_memory
+
+    return open_memory(
+        db,
+        create=False,
+        window=window,
+        model=model,
+        summariser=summariser,
+        policy_file=policy_file,
+    )
+
+
+def require(memory: Memory, thread: str) -> None:
+    """Refuse a thread that the log does not know.
+
+    Raises:
+        InvalidThreadId: says which ones there are.
+    """
+    chat = memory.conversation(thread)
+    if chat.version == 0:
+        known = [row.thread_id for row in memory.conversations()[:5]]
+        raise InvalidThreadId(
+            f"there is no conversation {thread!r} in this log; "
+            f"there are: {', '.join(known) or 'none'}"
+        )
