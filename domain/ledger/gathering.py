@@ -73,7 +73,7 @@ class _Gathering:
         deed = deed_of(block.get("name"), block.get("input"))
         self._open[str(block.get("id"))] = _Call(position, deed)
         if deed.kind is DeedKind.COMMAND:
-            self._values(deed.exact[0], position, "assistant")
+            self._values(deed.exact[0][:_SCANNED], position, "assistant")
 
     def _answered(self, position: int, block: Mapping[str, Any]) -> None:
         call = self._open.pop(str(block.get("tool_use_id")), None)
@@ -223,7 +223,10 @@ def _about(line: str, at: int) -> str:
 
 def _point(text: str) -> str:
     """What a result comes to: all of a brief one, the last lines of another."""
-    return text if len(text) <= _BRIEF else text[text.find("\n", len(text) - _BRIEF // 2) + 1 :]
+    if len(text) <= _BRIEF:
+        return text
+    end = text[-_BRIEF // 2 :]
+    return end.partition("\n" if "\n" in end else " ")[2]
 
 
 def _ends(text: str) -> str:

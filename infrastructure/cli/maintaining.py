@@ -83,6 +83,8 @@ def _tell_compaction(result: CompactionResult) -> None:
                 f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail)}. "
                 "The conversation is as it was."
             )
+        case "shortened" | "reverted":
+            pass  # No outcome of a compaction on demand.
 
 
 def _tell_verification(found: Verification) -> None:

@@ -172,7 +172,8 @@ def test_a_kept_round_comes_back_with_its_preview_after_a_restart(tmp_path: Path
                 [{"type": "text", "text": "stop: never touch billing.log"}] if number == 3 else []
             )
             chat.append({"role": "user", "content": [result, *words]})
-            shown = chat.context()
+            chat.context()
+        shown = chat.context()
         assert len(chat.summaries()) > 1
         assert "never touch billing.log" in str(shown.messages)
         assert "refold://t/8" in str(shown.messages)

@@ -89,6 +89,25 @@ def test_another_process_sees_that_a_compaction_was_undone(tmp_path: Path) -> No
         assert shown(same) == shown(chat)
 
 
+def test_an_undoing_is_read_again_where_the_summary_that_came_back_was_replaced(
+    tmp_path: Path,
+) -> None:
+    """The messages that are left lie before the undoing, the summary that it restored does not."""
+    path = tmp_path / "a.db"
+    with open_log(path) as memory:
+        chat = memory.conversation("t")
+        for start in (0, 8):
+            talk_on(chat, start, 8)
+            assert chat.compact().outcome == "performed"
+        talk_on(chat, 16, 3)
+        chat.revert_compaction()
+        assert chat.compact().outcome == "performed"
+        last = shown(chat)
+    with open_log(path) as memory:
+        assert shown(memory.conversation("t")) == last
+    same_after_restart(path)
+
+
 def test_pins_are_in_every_context_whatever_is_compacted(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with open_log(path) as memory:

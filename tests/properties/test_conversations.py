@@ -140,9 +140,12 @@ class Talking(RuleBasedStateMachine):
             lasting_deeds.revert(self.witness)
 
     @precondition(lambda self: len(self.witness.pins) < lasting_deeds.MOST)
-    @rule(where=st.integers(0, 200))
-    def pin_a_message(self, where: int) -> None:
-        lasting_deeds.pin_message(self.witness, where % len(self.witness.spoken))
+    @rule(where=st.integers(0, 200), result=st.booleans())
+    def pin_a_message(self, where: int, result: bool) -> None:
+        """Pin any message, or a tool result: that one the ladder would like to shorten."""
+        results = [s.position for s in self.witness.spoken if result and s.results]
+        among = results or range(len(self.witness.spoken))
+        lasting_deeds.pin_message(self.witness, among[where % len(among)])
 
     @precondition(lambda self: len(self.witness.pins) < lasting_deeds.MOST)
     @rule(text=PINNED_TEXTS)

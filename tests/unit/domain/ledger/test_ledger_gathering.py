@@ -1,5 +1,7 @@
 """What the ledger takes from messages, kind by kind."""
 
+import time
+
 import pytest
 
 from refold.domain.ledger.gathering import Gathered, gather
@@ -262,3 +264,17 @@ def test_odd_blocks_are_passed_over() -> None:
         text("Add a test"),
     ]
     assert texts("request", user(*blocks)) == ["Add a test"]
+
+
+@pytest.mark.parametrize("unit", ["a/", ".", "12 ms ", "a && ", "[1] ", "1,", "a@"])
+def test_a_huge_line_is_read_in_no_time(unit: str) -> None:
+    huge, began = unit * 100_000, time.process_time()
+    gathered(user(huge), assistant(huge), *ran(huge, huge, failed=True), *ran("ls", huge))
+    assert time.process_time() - began < 3
+
+
+def test_the_end_of_one_huge_line_is_what_a_result_comes_to() -> None:
+    output = "row 1234 ms " + "x" * 5_000 + " and the whole took 92.5 ms"
+    found = [line.text for line in lines("value", *ran("make bench", output))]
+    assert "92.5 ms" in found
+    assert "1234 ms" not in found
