@@ -113,7 +113,7 @@ class Chat:
         return revert(self._core, self.thread_id, reason, Extras(system, tools))
 
     def pin(self, what: int | str) -> str:
-        """Keep the message at a position, or a text, word for word; returns the pin's id.
+        """Keep the message at a position or address, or a text, word for word; returns the pin's id.
 
         A message in the context stays there; of a covered one, and of a text, the words stand in the
         ledger. Pinning the same twice changes nothing.

@@ -8,6 +8,7 @@ from refold.domain.messages import Message, said, text_of
 from refold.domain.pinning import pin, stands_in_context, unpin
 from refold.domain.value import Value
 
+from .addresses import SCHEME, position_in
 from .core import Core
 from .intake import is_utf8
 from .loaded import LoadedConversation
@@ -33,8 +34,13 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
 
     Raises:
         UnknownMessage: there is no message at this position.
+        InvalidAddress, ForeignAddress: it begins like an address and is none of this conversation.
         InvalidMessage: there are no words to keep, or there are too many pins already.
     """
+    if isinstance(what, bool):
+        raise InvalidMessage("pin", f"{what} is neither a position nor a text")
+    if isinstance(what, str) and what.startswith(SCHEME):
+        what = position_in(thread_id, what)  # Copied from a context: the message is meant.
     text = what if isinstance(what, str) else ""
     if not is_utf8(text):
         raise InvalidMessage("text", "holds half of a surrogate pair: it could never be sent")

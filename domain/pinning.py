@@ -39,7 +39,10 @@ def pin(
         if stands_in_context(state, position):
             text, tokens = "", 0
         elif not text.strip():
-            raise InvalidMessage("position", f"message {position} has no words that could be kept")
+            raise InvalidMessage(
+                "position",
+                f"message {position} has no words that could be kept; chat.read({position}) still gives it",
+            )
     elif not text.strip():
         raise InvalidMessage("text", "is blank: there is nothing to keep")
     if len(state.pins) >= MOST_PINS:

@@ -76,6 +76,7 @@ def _main(
             "-v",
             count=True,
             metavar="",
+            show_default=False,
             help="Show what refold logs on standard error; -vv shows every request as well.",
         ),
     ] = 0,
@@ -115,8 +116,8 @@ class _Lines(logging.Handler):
 def _explain_end(end: SystemExit) -> None:
     """Say why a command ended that never came to its own last words."""
     if end.code == INTERRUPTED:
-        warn("Stopped. What was stored stays; the same command goes on from there.")
-        _tell_program("Interrupted", "stopped by Ctrl-C; what was stored stays")
+        warn("Stopped. What is in your log (--db) stays; the same command goes on from there.")
+        _tell_program("Interrupted", "stopped by Ctrl-C; what is in your log (--db) stays")
     elif end.code == BAD_INPUT and not isinstance(end.__context__, typer.Exit):
         # Wrong use: the reason stands on standard error already, in words for people.
         problem = getattr(end.__context__, "format_message", lambda: "no command was given")

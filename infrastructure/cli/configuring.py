@@ -48,6 +48,9 @@ def settings(
             for row in rows
         ],
     )
+    say(
+        "Ranges and whole texts: refold settings --markdown. Check a file: refold settings --check FILE"
+    )
 
 
 def _check(file: Path, json: bool) -> None:

@@ -13,7 +13,7 @@ def pin(
     thread: Thread,
     position: Annotated[
         int | None,
-        typer.Argument(metavar="[POSITION]", help="The message to keep; `refold show` has them."),
+        typer.Argument(metavar="POSITION", help="The message to keep; `refold show` has them."),
     ] = None,
     text: Annotated[
         str | None, typer.Option("--text", help="A text of its own to keep.", metavar="TEXT")
@@ -24,14 +24,15 @@ def pin(
     """Keep a message or a text word for word, whatever is compacted."""
     what = position if text is None else text
     if what is None or None not in (position, text):
-        raise typer.BadParameter("give a position, or --text TEXT")
+        raise typer.BadParameter("give either a position or --text TEXT")
     with opened(db) as memory:
         require(memory, thread)
         pin_id = memory.conversation(thread).pin(what)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id})
     else:
-        say(f"Pinned as {clean(pin_id)}. `refold unpin {clean(thread)} {clean(pin_id)}` undoes it.")
+        undo = f"refold unpin {clean(thread)} {clean(pin_id)} --db {clean(db)}"
+        say(f"Pinned as {clean(pin_id)}. `{undo}` takes it back.")
 
 
 def unpin(
@@ -62,7 +63,8 @@ def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         print_json({"thread_id": thread, "pins": [item.model_dump() for item in items]})
         return
     if not items:
-        say(f"Nothing is pinned in {clean(thread)}. `refold pin {clean(thread)} POSITION` does it.")
+        how = f"refold pin {clean(thread)} POSITION --db {clean(db)}"
+        say(f"Nothing is pinned in {clean(thread)}. `{how}` pins a message.")
         return
     show_table(
         "",
@@ -95,7 +97,7 @@ def revert(
         require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:
-        print_json({**result.model_dump(), "success": result.success})
+        print_json({**result.model_dump(), "success": result.outcome == "reverted"})
     elif result.outcome == "reverted":
         active = f"summary {clean(result.summary_id)}" if result.summary_id else "no summary"
         say(

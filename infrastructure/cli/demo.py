@@ -75,8 +75,10 @@ def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
         path = Path(folder) / "demo.db"
 
         def opened() -> Memory:
-            return open_memory(path, window=window)
+            # Whatever the environment says: no key, no network, every compaction in its place.
+            return open_memory(path, window=window, summariser="extractive", background=False)
 
+        opened().close()  # A wrong setting is told before anything else.
         if not json:
             _introduce(len(recorded.messages), window)
         folds: list[Fold] = []

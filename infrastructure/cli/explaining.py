@@ -30,9 +30,7 @@ EXPLAIN_EXAMPLE = (
 def read(
     address: Annotated[
         str,
-        typer.Argument(
-            metavar="ADDRESS", help="As a context shows it: refold://THREAD/POSITION, in quotes."
-        ),
+        typer.Argument(metavar="ADDRESS", help="As a context shows it: refold://THREAD/POSITION."),
     ],
     db: Db = DEFAULT_DB,
     json: Json = False,
@@ -63,7 +61,7 @@ def explain(
         print_json({"thread_id": thread, "messages": [fate.model_dump() for fate in fates]})
         return
     if not fates:
-        say("No message there. `refold show THREAD` has the positions.")
+        say(f"No message there. `refold show {clean(thread)} --db {clean(db)}` has the positions.")
         return
     runs = groupby(fates, lambda f: (f.fate, f.why))
     columns = ["positions", "fate", "tokens#", "shown#", "version", "why"]
@@ -94,10 +92,8 @@ def _range(first: int, last: int) -> str:
 
 def _tell_sums(thread: str, fates: Sequence[MessageFate], db: Path) -> None:
     tokens, shown = sum(f.tokens for f in fates), sum(f.shown_tokens for f in fates)
-    say(
-        f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context, beside the "
-        "summary."
-    )
+    beside = ", beside the summary" if any(f.summary_id for f in fates) else ""
+    say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{beside}.")
     hidden = next((f for f in fates if f.shown_tokens < f.tokens), None)
     if hidden is not None:
         say(f"Next: refold read {clean(hidden.address)} --db {clean(db)}")

@@ -45,7 +45,7 @@ def show_figures(title: str, total: PlayFigures) -> None:
         ("older tool results condensed", total.results_condensed),
         ("restarts of the store", total.restarts),
         ("largest request, tokens", total.largest_request),
-        ("budget of a request, tokens", total.budget),
+        ("budget of a request, tokens", total.budget or "–"),
         ("tokens sent", total.tokens_sent),
         ("tokens without compaction", total.tokens_without_compaction),
         ("input in an unchanged prefix", f"{total.unchanged_prefix_share:.1%}"),

@@ -110,7 +110,7 @@ def context(
     if made.tokens > made.budget.limit:
         say(
             "[yellow]Larger than the budget[/yellow]: before a request an agent's memory compacts "
-            "this by itself; `refold compact` does it now."
+            f"this by itself; `refold compact {clean(thread)} --db {clean(db)}` does it now."
         )
 
 
@@ -123,7 +123,8 @@ def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
         print_json({"thread_id": thread, "summaries": [row.model_dump() for row in rows]})
         return
     if not rows:
-        say("No summary yet: nothing was compacted. `refold compact THREAD` compacts now.")
+        how = f"refold compact {clean(thread)} --db {clean(db)}"
+        say(f"No summary yet: nothing was compacted. `{how}` compacts now.")
     for row in rows:
         was = "undone" if row.is_reverted else "superseded"
         state = "[green]active[/green]" if row.is_active else was

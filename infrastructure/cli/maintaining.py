@@ -20,7 +20,7 @@ def compact(
         typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Try even after several failures in a row.")
+        bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
     ] = False,
     window: Window = None,
     model: ModelName = None,
@@ -80,7 +80,7 @@ def _tell_compaction(result: CompactionResult) -> None:
             say(f"Nothing to do: {result.detail} ({result.reason}). 0 tokens freed.")
         case "failed" | "in_flight":
             say(
-                f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail)}. "
+                f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
                 "The conversation is as it was."
             )
         case "shortened" | "reverted":

@@ -193,10 +193,14 @@ def _tell(file: Path, transcript: Transcript, done: Simulation) -> None:
                 f"{clean(reason)}"
             )
     entries = ", ".join(dict.fromkeys(entry for p in done.policies for entry in p.priced_as))
-    lives = f"for {done.cache_seconds:,} s" if done.cache_seconds else "for ever"
+    lives = (
+        f"forgets what was not used for {done.cache_seconds:,} s"
+        if done.cache_seconds
+        else "never forgets"
+    )
     say(
         f"Prices of {clean(entries)} as of {done.prices_as_of}; they change: pass yours with --prices "
-        f"FILE. Tokens are estimates. The cache is taken to keep what nobody uses {lives}."
+        f"FILE. Tokens are estimates. It is assumed that the cache {lives}."
     )
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import refold
 from refold.application.chat import Chat
 from refold.infrastructure.log.store import SQLiteLog
@@ -145,6 +147,18 @@ def test_pins_are_in_every_context_whatever_is_compacted(tmp_path: Path) -> None
         assert "the budget is 40,000 EUR" not in str(chat.context().messages)
         assert memory.verify().ok
     same_after_restart(path)
+
+
+def test_an_address_is_pinned_as_the_message_that_it_names(tmp_path: Path) -> None:
+    with open_log(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 2)
+        assert chat.pin("refold://t/2") == chat.pin(2)
+        assert [p.position for p in chat.pins()] == [2]
+        with pytest.raises(refold.ForeignAddress):
+            chat.pin("refold://other/2")
+        with pytest.raises(refold.InvalidMessage):
+            chat.pin(True)
 
 
 def test_the_first_message_after_the_summary_is_marked_for_people(tmp_path: Path) -> None:
