@@ -176,7 +176,7 @@ def ask(witness: Witness, *, elsewhere: bool = False) -> Answer:
     ``elsewhere``: the second time of another memory on the same file, as after a restart.
     """
     answer = witness.ask()
-    assert answer.model_calls <= MOST_ROUNDS * most_calls(witness)
+    assert answer.model_calls <= MOST_ROUNDS * most_calls(witness), "invariant 7: calls are bounded"
     if answer.error is not None:
         assert answer.error.needed > answer.error.budget
         assert_the_error_is_the_right_one(witness, answer.error)
@@ -185,7 +185,7 @@ def ask(witness: Witness, *, elsewhere: bool = False) -> Answer:
         witness.change_places()
     again = witness.ask()
     assert again.model_calls == 0, "invariant 7: asked again, and a model was called again"
-    assert witness.chat.version == version
+    assert witness.chat.version == version, "invariant 7: asked again, and something was decided"
     if answer.context is not None and again.context is not None:
         assert as_bytes(again.context) == as_bytes(answer.context)
         if any(c.outcome == "performed" for c in answer.context.compactions):
