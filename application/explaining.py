@@ -23,7 +23,8 @@ Fate = Literal[
 for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
 ``omitted``: not even by it, since it was too large to be summarised: the summary names it.
 ``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
-reaches beyond it, because it belongs to an open request. ``preamble``: as part of the system text."""
+reaches beyond it, because it belongs to an open request
+or to the tool round of a pinned message. ``preamble``: as part of the system text."""
 
 AT_ONCE = 2_000
 """Events read in one go."""
@@ -183,6 +184,8 @@ class _Judge:
             return "part of a request of the running turn"
         if position in self._decisions.once_pinned:
             return "was pinned when the summary was made"
+        if self._loaded.state.pinned_positions:
+            return "part of an open request or of a pinned tool round when the summary was made"
         return "was part of an open request when the summary was made"
 
     def _reason(self, position: int, said: When) -> tuple[str, When]:

@@ -57,6 +57,7 @@ class SQLiteLog:
         in_memory = str(path) == ":memory:"
         self.path = Path(path)
         self._pid = os.getpid()
+        self._closed = False
         if in_memory:
             name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
         else:
@@ -142,11 +143,14 @@ class SQLiteLog:
 
     def close(self) -> None:
         """See ``ConversationLog``."""
+        self._closed = True
         self._cache.clear()
         self._datastore.close()
         self._lock.close()
 
     def _guarded(self) -> AbstractContextManager[None]:
+        if self._closed:
+            raise LogError(f"{self.path} was closed; open it again to go on")
         if os.getpid() != self._pid:
             raise LogError(
                 f"{self.path} was opened before this process was forked; open it again here"

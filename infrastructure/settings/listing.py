@@ -1,5 +1,6 @@
 """The settings as a list: each with its variable, its range, its default, its value and its source."""
 
+import re
 from collections.abc import Iterator
 
 from refold.domain.policy import CompactionPolicy
@@ -39,9 +40,13 @@ where it stands, the value, and the range. So are keys and variables that are no
 alike; only variables that begin with `{OTHERS}` are left to other programs. `refold settings` shows every value and
 where it comes from, `refold settings --check FILE` checks a policy file.
 
+(A `CompactionPolicy` that is made by hand with such a value is refused by pydantic, with its `ValidationError`.)
+
 Shares are fractions of the context window unless they say otherwise.
 """
 
+# The docstrings say which requirement a number comes from; people who set it have no use for that.
+_SOURCES = re.compile(r" \((?:requirement|invariant)s? [^)]*\)")
 _HEAD = "| setting, variable | type, range | default | meaning |\n|---|---|---|---|\n"
 
 
@@ -69,7 +74,7 @@ def documented() -> Iterator[Setting]:
             type=kind_of(field),
             range=bounds_of(field),
             default=default_of(field),
-            meaning=" ".join((field.description or "").split()),
+            meaning=_SOURCES.sub("", " ".join((field.description or "").split())),
         )
 
 

@@ -188,3 +188,14 @@ def test_a_summary_in_the_system_text_is_decided_at_opening(tmp_path: Path) -> N
         assert context.summary.text in str(context.system)
         assert context.summary.text not in str(context.messages)
         assert context.tokens <= context.budget.limit
+
+
+def test_what_is_done_after_closing_is_refused_with_an_error_of_our_own(tmp_path: Path) -> None:
+    memory = open_log(tmp_path / "a.db")
+    chat = memory.conversation("t")
+    talk_on(chat, 0, 1)
+    memory.close()
+    with pytest.raises(refold.LogError, match="was closed"):
+        talk_on(chat, 1, 1)
+    with pytest.raises(refold.LogError, match="was closed"):
+        chat.context()
