@@ -44,6 +44,7 @@ LONG = st.deferred(lambda: turns(min_messages=12, max_messages=24, max_text=400,
 RECORDED = st.deferred(
     lambda: turns(recorded=True, min_messages=2, max_messages=14, max_text=400, huge=3_000)
 )
+FOCI = st.sampled_from((None, deeds.FOCUS))
 Make = Callable[[], Summariser]
 
 
@@ -99,7 +100,7 @@ class Talking(RuleBasedStateMachine):
         else:
             self.witness.append(step)
 
-    @rule(make=SUMMARISERS, focus=st.sampled_from((None, None, deeds.FOCUS)), force=st.booleans())
+    @rule(make=SUMMARISERS, focus=FOCI, force=st.booleans())
     def compact(self, make: Make, focus: str | None, force: bool) -> None:
         self.witness.summariser.current = make()
         deeds.compact(self.witness, focus, force=force)
@@ -112,14 +113,14 @@ class Talking(RuleBasedStateMachine):
             the_request_fits(self.witness, answer.context)
 
     @precondition(lambda self: not self.script)
-    @rule(generations=st.integers(1, 4), make=SUMMARISERS)
-    def compact_generations(self, generations: int, make: Make) -> None:
+    @rule(generations=st.integers(1, 4), make=SUMMARISERS, focus=FOCI)
+    def compact_generations(self, generations: int, make: Make, focus: str | None) -> None:
         """Talk and compact, again and again: many summaries on one conversation are common."""
         for number in range(generations):
             self.witness.summariser.current = make() if number == 1 else GoodSummariser()
             for _ in range(3):
                 self.witness.append(deeds.exchange(self.witness, 0.1))
-            deeds.compact(self.witness)
+            deeds.compact(self.witness, focus)
             self.all_invariants_hold()
 
     @precondition(lambda self: not self.script)

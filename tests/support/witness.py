@@ -85,6 +85,8 @@ class Witness:
     follower: Follower = field(default_factory=Follower)
     spoken: list[Spoken] = field(default_factory=list[Spoken])
     asked: list[Asked] = field(default_factory=list[Asked])
+    looked: list[Asked] = field(default_factory=list[Asked])
+    """What an agent would have got at each version that was judged."""
     pins: dict[str, Pinned] = field(default_factory=dict[str, Pinned])
     seen: dict[int, bytes] = field(default_factory=dict[int, bytes])
     """What was rendered at each version when it was the newest."""

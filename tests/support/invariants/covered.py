@@ -119,4 +119,6 @@ def every_message_is_readable(witness: Witness) -> None:
         given = {"role": said.message["role"], "content": said.message["content"]}
         read = {"role": found.message.role, "content": found.message.content}
         assert json.dumps(read) == json.dumps(given), f"message {said.position} was changed"
+        size = witness.counter.count_message(as_message(said.message)).total
+        assert found.tokens == size, f"invariant 16: message {said.position} has {size} tokens"
     assert len({m.message_id for m in stored}) == len(stored)

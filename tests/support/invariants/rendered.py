@@ -162,7 +162,7 @@ def prefixes_are_stable_between_decisions(witness: Witness) -> None:
     """Invariant 18: a request begins with the bytes of the one before, unless something was decided."""
     requests = [
         {**asked.request, "messages": _as_blocks(asked.request), "decision": asked.decisions}
-        for asked in witness.asked
+        for asked in sorted([*witness.asked, *witness.looked], key=lambda one: one.version)
         if asked.sendable
     ]
     found = prefix_violations(requests)

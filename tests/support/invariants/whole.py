@@ -42,6 +42,7 @@ def all_hold(witness: Witness) -> None:
     """Judge the newest version, and compare the one before with what it was."""
     shown = witness.shown()
     witness.seen[shown.version] = as_bytes(shown)
+    witness.looked.append(witness.as_asked(shown))
     for holds_in in OF_WHAT_IS_SHOWN:
         holds_in(witness, shown)
     for holds in OF_WHAT_IS_STORED:
