@@ -61,9 +61,11 @@ def play(
     troubles = Troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
-        options = Options(window=window, model=model, summariser=summariser, policy_file=policy)
         # Not in the background: what is decided for a request is counted with it.
-        opened = partial(open_memory, path, **options, background=False)
+        options = Options(
+            window=window, model=model, summariser=summariser, policy_file=policy, background=False
+        )
+        opened = partial(open_memory, path, **options)
         _check_first(opened, transcript, thread)
         out = None if requests is None else stack.enter_context(_output(requests, (file, path)))
         run = _Run(opened, thread, model, restart_every, out, troubles, quiet=json)

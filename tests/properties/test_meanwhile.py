@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.application.rendering.texts import LEDGER_HEADING
 from refold.domain.messages import Block
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
