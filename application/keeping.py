@@ -1,5 +1,6 @@
 """Use case: what code keeps word for word beside a summary, as part of making one."""
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from .core import Core
 from .loaded import LoadedConversation
 from .ports import SourceMessage
 from .rendering.ledger import kind_heading, ledger_line, ledger_overhead, ledger_text
+
+logger = logging.getLogger(__name__)
 
 
 class KeptLedger(NamedTuple):
@@ -39,7 +42,13 @@ def kept_ledger(
     if not policy.ledger_tokens or not policy.ledger_share:
         return KeptLedger(before.window.summary.ledger if before.window.summary else ())
     summary = before.window.summary
-    fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
+    try:
+        fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
+    except (
+        Exception
+    ):  # A fault in recognising must not cost the compaction, nor what is kept already.
+        logger.exception("conversation %r: nothing new for the ledger", before.thread_id)
+        fresh = ()
     lines = merged(summary.ledger if summary else (), fresh)
     costs = Costs(
         lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))

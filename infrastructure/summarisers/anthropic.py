@@ -12,6 +12,7 @@ from refold.infrastructure.summarisers.api_calls import (
     MessagesApi,
     output_room,
     stopped,
+    window_of,
 )
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
@@ -53,15 +54,11 @@ class AnthropicSummariser:
         window: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        if not model.strip():
-            raise ValueError("model is blank: name one, or leave it out for the default")
-        if window is not None and window < 1:
-            raise ValueError(f"window is {window}: it is a number of tokens, or left out")
         self._model = model
         self._fallback_model = fallback_model
         self._api = MessagesApi(client, timeout)
         self._result_limit = result_limit
-        self._window = window or rules_for(model).window
+        self._window = window_of(model, window)
         self._counter = counter or EstimatingTokenCounter()
 
     @property

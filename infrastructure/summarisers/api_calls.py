@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ValidationError
 
 from refold.application.errors import SummariserError
+from refold.application.models import rules_for
 from refold.infrastructure.summarisers.api_failures import failed, refuse_unusable_key, translate
 
 if TYPE_CHECKING:
@@ -19,6 +20,19 @@ _THINKING_ROOM = 8_192
 
 TIMEOUT = 180.0
 """Seconds for one call: three of them end before a compaction counts as abandoned."""
+
+
+def window_of(model: str, window: int | None) -> int:
+    """The window of a summariser's model in tokens: as given, or what is known for the model.
+
+    Raises:
+        ValueError: the model is blank, or the window is no size.
+    """
+    if not model.strip():
+        raise ValueError("model is blank: name one, or leave it out for the default")
+    if window is not None and window < 1:
+        raise ValueError(f"window is {window}: it is a number of tokens, or left out")
+    return window or rules_for(model).window
 
 
 class Answer(BaseModel):

@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from refold.application.errors import SummariserError
-from refold.application.models import COMPACTION_BETA, rules_for
+from refold.application.models import COMPACTION_BETA
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.rendering.covered import render_covered
 from refold.application.rendering.turns import Turn
@@ -15,6 +15,7 @@ from refold.infrastructure.summarisers.api_calls import (
     MessagesApi,
     output_room,
     stopped,
+    window_of,
 )
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.prompt import (
@@ -80,13 +81,9 @@ class ServerCompactionSummariser:
         window: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        if not model.strip():
-            raise ValueError("model is blank: name one, or leave it out for the default")
-        if window is not None and window < 1:
-            raise ValueError(f"window is {window}: it is a number of tokens, or left out")
         self._model = model
         self._api = MessagesApi(client, timeout)
-        self._window = window or rules_for(model).window
+        self._window = window_of(model, window)
         self._counter = counter or EstimatingTokenCounter()
 
     @property

@@ -2,10 +2,12 @@
 
 import pytest
 
+from refold.application import keeping
 from refold.application.keeping import KeptLedger, kept_ledger
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage
 from refold.application.rendering.render import render
+from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import calls, history, performed, results, user
@@ -79,3 +81,16 @@ def test_a_ledger_that_is_turned_off_for_a_while_is_kept_unseen() -> None:
     assert off == KeptLedger(known.lines)
     again = kept_ledger(core_of(), carrying(off), source(user("go on")), 3_000)
     assert {line.text for line in known.lines[: known.shown]} <= {line.text for line in again.lines}
+
+
+def test_a_fault_in_recognising_costs_nothing_that_is_kept_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> tuple[LedgerLine, ...]:
+        raise RuntimeError("a recogniser failed")
+
+    known = kept_ledger(core_of(), EMPTY, source(*RULES, *WORK), 3_000)
+    monkeypatch.setattr(keeping, "gather", broken)
+    kept = kept_ledger(core_of(), carrying(known), source(user("Never rebase.")), 3_000)
+    assert kept == known
+    assert known.shown
