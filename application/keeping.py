@@ -42,14 +42,13 @@ def kept_ledger(
     if not policy.ledger_tokens or not policy.ledger_share:
         return KeptLedger(before.window.summary.ledger if before.window.summary else ())
     summary = before.window.summary
+    known = summary.ledger if summary else ()
     try:
         fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
-    except (
-        Exception
-    ):  # A fault in recognising must not cost the compaction, nor what is kept already.
+        lines = merged(known, fresh)
+    except Exception:  # A fault in recognising costs neither the compaction nor what is kept.
         logger.exception("conversation %r: nothing new for the ledger", before.thread_id)
-        fresh = ()
-    lines = merged(summary.ledger if summary else (), fresh)
+        lines = known
     costs = Costs(
         lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))
     )
