@@ -10,6 +10,7 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
+from .log_keeping import LogKeeper
 from .models import longest_prefix, rules_for
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
@@ -64,6 +65,7 @@ class Core:
     """Ports and settings, handed to every use case."""
 
     log: ConversationLog
+    keeper: LogKeeper
     views: ReadModels
     counter: TokenCounter
     summariser: Summariser

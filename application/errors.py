@@ -76,6 +76,33 @@ class NewerLog(LogError):
     """The log was written by a newer version of refold than this one."""
 
 
+class LogGone(LogError):
+    """The file of an open log was moved, deleted or replaced; what came after that is not stored."""
+
+
+class LogBehindAnchor(LogError):
+    """The log lacks what its anchor says was stored: it was put back to an earlier day, or cut.
+
+    ``stored`` is the version that the anchor knows, ``found`` the one that is there.
+    """
+
+    def __init__(
+        self, message: str, *, thread_id: str = "", stored: int = 0, found: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.thread_id = thread_id
+        self.stored = stored
+        self.found = found
+
+
+class LogLocked(LogError):
+    """The log is encrypted, and the key is missing or another one."""
+
+
+class ThreadExists(LogError, ValueError):
+    """A conversation with this id is there already."""
+
+
 class LogDamaged(LogError):
     """An event differs from its digest, is missing, or does not follow from the one before it."""
 

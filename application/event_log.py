@@ -4,12 +4,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from refold.domain.events import Event
+from refold.domain.events import Event, Rewritten
 
 from .loaded import LoadedConversation
 
 Decision = Callable[[LoadedConversation], Sequence[Event]]
 """Looks at the newest state and returns what happens; may be asked again after a conflict."""
+
+
+class Erasure(NamedTuple):
+    """What is to be removed from a conversation, and what happens with that."""
+
+    remains: Mapping[int, Event]
+    """By version: what is left of each event that loses content; an event of the same kind."""
+    events: Callable[[Sequence[Rewritten]], Sequence[Event]]
+    """What is appended, given what was left of each of these events."""
+
+
+ErasureDecision = Callable[[LoadedConversation], Erasure | None]
+"""Looks at the newest state and returns what is removed; None: nothing. Asked again after a conflict."""
+
+
+class Fork(NamedTuple):
+    """A conversation that began as a copy of another."""
+
+    thread_id: str
+    source: str
+    version: int
+    """Of the source, of which it is a copy."""
 
 
 class LoggedEvent(NamedTuple):
@@ -52,6 +74,45 @@ class ConversationLog(Protocol):
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """Decide on the newest state and store the events, all in one transaction or none."""
+        ...
+
+    def erase(
+        self, thread_id: str, decide: ErasureDecision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Rewrite events in place, drop snapshots and append what happened, all in one transaction.
+
+        The removed bytes are in no file of the log when it returns, unless a reader of another
+        process is in the way: then ``finish_erasures`` says False and is to be called again.
+        """
+        ...
+
+    def erase_all(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """The same for every event of the conversation: nothing is left but places, times and links."""
+        ...
+
+    def finish_erasures(self) -> bool:
+        """Remove what earlier erasures may have left in the log's files; whether nothing is left."""
+        ...
+
+    def fork(
+        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+    ) -> LoadedConversation:
+        """Copy the events of ``source`` up to ``version``, with their times, into the new conversation
+        ``into`` and append ``events`` to it, all in one transaction.
+
+        Raises:
+            ThreadExists: ``into`` has events already.
+        """
+        ...
+
+    def forks(self) -> Sequence[Fork]:
+        """Every conversation that began as a copy."""
+        ...
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """The newest version that was logged at or before ``moment``; 0 if there was none."""
         ...
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:

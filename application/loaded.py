@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.events import Event
+from refold.domain.folding import fold
 
 from .projections.window import Window, project
 

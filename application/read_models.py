@@ -21,6 +21,8 @@ class ConversationRow(Value, frozen=True):
     last_activity: str
     """When its newest message was logged: ISO 8601, UTC."""
     version: int
+    erased: bool
+    """Whether it was erased as a whole; then it is in no list."""
 
 
 class MessageRow(Value, frozen=True):
@@ -94,7 +96,7 @@ class ReadModels(Protocol):
     """
 
     def conversations(self) -> Sequence[ConversationRow]:
-        """All conversations, the latest activity first."""
+        """All conversations that were not erased, the latest activity first."""
         ...
 
     def conversation(self, thread_id: str) -> ConversationRow | None:

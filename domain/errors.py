@@ -8,6 +8,7 @@
     │   └── UnknownToolCall                 a tool result answers no open call
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── UnknownMessage (LookupError)        no message has this position
+    ├── ConversationGone                    the conversation was erased
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
@@ -16,7 +17,10 @@
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
     └── LogError                            the store of events (application.errors)
-        ├── LogNotFound, LogNotWritable, LogFull, LogBusy
+        ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
+        ├── LogLocked                       the key of an encrypted log is missing or another one
+        ├── LogBehindAnchor                 the log was put back to an earlier day, or cut
+        ├── ThreadExists (ValueError)       a conversation with this id is there already
         ├── NotARefoldLog, NewerLog
         └── LogDamaged                      content differs from its digest, a gap, a broken chain
 """
@@ -70,6 +74,16 @@ class UnknownMessage(RefoldError, LookupError):
         )
         self.position = position
         self.length = length
+
+
+class ConversationGone(RefoldError):
+    """The conversation was erased; nothing can be read from it or appended to it any more."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+        )
+        self.thread_id = thread_id
 
 
 class ContextWindowExceeded(RefoldError):

@@ -10,7 +10,9 @@ from .messages import Block, Message
 from .policy import CompactionPolicy
 from .value import Value
 
-Trigger = Literal["size", "manual", "background"]
+Trigger = Literal["size", "manual", "background", "erasure"]
+"""``erasure``: made anew by code from what remains, because something that the summary before was made
+from has been erased; it covers exactly what that one covered."""
 
 
 class MessageAppended(Value, frozen=True):
@@ -197,6 +199,50 @@ class ConversationLabelled(Value, frozen=True):
     label: str
 
 
+class Rewritten(Value, frozen=True):
+    """An earlier event of this conversation whose content was removed in place; its place is left."""
+
+    version: int
+    remains: str
+    """The SHA-256 of what is left of its payload."""
+
+
+class MessageErased(Value, frozen=True):
+    """The content of a message was removed, with everything that was copied or made from it."""
+
+    position: int
+    message_id: str
+    tokens: int
+    """Of the marker that is shown in its place."""
+    tokens_freed: int
+    """What it took up in the context until then, less the marker; 0 if a summary covers it."""
+    rewritten: tuple[Rewritten, ...]
+    """The message itself, and the summaries, attempts and pins that were made from it."""
+    reason: str = ""
+
+
+class ConversationErased(Value, frozen=True):
+    """The content of every event before this one was removed; nothing may be appended any more."""
+
+    reason: str = ""
+
+
+class ConversationForked(Value, frozen=True):
+    """All events before this one are copies of those of another conversation."""
+
+    source: str
+    """The thread id of the other conversation."""
+    version: int
+    """Its version then; this event has the next one here."""
+
+
+class EventLost(Value, frozen=True):
+    """Only the place of an event is left: it was erased with its conversation, or lost by damage."""
+
+    position: int | None = None
+    """Of the message that it appended, where that is known."""
+
+
 Event = (
     MessageAppended
     | CompactionRequested
@@ -209,4 +255,8 @@ Event = (
     | MessagePinned
     | MessageUnpinned
     | ConversationLabelled
+    | MessageErased
+    | ConversationErased
+    | ConversationForked
+    | EventLost
 )

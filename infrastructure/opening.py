@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
-from refold.application.memory import AsyncMemory, Memory
+from refold.application.memory import Memory
 from refold.application.ports import Clock, NewId, Observer, Summariser, TokenCounter
 from refold.domain.policy import CompactionPolicy
 
@@ -113,6 +114,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
     Options and errors are those of ``refold.open``.
     """
+    from .log.keeping import SQLiteKeeper
     from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
@@ -130,6 +132,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     log = SQLiteLog(path, create=options.get("create", True))
     return Core(
         log=observing.log(log),
+        keeper=SQLiteKeeper(log),
         views=SQLiteViews(views_path(path), log),
         counter=counter,
         summariser=chosen,

@@ -10,8 +10,12 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -21,7 +25,7 @@ from refold.domain.events import (
 
 from .row_changes import Added, Cell, Change, Changed
 
-VERSION = 1
+VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -43,6 +47,10 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 tokens += event.tokens
             case CompactionPerformed():
                 compactions += 1
+            case EventLost():
+                messages += event.position is not None
+            case ConversationErased():
+                to["erased"] = 1
             case ConversationLabelled():
                 to["label"] = event.label
             case (
@@ -54,6 +62,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessagesCondensed()
                 | MessagePinned()
                 | MessageUnpinned()
+                | MessageErased()
+                | ConversationForked()
             ):
                 pass
             case _:
@@ -75,4 +85,5 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
         created_at=logged.at,
         last_activity=logged.at,
         version=logged.version,
+        erased=False,
     )

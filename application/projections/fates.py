@@ -9,8 +9,12 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -52,6 +56,8 @@ class Decisions:
     undone: list[Undone] = field(default_factory=list[Undone])
     shortened: dict[int, When] = field(default_factory=dict[int, When])
     """By position: the newest decision to show some of it shorter."""
+    erased: dict[int, When] = field(default_factory=dict[int, When])
+    """By position."""
     pinned: dict[str, When] = field(default_factory=dict[str, When])
     """By pin."""
     once_pinned: set[int] = field(default_factory=set[int])
@@ -83,12 +89,18 @@ class Decisions:
             case MessageUnpinned():
                 if event.pin_id in self._in_ledger:
                     self.prefix_changed.append(when)
+            case MessageErased():
+                self.erased[event.position] = when
+                self.prefix_changed.append(when)
             case (
                 MessageAppended()
                 | CompactionRequested()
                 | CompactionFailed()
                 | SummarySuperseded()
                 | ConversationLabelled()
+                | ConversationErased()
+                | ConversationForked()
+                | EventLost()
             ):
                 pass
             case _:

@@ -10,8 +10,12 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -22,8 +26,11 @@ from refold.domain.messages import THINKING, Block, Message, text_of
 
 from .row_changes import Appended, Cell, Change, utc
 
-VERSION = 1
+VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+LOST = "[lost]"
+"""Stands for a message that was damaged: see ``refold salvage``."""
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
@@ -39,6 +46,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
         match event:
             case MessageAppended():
                 rows.append(_said(logged, event))
+            case EventLost(position=int(position)):
+                rows.append(_lost(logged, position))
             case (
                 CompactionRequested()
                 | CompactionPerformed()
@@ -50,6 +59,10 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessagePinned()
                 | MessageUnpinned()
                 | ConversationLabelled()
+                | MessageErased()
+                | ConversationErased()
+                | ConversationForked()
+                | EventLost()
             ):
                 pass
             case _:
@@ -87,3 +100,9 @@ def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
         event.tokens,
         readable(message),
     )
+
+
+def _lost(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
+    """The row of a message of which only the place is left, so that positions have no gaps."""
+    place = (logged.thread_id, position, logged.version)
+    return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST)

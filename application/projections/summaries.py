@@ -11,8 +11,12 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -48,6 +52,10 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessagePinned()
             | MessageUnpinned()
             | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | EventLost()
         ):
             return ()
         case _:

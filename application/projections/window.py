@@ -9,9 +9,13 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
     Event,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -132,6 +136,13 @@ class _Folding:
             case MessagesCondensed():
                 method: Method = "soft-trim" if event.characters else "hard-clear"
                 self._shortened(event.parts, Preview(event.characters, 0, 0, method))
+            case MessageErased():
+                self._erased(event)
+            case ConversationErased():
+                self._entries, self._summary, self._pins = [], None, ()
+                self._previews = dict[PreviewKey, Preview]()
+            case EventLost(position=int(position)):
+                self._length = position + 1
             case MessagePinned():
                 if event.tokens:
                     pin = PinnedText(event.pin_id, event.position, event.text, event.tokens)
@@ -143,6 +154,8 @@ class _Folding:
                 | CompactionFailed()
                 | SummarySuperseded()
                 | ConversationLabelled()
+                | ConversationForked()
+                | EventLost()
             ):
                 pass
             case _:
@@ -173,6 +186,16 @@ class _Folding:
         self._previews = previews
         self._prefix_changed()
 
+    def _erased(self, event: MessageErased) -> None:
+        # The message itself was rewritten in the log: only its measure is still the old one.
+        at = event.position
+        self._entries = [
+            e._replace(tokens=event.tokens, thinking=0) if e.position == at else e
+            for e in self._entries
+        ]
+        self._previews = {key: p for key, p in self._previews.items() if key[0] != at}
+        self._prefix_changed()
+
     def _pinned(self, pins: tuple[PinnedText, ...]) -> None:
         if pins != self._pins:
             self._pins = pins
@@ -183,8 +206,11 @@ class _Folding:
 
 
 def must_reload(events: Sequence[Event]) -> bool:
-    """Whether these events bring back messages that a window no longer has."""
-    return any(isinstance(event, CompactionReverted) for event in events)
+    """Whether these events bring back messages that a window no longer has, or change what it has."""
+    return any(
+        isinstance(event, CompactionReverted | MessageErased | ConversationErased)
+        for event in events
+    )
 
 
 def entry_of(event: MessageAppended) -> Entry:

@@ -29,6 +29,10 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "message_pinned": events.MessagePinned,
         "message_unpinned": events.MessageUnpinned,
         "conversation_labelled": events.ConversationLabelled,
+        "message_erased": events.MessageErased,
+        "conversation_erased": events.ConversationErased,
+        "conversation_forked": events.ConversationForked,
+        "event_lost": events.EventLost,
     }
 )
 SNAPSHOT = "conversation_snapshot"
@@ -38,7 +42,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_requested": 2,
         "compaction_performed": 2,
         "compaction_failed": 2,
-        SNAPSHOT: 2,
+        SNAPSHOT: 3,
     }
 )
 

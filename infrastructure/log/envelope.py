@@ -8,12 +8,21 @@ One line of ASCII, a line feed, then the payload (JSON in UTF-8)::
 was changed or put elsewhere is noticed from its row alone. ``PREVIOUS`` is the link of the event before
 it in the stream, and a link is the SHA-256 of the previous link and the digest. So the chain covers
 digests, not payloads: a payload can be erased in place and the chain still holds.
+
+An event whose content was erased keeps its place, its time and its link::
+
+    erased1 SHAPE TIME CHECK DIGEST PREVIOUS
+
+``DIGEST`` is the one it had, which nothing can be compared with any more: its salt is gone, so that not
+even a short text can be guessed from it. ``CHECK`` is the digest of what is left of the payload, and
+the event that records the erasure names the SHA-256 of that as well: nothing is erased unrecorded.
 """
 
 from hashlib import sha256
 from typing import NamedTuple
 
 MAGIC = b"refold1"
+ERASED = b"erased1"
 GENESIS = "0" * 64
 """What the first event of a stream names as the previous link."""
 LONGEST_FRAME = 300
@@ -41,6 +50,8 @@ class Envelope(NamedTuple):
     digest: str
     previous: str
     payload: bytes
+    erased: bool = False
+    """Whether ``payload`` is only what is left of it; then ``salt`` is the check of that."""
 
     def link(self) -> str:
         """What the next event of the stream must name as its previous link."""
@@ -65,6 +76,13 @@ def seal(
     return Envelope(shape, at, salt, digest, previous, payload), head.encode("ascii") + payload
 
 
+def erase(place: Place, before: Envelope, shape: int, remains: bytes) -> bytes:
+    """The bytes to store in the place of an event of which only ``remains`` is left."""
+    check = _check_of(place, shape, before.at, remains)
+    head = f"{ERASED.decode()} {shape} {before.at} {check} {before.digest} {before.previous}\n"
+    return head.encode("ascii") + remains
+
+
 def unseal(place: Place, blob: object) -> Envelope:
     """Take the stored bytes of a row apart.
 
@@ -72,10 +90,18 @@ def unseal(place: Place, blob: object) -> Envelope:
         EnvelopeError: the bytes are not an envelope, were changed, or belong elsewhere.
     """
     envelope = framed(blob)
-    shape, at, salt, digest, _, payload = envelope
-    if digest_of(place, shape, at, salt, payload) != digest:
+    shape, at, salt, digest, _, payload, erased = envelope
+    if erased:
+        whole = _check_of(place, shape, at, payload) == salt
+    else:
+        whole = digest_of(place, shape, at, salt, payload) == digest
+    if not whole:
         raise EnvelopeError("the content differs from its digest")
     return envelope
+
+
+def _check_of(place: Place, shape: int, at: str, remains: bytes) -> str:
+    return digest_of(place, shape, at, ERASED.decode(), remains)
 
 
 def framed(blob: object) -> Envelope:
@@ -84,11 +110,12 @@ def framed(blob: object) -> Envelope:
     Raises:
         EnvelopeError: the bytes are not an envelope.
     """
-    if not isinstance(blob, bytes) or not blob.startswith(MAGIC):
+    if not isinstance(blob, bytes) or not blob.startswith((MAGIC, ERASED)):
         raise EnvelopeError("the stored bytes are not an event of refold")
     head, _, payload = blob.partition(b"\n")
     try:
-        _, number, at, salt, digest, previous = head.decode("ascii").split(" ")
-        return Envelope(int(number), at, salt, digest, previous, payload)
+        magic, number, at, salt, digest, previous = head.decode("ascii").split(" ")
+        erased = magic == ERASED.decode()
+        return Envelope(int(number), at, salt, digest, previous, payload, erased)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error

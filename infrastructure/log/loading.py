@@ -9,15 +9,17 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged, LogError, NewerLog
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import Window, must_reload, project
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
     Event,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     ToolContentOffloaded,
 )
+from refold.domain.folding import fold
 
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, Place
@@ -121,7 +123,7 @@ class StreamLoader:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):
                     right = message_id == messages.get(version)
-                case ToolContentOffloaded() | MessagesCondensed():
+                case ToolContentOffloaded() | MessagesCondensed() | MessageErased():
                     right = version in decisions
                 case MessagePinned(pin_id=pin_id):
                     right = pin_id == pins.get(version)

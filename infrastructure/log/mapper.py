@@ -1,13 +1,14 @@
 """The mapper between recorded events and stored bytes: the seam of the eventsourcing library."""
 
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from eventsourcing.persistence import Mapper, StoredEvent
 
-from refold.domain.events import Event
+from refold.domain.events import Event, EventLost
 
 from . import codec
-from .envelope import Envelope, EnvelopeError, Place, framed, seal, unseal
+from .envelope import Envelope, EnvelopeError, Place, erase, framed, seal, unseal
 
 
 class RecordedEvent(NamedTuple):
@@ -21,6 +22,8 @@ class RecordedEvent(NamedTuple):
     previous: str
     link: str
     salt: str
+    remains: str | None = None
+    """The SHA-256 of what is left of its payload, if it was erased."""
 
 
 class UnsealedEvent(NamedTuple):
@@ -60,6 +63,22 @@ class EventMapper(Mapper[Any]):
             )
         )[0]
 
+    def redact(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
+        """The row with only ``remains`` left of its payload (None: nothing), and the SHA-256 of that.
+
+        Place, time and link stay. The event that was there can be of any state: it is not read.
+
+        Raises:
+            EnvelopeError: the row has no frame that could be kept.
+        """
+        place = Place(str(row.originator_id), row.originator_version, row.topic)
+        name, shape, payload = place.name, 1, b""
+        if remains is not None:
+            name, shape, payload = codec.encode(remains)
+        assert name == place.name
+        blob = erase(place, framed(row.state), shape, payload)
+        return StoredEvent(*place, blob), sha256(payload).hexdigest()
+
     def to_domain_event(self, stored_event: StoredEvent) -> RecordedEvent:
         """Check and open a row.
 
@@ -69,13 +88,23 @@ class EventMapper(Mapper[Any]):
         """
         stream, version = str(stored_event.originator_id), stored_event.originator_version
         envelope, event = self.open(Place(stream, version, stored_event.topic), stored_event.state)
+        remains = sha256(envelope.payload).hexdigest() if envelope.erased else None
         return RecordedEvent(
-            stream, version, envelope.at, event, envelope.previous, envelope.link(), envelope.salt
+            stream,
+            version,
+            envelope.at,
+            event,
+            envelope.previous,
+            envelope.link(),
+            envelope.salt,
+            remains,
         )
 
     def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
         """Check and open the columns of a row; raises as ``to_domain_event`` does."""
         envelope = unseal(place, state)
+        if envelope.erased and not envelope.payload:
+            return envelope, EventLost()
         return envelope, codec.decode(place.name, envelope.shape, envelope.payload)
 
 

@@ -13,7 +13,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
 from refold.application.errors import LogDamaged, LogError
-from refold.application.event_log import Damage, Decision, LoggedEvent
+from refold.application.event_log import Damage, Decision, ErasureDecision, Fork, LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
 from refold.domain.errors import InvalidMessage, RefoldError
@@ -105,6 +105,36 @@ class SQLiteLog:
         raise LogError(
             f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
         )
+
+    def erase(
+        self, thread_id: str, decide: ErasureDecision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
+
+    def erase_all(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
+
+    def finish_erasures(self) -> bool:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
+
+    def fork(
+        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+    ) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog``."""
+        raise NotImplementedError
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """See ``ConversationLog``."""

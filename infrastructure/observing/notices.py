@@ -10,9 +10,13 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
     Event,
+    EventLost,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -108,6 +112,12 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():
             return "message.unpinned", {"pin_id": event.pin_id}
+        case MessageErased():
+            return "message.erased", {"rewritten": len(event.rewritten)}
+        case ConversationErased():
+            return "conversation.erased", {}
+        case ConversationForked():
+            return "conversation.forked", {"at_version": event.version}
         case (
             MessageAppended()
             | CompactionPerformed()
@@ -115,6 +125,7 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             | CompactionReverted()
             | SummarySuperseded()
             | ConversationLabelled()
+            | EventLost()
         ):
             return None
         case _:

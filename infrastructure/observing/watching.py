@@ -4,7 +4,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
+from refold.application.event_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+)
 from refold.application.loaded import LoadedConversation
 from refold.application.results import CompactionResult
 from refold.domain.conversation import Conversation
@@ -76,6 +83,43 @@ class WatchedLog:
                     watcher(notice)
                 except Exception:  # What looks on must not disturb what was stored.
                     logger.exception("a watcher failed")
+
+    def erase(
+        self, thread_id: str, decide: ErasureDecision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Erase, tell."""
+        before = self._log.load(thread_id).state
+        loaded, events = self._log.erase(thread_id, decide, at=at)
+        self._tell(thread_id, before, loaded.state, events)
+        return loaded, events
+
+    def erase_all(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Erase, tell."""
+        loaded, events = self._log.erase_all(thread_id, decide, at=at)
+        self._tell(thread_id, loaded.state, loaded.state, events)
+        return loaded, events
+
+    def finish_erasures(self) -> bool:
+        """See ``ConversationLog.finish_erasures``."""
+        return self._log.finish_erasures()
+
+    def fork(
+        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+    ) -> LoadedConversation:
+        """Fork, tell."""
+        loaded = self._log.fork(source, version, into, events, at=at)
+        self._tell(into, Conversation(), loaded.state, events)
+        return loaded
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog.forks``."""
+        return self._log.forks()
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog.version_at``."""
+        return self._log.version_at(thread_id, moment)
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """See ``ConversationLog.load``."""

@@ -21,7 +21,8 @@ def all_conversations(db: Database) -> Sequence[ConversationRow]:
     """All conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db).totals[CONVERSATIONS.name])
-    return [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+    found = [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+    return [row for row in found if not row.erased]
 
 
 def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:

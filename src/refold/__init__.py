@@ -7,6 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from refold.application.async_memory import (
+        AsyncChat,
+        AsyncMemory,
+    )
     from refold.application.chat import (
         Chat,
     )
@@ -32,8 +36,6 @@ if TYPE_CHECKING:
         MessageFate,
     )
     from refold.application.memory import (
-        AsyncChat,
-        AsyncMemory,
         Memory,
     )
     from refold.application.pinning import (
@@ -151,6 +153,7 @@ __all__ = [
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
 _PLACES = {
+    "refold.application.async_memory": "AsyncChat AsyncMemory",
     "refold.application.chat": "Chat",
     "refold.application.context": "Context",
     "refold.application.errors": (
@@ -158,7 +161,7 @@ _PLACES = {
         "LogNotWritable NewerLog NotARefoldLog SummariserError TokenCountError TranscriptError"
     ),
     "refold.application.explaining": "MessageFate",
-    "refold.application.memory": "AsyncChat AsyncMemory Memory",
+    "refold.application.memory": "Memory",
     "refold.application.pinning": "PinnedItem",
     "refold.application.ports": (
         "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount "

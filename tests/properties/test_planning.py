@@ -4,9 +4,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from refold.domain.budget import Budget, kept_target, ledger_target
-from refold.domain.conversation import evolve
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import Trigger
+from refold.domain.folding import evolve
 from refold.domain.policy import CompactionPolicy
 from refold.domain.requests import protected_requests
 from refold.domain.splitting import least_prefix

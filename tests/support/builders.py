@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from refold.domain.appending import IncomingMessage
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
     CompactionPerformed,
@@ -13,6 +13,7 @@ from refold.domain.events import (
     Event,
     MessageAppended,
 )
+from refold.domain.folding import fold
 from refold.domain.judging import Summary
 from refold.domain.messages import Block, Message
 from refold.domain.policy import CompactionPolicy

@@ -7,8 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from refold.application.core import Core, Settings
-from refold.application.errors import LogError
-from refold.application.event_log import ConversationLog, Damage, Decision, LoggedEvent
+from refold.application.errors import LogError, ThreadExists
+from refold.application.event_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+)
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
@@ -17,7 +24,7 @@ from refold.application.read_models import (
     MessageRow,
     SummaryRow,
 )
-from refold.domain.events import Event, MessageAppended
+from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended, Rewritten
 from refold.domain.messages import THINKING, Message, text_of
 from refold.domain.policy import CompactionPolicy
 
@@ -53,6 +60,59 @@ class MemoryLog:
             self.streams.setdefault(thread_id, []).extend(events)
             return self.load(thread_id), events
 
+    def erase(
+        self, thread_id: str, decide: ErasureDecision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        del at
+        with self._lock:
+            erasure = decide(self.load(thread_id))
+            if erasure is None:
+                return self.load(thread_id), ()
+            stream = self.streams[thread_id]
+            for version, remains in erasure.remains.items():
+                stream[version - 1] = remains
+            happened = tuple(
+                erasure.events([Rewritten(version=v, remains="") for v in sorted(erasure.remains)])
+            )
+            stream.extend(happened)
+            return self.load(thread_id), happened
+
+    def erase_all(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        del at
+        with self._lock:
+            events = tuple(decide(self.load(thread_id)))
+            stream = self.streams.setdefault(thread_id, [])
+            if events:
+                stream[:] = [EventLost() for _ in stream]
+            stream.extend(events)
+            return self.load(thread_id), events
+
+    def finish_erasures(self) -> bool:
+        return True
+
+    def fork(
+        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+    ) -> LoadedConversation:
+        del at
+        if self.streams.get(into):
+            raise ThreadExists(into)
+        self.streams[into] = [*self.streams.get(source, [])[:version], *events]
+        return self.load(into)
+
+    def forks(self) -> Sequence[Fork]:
+        return [
+            Fork(thread_id, event.source, event.version)
+            for thread_id, events in self.streams.items()
+            for event in events
+            if isinstance(event, ConversationForked)
+        ]
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        del moment
+        return len(self.streams.get(thread_id, []))
+
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         stored = [
             (event.key, version)
@@ -75,6 +135,10 @@ class MemoryLog:
 
     def close(self) -> None:
         pass
+
+
+class NoKeeper:
+    """Keeps nothing: a log in memory is gone with its process."""
 
 
 class MessageViews:
@@ -190,6 +254,7 @@ def core_of(
     log = log or MemoryLog()
     return Core(
         log=log,
+        keeper=NoKeeper(),
         views=MessageViews(log),
         counter=PlainCounter(),
         summariser=summariser or GoodSummariser(),

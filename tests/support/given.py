@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event
+from refold.domain.folding import fold
 
 Decision = Callable[[Conversation], Sequence[Event]]
 Refusal = TypeVar("Refusal", bound=RefoldError)

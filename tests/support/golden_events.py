@@ -2,23 +2,29 @@
 
 from typing import get_args
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
     ConversationLabelled,
     Event,
+    EventLost,
     LeafSummary,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
     OmittedMessage,
+    Rewritten,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
 )
 from refold.domain.facts import ActiveSummary
+from refold.domain.folding import fold
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
@@ -214,6 +220,29 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         MessagePinned(pin_id="p1", position=None, text="x", tokens=0),
     ),
     "message_unpinned": (MessageUnpinned(pin_id="p1"), MessageUnpinned(pin_id="")),
+    "message_erased": (
+        MessageErased(
+            position=7,
+            message_id="m7",
+            tokens=12,
+            tokens_freed=388,
+            rewritten=(
+                Rewritten(version=8, remains="5e" * 32),
+                Rewritten(version=11, remains="0f" * 32),
+            ),
+            reason="asked for by its author",
+        ),
+        MessageErased(position=0, message_id="m0", tokens=1, tokens_freed=0, rewritten=()),
+    ),
+    "conversation_erased": (
+        ConversationErased(reason="the account was closed"),
+        ConversationErased(),
+    ),
+    "conversation_forked": (
+        ConversationForked(source="origin", version=42),
+        ConversationForked(source="对话", version=1),
+    ),
+    "event_lost": (EventLost(position=3), EventLost()),
     "conversation_labelled": (
         ConversationLabelled(label="the parser 解析器"),
         ConversationLabelled(label=""),

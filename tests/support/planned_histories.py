@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from refold.domain.budget import Budget, budget_for
-from refold.domain.conversation import Conversation, evolve
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Event, MessagePinned, MessageUnpinned, Trigger
+from refold.domain.folding import evolve
 from refold.domain.messages import Block, Message
 from refold.domain.policy import CompactionPolicy
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from refold.application.event_log import LoggedEvent
-from refold.domain.conversation import Conversation, evolve
+from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -17,6 +17,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.folding import evolve
 
 PartKey = tuple[int, str, str]
 End = CompactionPerformed | CompactionFailed

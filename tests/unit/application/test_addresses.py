@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.addresses import address_of, parse_address, position_in
+from refold.application.async_memory import AsyncMemory
 from refold.application.errors import ForeignAddress, InvalidAddress
-from refold.application.memory import AsyncMemory, Memory
+from refold.application.memory import Memory
 from refold.domain.errors import UnknownMessage
 from tests.support.fake_ports import core_of
 

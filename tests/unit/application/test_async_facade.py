@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold.application.memory import AsyncMemory, Memory
+from refold.application.async_memory import AsyncMemory
+from refold.application.memory import Memory
 from refold.application.ports import Summariser
 from refold.domain.errors import InvalidThreadId, UnknownToolCall
 from tests.support.builders import results, user

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from refold.application.async_memory import AsyncChat, AsyncMemory
 from refold.application.loaded import LoadedConversation
-from refold.application.memory import AsyncChat, AsyncMemory
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.events import CompactionFailed, CompactionPerformed, CompactionRequested, Event
 from tests.support.fake_ports import MemoryLog, core_of

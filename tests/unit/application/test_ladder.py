@@ -239,6 +239,7 @@ def test_sizes_agree_to_the_token_for_many_results_in_one_message() -> None:
     ladder = Ladder(
         Core(
             log=log,
+            keeper=plain.keeper,
             views=plain.views,
             counter=EstimatingTokenCounter(),
             summariser=plain.summariser,

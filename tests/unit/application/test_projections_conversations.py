@@ -19,6 +19,7 @@ def test_the_first_event_of_a_conversation_makes_its_row() -> None:
             created_at="2026-01-02T03:04:05.000000Z",
             last_activity="2026-01-02T03:04:05.000000Z",
             version=1,
+            erased=False,
         )
     )
     assert isinstance(counted, Changed)

@@ -11,9 +11,10 @@ from refold.domain.compacting import (
     fail_compaction,
     request_compaction,
 )
-from refold.domain.conversation import Conversation, evolve, fold
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import CompactionFailed, CompactionRequested, Event
+from refold.domain.folding import evolve, fold
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import NOON, history, requested, talk
 from tests.support.fake_ports import core_of

@@ -16,7 +16,7 @@ from refold.domain.compacting import (
     perform_compaction,
     request_compaction,
 )
-from refold.domain.conversation import Conversation, evolve, fold
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import (
     CompactionFailed,
@@ -26,6 +26,7 @@ from refold.domain.events import (
     MessagePinned,
     SummarySuperseded,
 )
+from refold.domain.folding import evolve, fold
 from refold.domain.judging import Summary, SummaryRefused
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (

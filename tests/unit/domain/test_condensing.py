@@ -2,8 +2,9 @@
 
 from refold.domain.budget import budget_for
 from refold.domain.condensing import choose_condensed, condense_parts, worth_a_marker
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.events import MessagesCondensed, ShortenedPart
+from refold.domain.folding import fold
 from refold.domain.policy import CompactionPolicy
 from refold.domain.shortening import Side, ToolPart
 from tests.support.builders import appended, calls, conversation, history, talk

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from refold.domain.conversation import Conversation, evolve, fold
+from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
     ConversationLabelled,
@@ -15,6 +15,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.fading import REMEMBERED
+from refold.domain.folding import evolve, fold
 from tests.support.builders import (
     appended,
     assistant,

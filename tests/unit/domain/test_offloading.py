@@ -3,8 +3,8 @@
 import pytest
 
 from refold.domain.budget import budget_for
-from refold.domain.conversation import fold
 from refold.domain.events import ShortenedPart, ToolContentOffloaded
+from refold.domain.folding import fold
 from refold.domain.offloading import (
     as_few_as_needed,
     choose_offloads,

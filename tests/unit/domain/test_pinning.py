@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.errors import InvalidMessage, UnknownMessage
 from refold.domain.events import (
     Event,
@@ -11,6 +11,7 @@ from refold.domain.events import (
     ShortenedPart,
     ToolContentOffloaded,
 )
+from refold.domain.folding import fold
 from refold.domain.pinning import MOST_PINS, pin, unpin
 from tests.support.builders import (
     assistant,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.domain.conversation import fold
 from refold.domain.events import Event, LeafSummary
+from refold.domain.folding import fold
 from refold.domain.policy import CompactionPolicy
 from refold.domain.rebuilding import must_rebuild
 from tests.support.builders import history, performed, requested, talk

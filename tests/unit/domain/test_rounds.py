@@ -1,6 +1,6 @@
 """What belongs together: a response of the model and the results of its calls."""
 
-from refold.domain.conversation import fold
+from refold.domain.folding import fold
 from refold.domain.rounds import companions, rounds, with_companions
 from tests.support.builders import appended, assistant, calls, conversation, results, user
 

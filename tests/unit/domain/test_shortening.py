@@ -3,8 +3,8 @@
 import pytest
 
 from refold.domain.budget import Budget, budget_for
-from refold.domain.conversation import fold
 from refold.domain.events import Event, MessagePinned
+from refold.domain.folding import fold
 from refold.domain.policy import CompactionPolicy
 from refold.domain.shortening import (
     condensed_part_fits,

@@ -1,7 +1,7 @@
 """Where turns begin and end."""
 
-from refold.domain.conversation import fold
 from refold.domain.fading import REMEMBERED
+from refold.domain.folding import fold
 from refold.domain.messages import Message
 from refold.domain.requests import open_requests
 from refold.domain.turns import running_turn, turn_beginnings

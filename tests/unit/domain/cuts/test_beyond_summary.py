@@ -1,9 +1,9 @@
 """Coverage only grows."""
 
-from refold.domain.conversation import fold
 from refold.domain.cuts.beyond_summary import RULE
 from refold.domain.events import MessagePinned, MessageUnpinned
 from refold.domain.fading import REMEMBERED
+from refold.domain.folding import fold
 from tests.support.builders import conversation, coverage, history, performed, system, talk
 
 

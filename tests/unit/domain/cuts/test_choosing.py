@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from refold.domain.budget import Budget
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Event, Trigger
+from refold.domain.folding import fold
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (

@@ -1,8 +1,9 @@
 """What is pinned stays where it stands, with all that it needs."""
 
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.pinned_messages import RULE
 from refold.domain.events import MessagePinned
+from refold.domain.folding import fold
 from refold.domain.messages import Message
 from tests.support.builders import (
     appended,

@@ -3,10 +3,11 @@
 import pytest
 
 from refold.domain.budget import Budget
-from refold.domain.conversation import Conversation, fold
+from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.cuts.rule import CutRule, Cuts
 from refold.domain.events import MessagePinned, Trigger
+from refold.domain.folding import fold
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (

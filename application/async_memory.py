@@ -1,0 +1,173 @@
+"""The service for asyncio: the same use cases; what touches the disk runs in a thread."""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from .appending import Keys, append
+from .background import Background
+from .chat import Chat, Tools, manual_attempt
+from .context import Context
+from .contexts import context_at
+from .core import Core, Extras
+from .explaining import MessageFate
+from .memory import Memory, patience
+from .pinning import PinnedItem
+from .read_models import CompactionRow, ConversationRow, SummaryRow
+from .rendering.render import System
+from .results import Appended, CompactionResult, StoredMessage
+from .verifying import Replayed, Verification
+
+
+class AsyncChat:
+    """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
+
+    def __init__(self, core: Core, chat: Chat, background: Background) -> None:
+        self._core = core
+        self._chat = chat
+        self._background = background
+        self.thread_id = chat.thread_id
+
+    async def append(
+        self, message: object, *, key: Keys = None, recorded: bool = False
+    ) -> Appended:
+        """See ``Chat.append``."""
+        stored = await asyncio.to_thread(
+            append, self._core, self.thread_id, message, key=key, recorded=recorded
+        )
+        await self._begin_if_due(stored)
+        return stored
+
+    async def context(
+        self,
+        *,
+        system: System = None,
+        tools: Tools = (),
+        model: str | None = None,
+        at: int | None = None,
+    ) -> Context:
+        """See ``Chat.context``."""
+        extras = Extras(system, tools, model)
+        if at is not None:
+            return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
+        background = self._background
+        ready = await asyncio.to_thread(background.ready_context, self.thread_id, extras)
+        if ready is None:
+            return await background.settled_context(self.thread_id, extras)
+        await self._begin_if_due()
+        return ready
+
+    async def compact(
+        self,
+        *,
+        focus: str | None = None,
+        force: bool = False,
+        system: System = None,
+        tools: Tools = (),
+    ) -> CompactionResult:
+        """See ``Chat.compact``."""
+        extras = Extras(system, tools)
+        attempt = manual_attempt(self._core, self.thread_id, focus, extras, force=force)
+        return await attempt.run()
+
+    async def revert_compaction(
+        self, reason: str = "", *, system: System = None, tools: Tools = ()
+    ) -> CompactionResult:
+        """See ``Chat.revert_compaction``."""
+        return await asyncio.to_thread(
+            self._chat.revert_compaction, reason, system=system, tools=tools
+        )
+
+    async def pin(self, what: int | str) -> str:
+        """See ``Chat.pin``."""
+        return await asyncio.to_thread(self._chat.pin, what)
+
+    async def unpin(self, pin_id: str) -> bool:
+        """See ``Chat.unpin``."""
+        return await asyncio.to_thread(self._chat.unpin, pin_id)
+
+    async def pins(self) -> tuple[PinnedItem, ...]:
+        """See ``Chat.pins``."""
+        return await asyncio.to_thread(self._chat.pins)
+
+    async def label(self, label: str) -> None:
+        """See ``Chat.label``."""
+        await asyncio.to_thread(self._chat.label, label)
+
+    async def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
+        """See ``Chat.messages``."""
+        return await asyncio.to_thread(self._chat.messages, start, stop)
+
+    async def read(self, where: str | int) -> StoredMessage:
+        """See ``Chat.read``."""
+        return await asyncio.to_thread(self._chat.read, where)
+
+    async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+        """See ``Chat.explain``."""
+        return await asyncio.to_thread(self._chat.explain, start, stop)
+
+    async def summaries(self) -> Sequence[SummaryRow]:
+        """See ``Chat.summaries``."""
+        return await asyncio.to_thread(self._chat.summaries)
+
+    async def compactions(self) -> Sequence[CompactionRow]:
+        """See ``Chat.compactions``."""
+        return await asyncio.to_thread(self._chat.compactions)
+
+    async def _begin_if_due(self, stored: Appended | None = None) -> None:
+        background = self._background
+        if background.enabled and await asyncio.to_thread(
+            background.falls_due, self.thread_id, stored
+        ):
+            background.begin(self.thread_id)
+
+
+class AsyncMemory:
+    """``Memory`` for asyncio."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._memory = Memory(core)
+        self._background = Background(core)
+
+    def conversation(self, thread_id: str) -> AsyncChat:
+        """See ``Memory.conversation``."""
+        return AsyncChat(self._core, self._memory.conversation(thread_id), self._background)
+
+    async def conversations(self) -> Sequence[ConversationRow]:
+        """See ``Memory.conversations``."""
+        return await asyncio.to_thread(self._memory.conversations)
+
+    async def verify(self) -> Verification:
+        """See ``Memory.verify``."""
+        return await asyncio.to_thread(self._memory.verify)
+
+    async def replay(self) -> Replayed:
+        """See ``Memory.replay``."""
+        return await asyncio.to_thread(self._memory.replay)
+
+    async def drain(self, wait: float | None = None) -> bool:
+        """See ``Memory.drain``."""
+        return await self._background.drained(wait)
+
+    async def close(self, wait: float | None = None) -> None:
+        """See ``Memory.close``."""
+        try:
+            await self._background.finish(wait)
+        finally:
+            await asyncio.to_thread(self._memory.close)
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close(patience(kind))
