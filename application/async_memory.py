@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,8 +12,11 @@ from .chat import Chat, Tools, manual_attempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
+from .diffing import ContextDiff
 from .explaining import MessageFate
+from .housekeeping import BackedUp, Sizes
 from .memory import Memory, patience
+from .moments import At
 from .pinning import PinnedItem
 from .read_models import CompactionRow, ConversationRow, SummaryRow
 from .rendering.render import System
@@ -45,7 +49,7 @@ class AsyncChat:
         system: System = None,
         tools: Tools = (),
         model: str | None = None,
-        at: int | None = None,
+        at: At | None = None,
     ) -> Context:
         """See ``Chat.context``."""
         extras = Extras(system, tools, model)
@@ -90,6 +94,15 @@ class AsyncChat:
     async def pins(self) -> tuple[PinnedItem, ...]:
         """See ``Chat.pins``."""
         return await asyncio.to_thread(self._chat.pins)
+
+    async def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "AsyncChat":
+        """See ``Chat.fork``."""
+        chat = await asyncio.to_thread(self._chat.fork, at=at, thread_id=thread_id)
+        return AsyncChat(self._core, chat, self._background)
+
+    async def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
+        """See ``Chat.diff``."""
+        return await asyncio.to_thread(self._chat.diff, before, after, model=model)
 
     async def label(self, label: str) -> None:
         """See ``Chat.label``."""
@@ -146,6 +159,14 @@ class AsyncMemory:
     async def replay(self) -> Replayed:
         """See ``Memory.replay``."""
         return await asyncio.to_thread(self._memory.replay)
+
+    async def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
+        """See ``Memory.backup``."""
+        return await asyncio.to_thread(self._memory.backup, to, replace=replace)
+
+    async def stats(self) -> Sizes:
+        """See ``Memory.stats``."""
+        return await asyncio.to_thread(self._memory.stats)
 
     async def drain(self, wait: float | None = None) -> bool:
         """See ``Memory.drain``."""

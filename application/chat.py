@@ -13,7 +13,10 @@ from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
+from .diffing import ContextDiff, diff
 from .explaining import MessageFate, explain
+from .forking import fork
+from .moments import At
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .read_models import CompactionRow, SummaryRow
 from .reading import read_back, stored_messages
@@ -67,14 +70,16 @@ class Chat:
         system: System = None,
         tools: Tools = (),
         model: str | None = None,
-        at: int | None = None,
+        at: At | None = None,
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        ``at``: as it was at this version of the conversation, byte for byte; nothing is compacted.
+        ``at``: as it was at this version of the conversation, or at this time (with a time zone),
+        byte for byte; nothing is compacted.
 
         Raises:
             ContextWindowExceeded: what must be in it word for word does not fit.
+            InvalidSetting: there is no such version, or the time has no time zone.
             LogError: the log cannot be read.
         """
         extras = Extras(system, tools, model)
@@ -131,6 +136,29 @@ class Chat:
     def pins(self) -> tuple[PinnedItem, ...]:
         """What is pinned, oldest first."""
         return pinned_items(self._core, self.thread_id)
+
+    def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "Chat":
+        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``.
+
+        The two share nothing that changes: what is appended to, compacted in or erased from one does
+        not touch the other; only erasing a copied message erases its copies as well. ``thread_id``:
+        of the new conversation; a new one where none is given.
+
+        Raises:
+            ThreadExists: there is a conversation with this id already.
+            InvalidSetting: there is no such version, or nothing had been said by then.
+            ConversationGone: this conversation was erased.
+        """
+        forked = fork(self._core, self.thread_id, at, thread_id)
+        return Chat(self._core, forked, self._runner, self._background)
+
+    def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
+        """What became of the request between two versions or times, in whichever order.
+
+        Raises:
+            InvalidSetting: there is no such version, or a time has no time zone.
+        """
+        return diff(self._core, self.thread_id, before, after, model)
 
     def label(self, label: str) -> None:
         """Give the conversation a name for people."""

@@ -5,7 +5,6 @@ import logging
 from typing import NamedTuple
 
 from refold.domain.budget import Budget
-from refold.domain.errors import InvalidSetting
 from refold.domain.events import Trigger
 
 from .abandoning import load_settled
@@ -15,6 +14,7 @@ from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
+from .moments import At, version_at
 from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
@@ -110,16 +110,13 @@ def _fitting(loaded: LoadedConversation, context: Context) -> Context:
     return context
 
 
-def context_at(core: Core, thread_id: str, extras: Extras, version: int) -> Context:
-    """The context as it was at ``version``: the same bytes as then, whatever happened since.
+def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
+    """The context as it was at a version or a time: the same bytes as then, whatever happened since.
 
     Raises:
-        InvalidSetting: there is no such version.
+        InvalidSetting: there is no such version, or the time has no time zone.
     """
-    loaded = core.log.load(thread_id, at=version)
-    if version < 0 or loaded.state.version < version:
-        newest = core.log.load(thread_id).state.version
-        raise InvalidSetting(f"at={version}: the conversation has versions 0 to {newest}")
+    loaded = core.log.load(thread_id, at=version_at(core, thread_id, at))
     return _rendered(core, loaded, core.budget(extras), extras)
 
 

@@ -1,6 +1,13 @@
 """Errors of the ports: stores, summarisers, transcripts. The whole tree is drawn in domain.errors."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from refold.domain.errors import RefoldError
+
+if TYPE_CHECKING:
+    from .event_log import Damage
 
 
 class SummariserError(RefoldError):
@@ -48,6 +55,16 @@ class ForeignAddress(InvalidAddress):
         self.asked = asked
 
 
+class TargetExists(RefoldError):
+    """There is something at the place where a file is to be written; it was left as it is."""
+
+    def __init__(self, path: Path, problem: str = "") -> None:
+        super().__init__(
+            f"{path} {problem or 'is there already; give another path, or say that it may be replaced (--force)'}"
+        )
+        self.path = path
+
+
 class LogError(RefoldError):
     """The log could not do what was asked; nothing that was acknowledged is lost."""
 
@@ -93,6 +110,20 @@ class LogBehindAnchor(LogError):
         self.thread_id = thread_id
         self.stored = stored
         self.found = found
+
+
+class BackupDamaged(LogError):
+    """What was to be kept or restored is damaged; nothing was made. ``damage`` has all findings."""
+
+    def __init__(self, path: Path, damage: Sequence["Damage"]) -> None:
+        first = damage[0]
+        super().__init__(
+            f"{path} is damaged in {len(damage):,} places, the first: conversation "
+            f"{first.thread_id!r}, event {first.version}: {first.detail}. Nothing was made or changed. "
+            f"Run `refold verify --db {path}` to see all damage; take another backup, if there is one."
+        )
+        self.path = path
+        self.damage = tuple(damage)
 
 
 class LogLocked(LogError):

@@ -57,13 +57,18 @@ class MessageFate(Value, frozen=True):
 
 
 def explain(
-    core: Core, thread_id: str, start: int = 0, stop: int | None = None
+    core: Core,
+    thread_id: str,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    version: int | None = None,
 ) -> tuple[MessageFate, ...]:
     """The fates of the messages at positions ``start`` up to but not including ``stop``.
 
-    Negative numbers count from the end, as in a slice.
+    Negative numbers count from the end, as in a slice. ``version``: as it was at this version.
     """
-    loaded = core.log.load(thread_id)
+    loaded = core.log.load(thread_id, at=version)
     first, last, _ = slice(start, stop).indices(loaded.state.length)
     if first >= last:
         return ()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -9,6 +10,7 @@ from .background import Background
 from .blocking import Runner
 from .chat import Chat
 from .core import Core
+from .housekeeping import BackedUp, Sizes
 from .intake import read_thread_id
 from .read_models import ConversationRow
 from .verifying import Replayed, Verification, replay, verify
@@ -41,6 +43,23 @@ class Memory:
     def replay(self) -> Replayed:
         """Rebuild every read model from the log; calls no model."""
         return replay(self._core)
+
+    def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
+        """Copy the log as it is now into a file, and check every event of the copy.
+
+        Appends of this and other processes go on meanwhile. ``replace``: whether a file that is there
+        may be replaced; it is so only by a whole and checked copy.
+
+        Raises:
+            TargetExists: there is a file already.
+            BackupDamaged: the log is damaged; no file was made.
+            LogError: the copy cannot be written; no file was made.
+        """
+        return self._core.keeper.backup(Path(to), replace=replace)
+
+    def stats(self) -> Sizes:
+        """How large the log is: by conversation, by kind of event, and by file."""
+        return self._core.keeper.sizes()
 
     def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background; whether none does.

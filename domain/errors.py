@@ -16,9 +16,11 @@
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
+    ├── TargetExists                        a file that is to be written is there already
     └── LogError                            the store of events (application.errors)
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
         ├── LogLocked                       the key of an encrypted log is missing or another one
+        ├── BackupDamaged                   a backup, or the log that it is made of
         ├── LogBehindAnchor                 the log was put back to an earlier day, or cut
         ├── ThreadExists (ValueError)       a conversation with this id is there already
         ├── NotARefoldLog, NewerLog

@@ -20,12 +20,14 @@ PIPE_WIDTH = 160
 """The width of what no terminal shows; ``COLUMNS`` says otherwise."""
 SHORTEST_TEXT = 8
 
-# Everything that could move a cursor, ring a bell or colour a screen, and what hides or turns text.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+# What turns or hides text: marks of direction, spaces without width, tags. Not the joiners of emoji.
+_MISLEADING = (
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 )
+# Everything that could move a cursor, ring a bell or colour a screen.
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
 # What JSON allows in a string and a terminal may still take for a command.
-_C1 = re.compile("[\x7f-\x9f]")
+_NOT_ESCAPED = re.compile(f"[\x7f-\x9f{_MISLEADING}]")
 
 
 class _Output(Console):
@@ -72,12 +74,17 @@ def print_json(value: Any) -> None:
         line.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
         line = json.dumps(value, default=str)
-    line = _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    line = _NOT_ESCAPED.sub(_as_json, line)
     try:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _write_nowhere(sys.stdout)
+
+
+def _as_json(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[n : n + 4]}" for n in range(0, len(units), 4))
 
 
 def say(text: str = "") -> None:

@@ -16,10 +16,14 @@ An event whose content was erased keeps its place, its time and its link::
 ``DIGEST`` is the one it had, which nothing can be compared with any more: its salt is gone, so that not
 even a short text can be guessed from it. ``CHECK`` is the digest of what is left of the payload, and
 the event that records the erasure names the SHA-256 of that as well: nothing is erased unrecorded.
+
+A seventh field, ENCODING, says how the payload is stored if not as it is: steps in their order, such as
+``zstd``, ``zstd:DICTIONARY`` and ``aes:KEY``. Digests are those of the payload as it was before; where it
+is encrypted, salt or check stand encrypted before it, and ``-`` in their field.
 """
 
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 MAGIC = b"refold1"
 ERASED = b"erased1"
@@ -52,10 +56,52 @@ class Envelope(NamedTuple):
     payload: bytes
     erased: bool = False
     """Whether ``payload`` is only what is left of it; then ``salt`` is the check of that."""
+    encoding: str = ""
+    """How ``payload`` is stored; empty: as it is."""
 
     def link(self) -> str:
         """What the next event of the stream must name as its previous link."""
         return sha256((self.previous + self.digest).encode("ascii")).hexdigest()
+
+
+class Encoder(Protocol):
+    """Knows how payloads are stored."""
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of what is written from now on; empty: none."""
+        ...
+
+    def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
+        """What stands in the field of the salt, and the stored payload, in the envelope's encoding."""
+        ...
+
+    def decode(self, place: Place, envelope: Envelope) -> Envelope:
+        """The envelope with salt and payload as they were.
+
+        Raises:
+            EnvelopeError: the stored bytes were changed, or belong elsewhere.
+        """
+        ...
+
+
+class PlainEncoder:
+    """Writes payloads as they are, and reads no others."""
+
+    encoding = ""
+
+    def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
+        """See ``Encoder``."""
+        del place
+        return envelope.salt, envelope.payload
+
+    def decode(self, place: Place, envelope: Envelope) -> Envelope:
+        """See ``Encoder``."""
+        del place
+        raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+
+
+PLAIN = PlainEncoder()
 
 
 def digest_of(place: Place, shape: int, at: str, salt: str, payload: bytes) -> str:
@@ -68,29 +114,51 @@ def digest_of(place: Place, shape: int, at: str, salt: str, payload: bytes) -> s
 
 
 def seal(
-    place: Place, shape: int, at: str, salt: str, previous: str, payload: bytes
+    place: Place,
+    shape: int,
+    at: str,
+    salt: str,
+    previous: str,
+    payload: bytes,
+    encoder: Encoder = PLAIN,
 ) -> tuple[Envelope, bytes]:
     """Frame a payload; returns the envelope and the bytes to store."""
     digest = digest_of(place, shape, at, salt, payload)
-    head = f"{MAGIC.decode()} {shape} {at} {salt} {digest} {previous}\n"
-    return Envelope(shape, at, salt, digest, previous, payload), head.encode("ascii") + payload
+    envelope = Envelope(shape, at, salt, digest, previous, payload, encoding=encoder.encoding)
+    return envelope, stored_bytes(place, envelope, encoder)
 
 
-def erase(place: Place, before: Envelope, shape: int, remains: bytes) -> bytes:
+def erase(
+    place: Place, before: Envelope, shape: int, remains: bytes, encoder: Encoder = PLAIN
+) -> bytes:
     """The bytes to store in the place of an event of which only ``remains`` is left."""
-    check = _check_of(place, shape, before.at, remains)
-    head = f"{ERASED.decode()} {shape} {before.at} {check} {before.digest} {before.previous}\n"
-    return head.encode("ascii") + remains
+    _, at, _, digest, previous, *_ = before
+    check = _check_of(place, shape, at, remains)
+    left = Envelope(shape, at, check, digest, previous, remains, True, encoder.encoding)
+    return stored_bytes(place, left, encoder)
 
 
-def unseal(place: Place, blob: object) -> Envelope:
+def stored_bytes(place: Place, envelope: Envelope, encoder: Encoder) -> bytes:
+    """The bytes to store of an envelope that is open, in the encoding that it names."""
+    shape, at, salt, digest, previous, payload, erased, encoding = envelope
+    magic = (ERASED if erased else MAGIC).decode()
+    last = ""
+    if encoding:
+        salt, payload = encoder.encode(place, envelope)
+        last = f" {encoding}"
+    return f"{magic} {shape} {at} {salt} {digest} {previous}{last}\n".encode("ascii") + payload
+
+
+def unseal(place: Place, blob: object, encoder: Encoder = PLAIN) -> Envelope:
     """Take the stored bytes of a row apart.
 
     Raises:
         EnvelopeError: the bytes are not an envelope, were changed, or belong elsewhere.
     """
     envelope = framed(blob)
-    shape, at, salt, digest, _, payload, erased = envelope
+    if envelope.encoding:
+        envelope = encoder.decode(place, envelope)
+    shape, at, salt, digest, _, payload, erased, _ = envelope
     if erased:
         whole = _check_of(place, shape, at, payload) == salt
     else:
@@ -114,8 +182,9 @@ def framed(blob: object) -> Envelope:
         raise EnvelopeError("the stored bytes are not an event of refold")
     head, _, payload = blob.partition(b"\n")
     try:
-        magic, number, at, salt, digest, previous = head.decode("ascii").split(" ")
+        magic, number, at, salt, digest, previous, *more = head.decode("ascii").split(" ")
+        (encoding,) = more or ("",)
         erased = magic == ERASED.decode()
-        return Envelope(int(number), at, salt, digest, previous, payload, erased)
+        return Envelope(int(number), at, salt, digest, previous, payload, erased, encoding)
     except ValueError as error:
         raise EnvelopeError("the frame of the stored event is damaged") from error

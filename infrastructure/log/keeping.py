@@ -1,5 +1,11 @@
 """The keeper of a log on SQLite: what is done with the file as a whole."""
 
+from pathlib import Path
+
+from refold.application.housekeeping import BackedUp, Sizes
+
+from .backing_up import back_up
+from .sizes import measure
 from .store import SQLiteLog
 
 
@@ -8,3 +14,12 @@ class SQLiteKeeper:
 
     def __init__(self, log: SQLiteLog) -> None:
         self._log = log
+
+    def backup(self, to: Path, *, replace: bool) -> BackedUp:
+        """See ``LogKeeper``."""
+        datastore, mapper = self._log.parts()
+        return back_up(datastore, mapper, to, path=self._log.path, replace=replace)
+
+    def sizes(self) -> Sizes:
+        """See ``LogKeeper``."""
+        return measure(self._log)

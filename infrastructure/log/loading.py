@@ -21,6 +21,7 @@ from refold.domain.events import (
 )
 from refold.domain.folding import fold
 
+from .anchoring import HeldLog
 from .codec import CodecError, NewerShape
 from .envelope import GENESIS, Envelope, EnvelopeError, Place
 from .mapper import EventMapper, RecordedEvent, link_of
@@ -39,14 +40,25 @@ class StreamLoader:
     """Reads streams. Raises ``LogDamaged`` where an event is missing, changed or out of line."""
 
     def __init__(
-        self, recorder: LogRecorder, mapper: EventMapper, snapshots: SnapshotStore
+        self,
+        recorder: LogRecorder,
+        mapper: EventMapper,
+        snapshots: SnapshotStore,
+        held: HeldLog,
     ) -> None:
         self._recorder = recorder
+        self._held = held
         self._mapper = mapper
         self._snapshots = snapshots
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
-        """The stream at version ``at``, or now."""
+        """The stream at version ``at``, or now; nothing of it may be missing."""
+        known = self._held.anchor.find(thread_id)
+        stream = self._load(thread_id, at)
+        self._held.hold(thread_id, known, stream.head, at)
+        return stream
+
+    def _load(self, thread_id: str, at: int | None) -> Stream:
         snapshot = self._snapshots.newest(thread_id, at)
         if snapshot is None:
             events = self.read(thread_id, 1, at)
@@ -56,7 +68,7 @@ class StreamLoader:
         if not 0 < behind <= len(live) or live[behind - 1].link != snapshot.link:
             # The snapshot is of another history: never let it stand for missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
-            return self.load(thread_id, at=at)
+            return self._load(thread_id, at)
         tail = [recorded.event for recorded in live[behind:]]
         state, early = fold(tail, snapshot.state), snapshot.state
         if must_reload(tail):

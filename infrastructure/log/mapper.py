@@ -8,7 +8,7 @@ from eventsourcing.persistence import Mapper, StoredEvent
 from refold.domain.events import Event, EventLost
 
 from . import codec
-from .envelope import Envelope, EnvelopeError, Place, erase, framed, seal, unseal
+from .envelope import PLAIN, Encoder, Envelope, EnvelopeError, Place, erase, framed, seal, unseal
 
 
 class RecordedEvent(NamedTuple):
@@ -40,14 +40,17 @@ class UnsealedEvent(NamedTuple):
 class EventMapper(Mapper[Any]):
     """Maps with our own envelope and codec: names are fixed, bytes are checked."""
 
-    def __init__(self) -> None:
+    def __init__(self, encoder: Encoder = PLAIN) -> None:
         """Needs no transcoder: see ``codec``."""
+        self._encoder = encoder
 
     def store(self, new: UnsealedEvent) -> tuple[StoredEvent, str]:
         """The row to insert, and the link that the next event names."""
         name, shape, payload = codec.encode(new.event)
         place = Place(new.originator_id, new.originator_version, name)
-        envelope, blob = seal(place, shape, new.at, new.salt, new.previous, payload)
+        envelope, blob = seal(
+            place, shape, new.at, new.salt, new.previous, payload, self._encoder
+        )
         return StoredEvent(*place, blob), envelope.link()
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:
@@ -76,8 +79,38 @@ class EventMapper(Mapper[Any]):
         if remains is not None:
             name, shape, payload = codec.encode(remains)
         assert name == place.name
-        blob = erase(place, framed(row.state), shape, payload)
+        blob = erase(place, framed(row.state), shape, payload, self._encoder)
         return StoredEvent(*place, blob), sha256(payload).hexdigest()
+
+    def moved(
+        self, row: StoredEvent, into: str, *, follows: str, previous: str, salt: str, erased: bool
+    ) -> StoredEvent:
+        """The row of the same event, in its shape and of its time, for the stream ``into``.
+
+        ``follows``: the link that it must name where it is; ``previous``: the one that it names from
+        now on. ``erased``: whether it stays marked as erased there, if it is; else what is left of it
+        becomes an event like any other.
+
+        Raises:
+            EnvelopeError: the bytes were changed, or it does not follow.
+        """
+        name, version = row.topic, row.originator_version
+        envelope = unseal(
+            Place(str(row.originator_id), version, name), row.state, self._encoder
+        )
+        if envelope.previous != follows:
+            raise EnvelopeError("it does not follow the event before")
+        if envelope.erased and erased:
+            before = envelope._replace(previous=previous)
+            shape, payload = envelope.shape, envelope.payload
+            blob = erase(Place(into, version, name), before, shape, payload, self._encoder)
+            return StoredEvent(into, version, name, blob)
+        shape, payload = envelope.shape, envelope.payload
+        if envelope.erased and not payload:
+            name, shape, payload = codec.encode(EventLost())
+        place = Place(into, version, name)
+        _, blob = seal(place, shape, envelope.at, salt, previous, payload, self._encoder)
+        return StoredEvent(*place, blob)
 
     def to_domain_event(self, stored_event: StoredEvent) -> RecordedEvent:
         """Check and open a row.
@@ -102,7 +135,7 @@ class EventMapper(Mapper[Any]):
 
     def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
         """Check and open the columns of a row; raises as ``to_domain_event`` does."""
-        envelope = unseal(place, state)
+        envelope = unseal(place, state, self._encoder)
         if envelope.erased and not envelope.payload:
             return envelope, EventLost()
         return envelope, codec.decode(place.name, envelope.shape, envelope.payload)

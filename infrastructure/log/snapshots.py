@@ -1,16 +1,23 @@
 """Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
 
 import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from eventsourcing.persistence import AggregateRecorder, PersistenceError, StoredEvent
+from eventsourcing.persistence import AggregateRecorder, StoredEvent
 
+from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .envelope import EnvelopeError, Place, seal, unseal
+from .failures import STORE_ERRORS
+from .retries import retried
 
 logger = logging.getLogger(__name__)
+
+AT_ONCE = 50
+"""Snapshots that are copied in one go."""
 
 
 class Snapshot(NamedTuple):
@@ -31,13 +38,22 @@ class SnapshotStore:
     def newest(self, thread_id: str, before: int | None) -> Snapshot | None:
         """The newest usable snapshot at or before a version."""
         while True:
-            rows = self._recorder.select_events(thread_id, lte=before, desc=True, limit=1)
+            rows = self._select(thread_id, before)
             if not rows:
                 return None
             snapshot = _opened(rows[0])
             if snapshot is not None and (thread_id, snapshot.version) not in self._distrusted:
                 return snapshot
             before = rows[0].originator_version - 1
+
+    def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
+        try:
+            return retried(
+                lambda: self._recorder.select_events(thread_id, lte=before, desc=True, limit=1)
+            )
+        except STORE_ERRORS as error:
+            logger.warning("conversation %r: no snapshot could be read: %s", thread_id, error)
+            return ()
 
     def distrust(self, thread_id: str, version: int) -> None:
         """Never use this snapshot again: the log does not bear it out."""
@@ -46,13 +62,33 @@ class SnapshotStore:
 
     def take(self, thread_id: str, state: Conversation, link: str) -> None:
         """Keep ``state``. A failure is only logged: nothing depends on it."""
+        self._keep(thread_id, [(state, link)])
+
+    def copy(self, source: str, into: str, links: Mapping[int, tuple[str, str]]) -> None:
+        """Keep the snapshots of ``source`` at these versions for its copy as well.
+
+        ``links``: of the event with this version, in the source and in the copy.
+        """
+        versions = sorted(links)
+        for start in range(0, len(versions), AT_ONCE):
+            found = (self.newest(source, v) for v in versions[start : start + AT_ONCE])
+            # One that the source does not bear out must not be borne out by the copy.
+            right = [s for s in found if s and s.link == links.get(s.version, ("", ""))[0]]
+            self._keep(into, [(s.state, links[s.version][1]) for s in right])
+
+    def _keep(self, thread_id: str, states: Iterable[tuple[Conversation, str]]) -> None:
         try:
-            name, shape, payload = encode(state)
-            place = Place(thread_id, state.version, name)
-            _, blob = seal(place, shape, "-", "-", link, payload)
-            self._recorder.insert_events([StoredEvent(thread_id, state.version, name, blob)])
-        except PersistenceError as error:
+            self._recorder.insert_events([_sealed(thread_id, *known) for known in states])
+        except (*STORE_ERRORS, LogError) as error:
+            # The event is stored already: nothing that fails now may say otherwise.
             logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
+
+
+def _sealed(thread_id: str, state: Conversation, link: str) -> StoredEvent:
+    name, shape, payload = encode(state)
+    place = Place(thread_id, state.version, name)
+    _, blob = seal(place, shape, "-", "-", link, payload)
+    return StoredEvent(thread_id, state.version, name, blob)
 
 
 def _opened(row: StoredEvent) -> Snapshot | None:

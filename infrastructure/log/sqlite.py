@@ -1,36 +1,27 @@
 """The SQLite file of a log: opening, checking, durable connections, and the recorder."""
 
-import errno
 import sqlite3
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from eventsourcing.persistence import PersistenceError, StoredEvent
+from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import (
     SQLiteApplicationRecorder,
     SQLiteConnection,
-    SQLiteConnectionPool,
     SQLiteCursor,
     SQLiteDatastore,
     SQLiteRecorder,
 )
 
-from refold.application.errors import (
-    LogBusy,
-    LogDamaged,
-    LogError,
-    LogFull,
-    LogNotFound,
-    LogNotWritable,
-    NewerLog,
-    NotARefoldLog,
-)
+from refold.application.errors import LogDamaged, LogGone, LogNotFound, NewerLog, NotARefoldLog
 
+from .connections import DurableConnection, Identity, SteadyPool
 from .envelope import GENESIS, LONGEST_FRAME
 from .mapper import link_of
+from .retries import retried, retrying
 
 APPLICATION_ID = 0x5246_4C44  # "RFLD"
 FORMAT_VERSION = 1
@@ -50,10 +41,20 @@ Row = tuple[int, str, int, str, bytes]
 """A stored event: number, stream, version, name, and the bytes, which may be anything if damaged."""
 
 
-class DurablePool(SQLiteConnectionPool):
+class DurablePool(SteadyPool):
     """Connections to a log that survive power loss: WAL with a sync at every commit."""
 
+    def __init__(self, *, db_name: str) -> None:
+        super().__init__(db_name=db_name)
+        self._identity: Identity | None = None
+
     def _create_connection(self) -> SQLiteConnection:
+        path = None if self.is_sqlite_memory_mode else self.db_name
+        if path is not None and self._identity not in (None, Identity.of(path)):
+            raise LogGone(
+                f"{path} was moved, deleted or replaced while it was open; put the file back, or open "
+                "it at its new place"
+            )
         connection = sqlite3.connect(
             self.db_name,
             timeout=LOCK_TIMEOUT,
@@ -73,7 +74,10 @@ class DurablePool(SQLiteConnectionPool):
             connection.close()
             raise
         connection.row_factory = sqlite3.Row
-        return SQLiteConnection(sqlite_conn=connection, max_age=self.max_age)
+        durable = DurableConnection(connection, self.max_age, path)
+        if durable.files is not None:
+            self._identity = self._identity or durable.files.log
+        return durable
 
 
 class DurableDatastore(SQLiteDatastore):
@@ -82,6 +86,16 @@ class DurableDatastore(SQLiteDatastore):
     def __init__(self, db_name: str) -> None:
         super().__init__(db_name, originator_id_type="text")
         self.pool = DurablePool(db_name=db_name)
+
+    @contextmanager
+    def get_connection(self, *, commit: bool) -> Iterator[SQLiteConnection]:
+        """A connection, as in the library."""
+        with super().get_connection(commit=commit) as connection:
+            try:
+                yield connection
+            finally:
+                if isinstance(connection, DurableConnection):
+                    connection.settle()
 
 
 class LogRecorder(SQLiteApplicationRecorder):
@@ -94,6 +108,29 @@ class LogRecorder(SQLiteApplicationRecorder):
             "CREATE TABLE IF NOT EXISTS message_keys (originator_id TEXT, key TEXT, "
             "originator_version INTEGER, PRIMARY KEY (originator_id, key)) WITHOUT ROWID",
         ]
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Store events, all or none, once; tried again after a trouble that passes."""
+        insert = super().insert_events
+        tries = 0
+
+        def store() -> Sequence[int] | None:
+            nonlocal tries
+            tries += 1
+            # A commit may have been made although it was reported to have failed.
+            if tries > 1 and self._are_stored(stored_events):
+                return None
+            return insert(stored_events, **kwargs)
+
+        return retried(store)
+
+    def _are_stored(self, events: Sequence[StoredEvent]) -> bool:
+        found = self.select_versions(
+            str(events[0].originator_id), [event.originator_version for event in events]
+        )
+        return found == list(events)
 
     def _insert_events(
         self,
@@ -124,6 +161,7 @@ class LogRecorder(SQLiteApplicationRecorder):
                 stream, head.version, "the newest event was changed or removed since it was read"
             )
 
+    @retrying
     def select_events(
         self,
         originator_id: UUID | str,
@@ -141,10 +179,13 @@ class LogRecorder(SQLiteApplicationRecorder):
         lowest = -1 if gt is None else gt
         highest = MAX_VERSION if lte is None else lte
         most = -1 if limit is None else limit
+        # As they are inserted.
+        stream = originator_id.hex if isinstance(originator_id, UUID) else originator_id
         with self.datastore.transaction(commit=False) as c:
-            c.execute(statement, (str(originator_id), lowest, highest, most))
+            c.execute(statement, (stream, lowest, highest, most))
             return [StoredEvent(*row) for row in c.fetchall()]
 
+    @retrying
     def rows_after(self, number: int, limit: int) -> list[Row]:
         """The next events of the whole log, at a third of what notifications cost for each."""
         with self.datastore.transaction(commit=False) as c:
@@ -158,6 +199,7 @@ class LogRecorder(SQLiteApplicationRecorder):
             rows: list[Row] = c.fetchall()
             return rows
 
+    @retrying
     def select_versions(self, stream: str, versions: Sequence[int]) -> list[StoredEvent]:
         """The events with these versions, in their order; what is missing is left out."""
         marks = ",".join("?" * len(versions))
@@ -175,6 +217,7 @@ class LogRecorder(SQLiteApplicationRecorder):
             c.execute("SELECT originator_id, key, originator_version FROM message_keys")
             yield from map(tuple, c.fetchall())
 
+    @retrying
     def versions_of_keys(self, stream: str, keys: Sequence[str]) -> dict[str, int]:
         """The versions of the events that were stored under these keys."""
         found: dict[str, int] = {}
@@ -241,42 +284,3 @@ def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder
         connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute("COMMIT")
-
-
-@contextmanager
-def translated(path: Path) -> Generator[None]:
-    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
-    try:
-        yield
-    except (sqlite3.Error, PersistenceError, OSError) as error:
-        raise _typed(path, error) from error
-
-
-def _typed(path: Path, error: Exception) -> LogError:
-    kind = _kind(error)
-    if kind in ("SQLITE_FULL", "ENOSPC", "EDQUOT"):
-        return LogFull(
-            f"the disk with {path} is full; free some space and try again, nothing is lost"
-        )
-    if kind.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or kind in (
-        "EACCES",
-        "EPERM",
-        "EROFS",
-    ):
-        return LogNotWritable(f"{path} cannot be written ({error}); check its permissions")
-    if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return LogBusy(f"{path} is in use by another program for over {LOCK_TIMEOUT} s; try again")
-    if kind == "SQLITE_NOTADB":
-        return NotARefoldLog(f"{path} is not a log of refold; give another path")
-    if kind.startswith("SQLITE_CORRUPT"):
-        return LogDamaged("", 0, f"the file {path} is damaged ({error})")
-    return LogError(f"the log {path} failed: {error}; what was acknowledged before is safe")
-
-
-def _kind(error: BaseException) -> str:
-    """The name of the system's or SQLite's own code, from the error that began it."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    if isinstance(error, OSError):
-        return errno.errorcode.get(error.errno or 0, "")
-    return str(getattr(error, "sqlite_errorname", ""))

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError, StoredEvent
@@ -16,11 +16,15 @@ from refold.application.errors import LogDamaged, LogError
 from refold.application.event_log import Damage, Decision, ErasureDecision, Fork, LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
-from refold.domain.errors import InvalidMessage, RefoldError
+from refold.domain.errors import ConversationGone, InvalidMessage, RefoldError
 from refold.domain.events import CompactionPerformed, CompactionReverted, Event, MessageAppended
 
+from .anchor import Anchor, anchor_path
+from .anchoring import HeldLog, refuse_lost
 from .checking import check_rows
+from .copying import StreamCopier, stamp_of
 from .envelope import Place
+from .failures import translated
 from .loading import Stream, StreamLoader, opened_columns
 from .lock import WriteLock
 from .mapper import EventMapper, RecordedEvent, UnsealedEvent
@@ -32,7 +36,6 @@ from .sqlite import (
     LogRecorder,
     check_place,
     create_tables,
-    translated,
 )
 
 CACHED = 64
@@ -48,19 +51,23 @@ BATCH = 200
 class SQLiteLog:
     """A ``ConversationLog`` in one SQLite file."""
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    def __init__(self, path: str | Path, *, create: bool = True, anchor: bool = True) -> None:
         """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
+
+        ``anchor``: whether it is held against an anchor beside it, which then is kept.
 
         Raises:
             LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
         """
         in_memory = str(path) == ":memory:"
         self.path = Path(path)
+        kept = Anchor(anchor_path(self.path.absolute()) if anchor and not in_memory else None)
         self._pid = os.getpid()
         self._closed = False
         if in_memory:
             name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
         else:
+            refuse_lost(self.path, kept)
             check_place(self.path, create=create)
             name = str(self.path.absolute())
         self._lock = WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT)
@@ -71,7 +78,9 @@ class SQLiteLog:
             create_tables(self._datastore, [self._recorder, snapshots])
         self._mapper = EventMapper()
         self._snapshots = SnapshotStore(snapshots)
-        self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots)
+        self._held = HeldLog(self.path, kept, self._recorder)
+        self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots, self._held)
+        self._copier = StreamCopier(self._recorder, self._mapper)
         self._cache: OrderedDict[str, Stream] = OrderedDict()
         self._cache_lock = threading.Lock()
 
@@ -86,12 +95,13 @@ class SQLiteLog:
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """See ``ConversationLog``."""
-        stamp = at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        stamp = stamp_of(at)
         with self._guarded(), self._lock.held():
             for _ in range(CONFLICTS):
                 stream, events = self._decide(thread_id, decide)
                 if not events:
                     return stream.loaded, ()
+                self._held.admit()
                 try:
                     stream = self._insert(stream, events, stamp)
                 except IntegrityError:
@@ -126,15 +136,29 @@ class SQLiteLog:
         self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
     ) -> LoadedConversation:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded(), self._lock.held():
+            if self._refreshed(source).loaded.state.erased:
+                raise ConversationGone(source)
+            before = self._loader.load(source, at=version).loaded
+            self._held.admit()
+            copied = self._copier.copy(source, version, into, events, stamp_of(at))
+            self._held.keep(into, copied.head)
+            self._snapshots.copy(source, into, copied.links)
+            if version not in copied.links:
+                self._snapshots.take(into, before.state, copied.link)
+            loaded = LoadedConversation(into, before.state, before.window).after(events)
+            self._remember(into, Stream(loaded, copied.head))
+            return loaded
 
     def forks(self) -> Sequence[Fork]:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded():
+            return self._copier.forks()
 
     def version_at(self, thread_id: str, moment: datetime) -> int:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded():
+            return self._copier.version_at(thread_id, moment)
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """See ``ConversationLog``."""
@@ -144,14 +168,21 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
         with self._guarded():
-            return [_logged(0, r) for r in self._loader.read(thread_id, first, last)]
+            found = [_logged(0, r) for r in self._loader.read(thread_id, first, last)]
+            if len(found) <= last - first:
+                # Only what was never stored may be missing.
+                head = self._refreshed(thread_id).head.version
+                if first + len(found) <= min(last, head):
+                    raise LogDamaged(thread_id, first + len(found), "the event is missing")
+            return found
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
         # From the beginning each stream is known whole; later on, from its first event here. That an
         # event belongs where it is, its digest says; the chain of links is left to ``check``.
-        begins = 0 if after == 0 else None
+        begins, first = 0 if after == 0 else None, after
         versions: dict[str, int] = {}
+        expected, anchored = self._held.changed()
         while True:
             with self._guarded():
                 rows = self._recorder.rows_after(after, BATCH)
@@ -163,18 +194,26 @@ class SQLiteLog:
                 envelope, event = opened_columns(self._mapper, Place(stream, version, name), state)
                 yield LoggedEvent(number, stream, version, envelope.at, event)
             if len(rows) < BATCH:
-                return
+                break
             after = rows[-1][0]
+        self._held.prove(expected, versions, first)
+        self._held.proved(anchored)
 
     def check(self) -> Iterator[Damage]:
         """See ``ConversationLog``."""
         with self._guarded():
             yield from check_rows(self._recorder, self._mapper)
 
+    def parts(self) -> tuple[DurableDatastore, EventMapper]:
+        """What a keeper works with."""
+        with self._guarded():
+            return self._datastore, self._mapper
+
     def close(self) -> None:
         """See ``ConversationLog``."""
         self._closed = True
         self._cache.clear()
+        self._held.anchor.close()
         self._datastore.close()
         self._lock.close()
 
@@ -231,7 +270,8 @@ class SQLiteLog:
             rows.append(row)
             if isinstance(event, MessageAppended) and event.key is not None:
                 keys.append((thread_id, event.key, version))
-        self._recorder.insert_events(rows, keys=keys, follows=stream.head)
+        numbers = self._recorder.insert_events(rows, keys=keys, follows=stream.head)
+        self._held.keep(thread_id, head, numbers[-1] if numbers else None)
         if must_reload(events):
             return self._loader.load(thread_id)
         return Stream(stream.loaded.after(events), head)

@@ -16,17 +16,14 @@ from refold.application.errors import (
     LogDamaged,
     LogError,
     LogFull,
+    LogGone,
     LogNotFound,
     LogNotWritable,
     NewerLog,
     NotARefoldLog,
 )
-from refold.infrastructure.log.sqlite import (
-    APPLICATION_ID,
-    FORMAT_VERSION,
-    identify,
-    translated,
-)
+from refold.infrastructure.log.failures import translated
+from refold.infrastructure.log.sqlite import APPLICATION_ID, FORMAT_VERSION, identify
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
@@ -264,7 +261,7 @@ def sqlite_error(name: str) -> sqlite3.Error:
     [
         (sqlite_error("SQLITE_FULL"), LogFull),
         (OSError(28, "No space left on device", "/x/a.db.lock"), LogFull),
-        (sqlite_error("SQLITE_READONLY_DBMOVED"), LogNotWritable),
+        (sqlite_error("SQLITE_READONLY_DBMOVED"), LogGone),
         (sqlite_error("SQLITE_CANTOPEN"), LogNotWritable),
         (PermissionError(13, "Permission denied", "/x/full/busy.lock"), LogNotWritable),
         (OSError(30, "Read-only file system", "/x/a.db.lock"), LogNotWritable),

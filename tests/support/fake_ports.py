@@ -4,6 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from refold.application.core import Core, Settings
@@ -16,6 +17,7 @@ from refold.application.event_log import (
     Fork,
     LoggedEvent,
 )
+from refold.application.housekeeping import BackedUp, Sizes
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
@@ -139,6 +141,13 @@ class MemoryLog:
 
 class NoKeeper:
     """Keeps nothing: a log in memory is gone with its process."""
+
+    def backup(self, to: Path, *, replace: bool) -> BackedUp:
+        del replace
+        return BackedUp(path=to, bytes=0, events=0, conversations=0)
+
+    def sizes(self) -> Sizes:
+        return Sizes(conversations=(), frames=(), files=())
 
 
 class MessageViews:

@@ -1,0 +1,115 @@
+"""What housekeeping answers: how large a log is and what of, and what a backup and its restoring did."""
+
+from pathlib import Path
+
+from refold.domain.value import Value
+
+
+class Share(Value, frozen=True):
+    """A share of what is stored: of one kind of event, or of one kind of frame."""
+
+    name: str
+    count: int
+    bytes: int
+
+
+class ConversationSize(Value, frozen=True):
+    """What one conversation takes up."""
+
+    thread_id: str
+    messages: int
+    events: int
+    bytes: int
+    """Of its events as stored."""
+    message_bytes: int
+    """Of its messages alone, as JSON."""
+    snapshots: int
+    snapshot_bytes: int
+    kinds: tuple[Share, ...]
+    """Its events by stored name, the largest share first."""
+    erased_events: int
+    """How many of them lost content by an erasure."""
+
+    @property
+    def bytes_per_message(self) -> float:
+        """Everything that is stored of it, shared among its messages."""
+        return (self.bytes + self.snapshot_bytes) / max(1, self.messages)
+
+
+class FileSize(Value, frozen=True):
+    """One file of a memory."""
+
+    name: str
+    """``log``, ``wal``, ``views``, ``views wal`` or ``anchor``."""
+    path: Path
+    bytes: int
+
+
+class Sizes(Value, frozen=True):
+    """How large a log is, and what of."""
+
+    conversations: tuple[ConversationSize, ...]
+    """The largest first."""
+    frames: tuple[Share, ...]
+    """Events by how they are stored: ``plain``, ``erased``, ``damaged``, or the name of an encoding."""
+    files: tuple[FileSize, ...]
+    """None for a log in memory."""
+
+    @property
+    def messages(self) -> int:
+        """Of all conversations."""
+        return sum(c.messages for c in self.conversations)
+
+    @property
+    def events(self) -> int:
+        """Of all conversations."""
+        return sum(c.events for c in self.conversations)
+
+    @property
+    def kinds(self) -> tuple[Share, ...]:
+        """The events of all conversations by stored name, the largest share first."""
+        return added([kind for one in self.conversations for kind in one.kinds])
+
+
+class BackedUp(Value, frozen=True):
+    """A backup that was made and checked."""
+
+    path: Path
+    bytes: int
+    events: int
+    conversations: int
+
+
+class ErasedAgain(Value, frozen=True):
+    """An erasure that a backup did not know of, applied to what was restored from it."""
+
+    thread_id: str
+    position: int | None
+    """Of the message; None: the whole conversation."""
+
+
+class Restored(Value, frozen=True):
+    """A log that was put in place from a backup."""
+
+    path: Path
+    events: int
+    conversations: int
+    moved_aside: Path | None
+    """Where the log that was there is now, with everything that it held."""
+    erased_again: tuple[ErasedAgain, ...]
+    unread: tuple[Path, ...]
+    """Earlier logs of which not every erasure could be read: what they say was erased may be back."""
+
+
+def added(shares: list[Share]) -> tuple[Share, ...]:
+    """Shares of the same name as one, the largest first."""
+    names = dict.fromkeys(share.name for share in shares)
+    sums = [
+        Share(
+            name=name,
+            count=sum(s.count for s in shares if s.name == name),
+            bytes=sum(s.bytes for s in shares if s.name == name),
+        )
+        for name in names
+    ]
+    return tuple(sorted(sums, key=lambda share: -share.bytes))

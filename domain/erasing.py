@@ -1,0 +1,211 @@
+"""The decisions to erase messages or a whole conversation, and what is left of each event then."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+from .conversation import Conversation
+from .coverage import Coverage
+from .events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    Event,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    Rewritten,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+from .messages import SHOWN, Block, Message
+
+ERASED = "erased"
+"""Why an attempt failed that was to cover what was erased."""
+WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
+
+
+class ErasedMessage(NamedTuple):
+    """A message that is erased, and what that changes."""
+
+    position: int
+    message_id: str
+    tokens: int
+    """Of its stub."""
+    tokens_freed: int
+    """What it takes up in the context, less the stub; 0 if a summary covers it."""
+
+
+def stub_of(message: Message, marker: str) -> Message:
+    """What is left of an erased message: its role, its part in tool rounds, and ``marker`` for words.
+
+    A provider refuses a call without its result and a message without content, so both stay.
+    """
+    if isinstance(message.content, str):
+        return message.replaced(content=marker)
+    kept: list[Block] = []
+    for block in message.content:
+        stub = _stub(block, message.role, marker)
+        if stub is not None and not (stub.get("type") == "text" and stub in kept):
+            kept.append(stub)
+    return message.replaced(content=tuple(kept or [{"type": "text", "text": marker}]))
+
+
+def _stub(block: Block, role: str, marker: str) -> Block | None:
+    kind, marked = block.get("type"), {"type": "text", "text": marker}
+    if kind == "text":
+        return marked if str(block.get("text") or "").strip() else None
+    if kind == "tool_use" and role == "assistant":
+        named = {name: block[name] for name in ("id", "name") if name in block}
+        return {"type": "tool_use", **named, "input": {}}
+    if kind == "tool_result" and role == "user":
+        failed = {"is_error": True} if block.get("is_error") is True else {}
+        answered = {"tool_use_id": block["tool_use_id"]} if "tool_use_id" in block else {}
+        return {"type": "tool_result", **answered, "content": marker, **failed}
+    return marked if kind in SHOWN and role == "user" else None
+
+
+def remains_of(event: Event, marker: str) -> Event:
+    """The event without any text that comes from a message; what decisions are made on stays.
+
+    ``marker`` stands for the words of a message. Sizes stay as they were: the history's arithmetic.
+    """
+    match event:
+        case MessageAppended():
+            return event.replaced(message=stub_of(event.message, marker))
+        case CompactionRequested():
+            return event.replaced(source_digest="")
+        case CompactionPerformed():
+            return _withdrawn(event)
+        case CompactionFailed():
+            return event.replaced(detail="")
+        case MessagePinned():
+            return event.replaced(text=marker if event.text else "")
+        case (
+            CompactionReverted()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | MessageUnpinned()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | EventLost()
+        ):
+            return event
+        case _:
+            assert_never(event)
+
+
+def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
+    leaf = event.leaf.replaced(text=WITHDRAWN) if event.leaf else None
+    return event.replaced(
+        text=WITHDRAWN,
+        source_digest="",
+        split_turn_prefix=WITHDRAWN if event.split_turn_prefix else None,
+        ledger=(),
+        ledger_shown=0,
+        leaf=leaf,
+        block=None,
+    )
+
+
+def is_made_from(
+    event: Event, positions: frozenset[int], attempts: Mapping[str, Coverage]
+) -> bool:
+    """Whether an event holds text of messages at these positions, or text made from it.
+
+    ``attempts``: what each requested compaction was to cover; a failure names only its attempt.
+    """
+    match event:
+        case MessageAppended():
+            return event.position in positions
+        case CompactionRequested() | CompactionPerformed():
+            return covers_any(event.coverage, positions)
+        case CompactionFailed():
+            coverage = attempts.get(event.attempt_id)
+            return coverage is not None and covers_any(coverage, positions)
+        case MessagePinned():
+            return event.position in positions
+        case (
+            CompactionReverted()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | MessageUnpinned()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | EventLost()
+        ):
+            return False
+        case _:
+            assert_never(event)
+
+
+def covers_any(coverage: Coverage | None, positions: Iterable[int]) -> bool:
+    """Whether at least one of these positions is stood for."""
+    return coverage is not None and any(map(coverage.covers, positions))
+
+
+def erase_messages(
+    state: Conversation,
+    messages: Sequence[ErasedMessage],
+    rewritten: Mapping[int, Sequence[Rewritten]],
+    remade: Sequence[Event] = (),
+    reason: str = "",
+) -> tuple[Event, ...]:
+    """Record that these messages are erased; nothing happens if there are none.
+
+    ``rewritten``: by position, the events that lost content for it. ``remade``: what replaces the active
+    summary. An attempt that was to cover one of them is ended, and its pins are taken back.
+    """
+    if not messages:
+        return ()
+    positions = frozenset(message.position for message in messages)
+    return (
+        *_given_up(state, positions),
+        *(MessageUnpinned(pin_id=p.pin_id) for p in state.pins if p.position in positions),
+        *(
+            MessageErased(
+                position=message.position,
+                message_id=message.message_id,
+                tokens=message.tokens,
+                tokens_freed=message.tokens_freed,
+                rewritten=tuple(rewritten.get(message.position, ())),
+                reason=reason,
+            )
+            for message in messages
+        ),
+        *remade,
+    )
+
+
+def _given_up(state: Conversation, positions: frozenset[int]) -> tuple[CompactionFailed, ...]:
+    attempt = state.attempt
+    if attempt is None or not covers_any(attempt.coverage, positions):
+        return ()
+    # What its summariser says later is refused: it may hold what is erased now.
+    return (
+        CompactionFailed(
+            attempt_id=attempt.attempt_id,
+            reason=ERASED,
+            detail="a message that it was to cover was erased",
+            live_tokens=state.tokens,
+        ),
+    )
+
+
+def erase_conversation(state: Conversation, reason: str = "") -> tuple[ConversationErased, ...]:
+    """Record that everything is erased; nothing happens if it is, or if there is nothing."""
+    if state.erased or not state.version:
+        return ()
+    return (ConversationErased(reason=reason),)

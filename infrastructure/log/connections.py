@@ -1,0 +1,134 @@
+"""Connections that notice when their files are moved away, and a pool that outlives a failure to connect."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
+
+from refold.application.errors import LogGone
+
+
+class Identity(NamedTuple):
+    """Which file it is, wherever it lies and whatever it is called."""
+
+    device: int
+    number: int
+
+    @classmethod
+    def of(cls, path: str | Path) -> Self | None:
+        """The file at this path; None if there is none."""
+        try:
+            status = Path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return cls(status.st_dev, status.st_ino)
+
+
+class Files(NamedTuple):
+    """The files that a connection has open: what is written to others is not in this log."""
+
+    path: str
+    log: Identity | None
+    ahead: Identity | None
+    """The write-ahead log, which has what was committed last."""
+
+    @classmethod
+    def found(cls, path: str) -> Self:
+        """What lies at the path now."""
+        return cls(path, Identity.of(path), Identity.of(f"{path}-wal"))
+
+    def check(self) -> None:
+        """Check that they still lie where they were opened.
+
+        Raises:
+            LogGone: one was moved, deleted or replaced.
+        """
+        if self != Files.found(self.path):
+            raise LogGone(
+                f"{self.path} was moved, deleted or replaced while it was open; what is not acknowledged "
+                "is not stored. Put the file back, or open it at its new place, and append again"
+            )
+
+
+class DurableConnection(SQLiteConnection):
+    """A connection whose commits are acknowledged only where they can be found again.
+
+    SQLite goes on writing to a file that was deleted: the system keeps it until it is closed.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, max_age: float | None, path: str | None):
+        """``path`` None is a database in memory."""
+        super().__init__(sqlite_conn=connection, max_age=max_age)
+        self.files = None if path is None else Files.found(path)
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
+        """A transaction; one that commits is on the files that were opened."""
+        if commit:
+            self.check()
+        with super().transaction(commit=commit) as cursor:
+            yield cursor
+
+    def settle(self) -> None:
+        """End a transaction that a failed commit left open; else nothing could begin one here again."""
+        if not self.closed and self._sqlite_conn.in_transaction:
+            try:
+                self._sqlite_conn.rollback()
+            except sqlite3.Error:
+                self.close()
+
+    def commit(self) -> None:
+        """Commit, and check where to."""
+        super().commit()
+        self.check()
+
+    def check(self) -> None:
+        """Check that the files still lie where they were opened.
+
+        Raises:
+            LogGone: one was moved, deleted or replaced.
+        """
+        if self.files is not None:
+            self.files.check()
+
+
+class _NotConnected(Exception):
+    """No connection could be made, after the place of one was taken."""
+
+    def __init__(self, reason: BaseException) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+class SteadyPool(SQLiteConnectionPool):
+    """The library's pool, which gives the place of a connection that could not be made free again.
+
+    There, the lock of the writers stays locked: every later write would wait, and fail.
+    """
+
+    def get_connection(
+        self, timeout: float | None = None, *, is_writer: bool | None = None
+    ) -> SQLiteConnection:
+        """A connection, as in the library."""
+        try:
+            return super().get_connection(timeout, is_writer=is_writer)
+        except _NotConnected as error:
+            if is_writer is True:
+                self._num_writers -= 1
+                self._writer_lock.release()
+            elif is_writer is False:
+                with self._no_readers:
+                    self._num_readers -= 1
+                    self._no_readers.notify()
+            raise error.reason from None
+
+    def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
+        try:
+            return super()._get_connection(timeout)
+        except _NotConnected:
+            raise
+        except BaseException as error:
+            raise _NotConnected(error) from error

@@ -1,0 +1,159 @@
+"""Keys of an encrypted log, and the cipher: AES-256-GCM, bound to the place of each event."""
+
+import binascii
+import re
+import secrets
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from refold.application.errors import LogLocked
+from refold.domain.errors import InvalidSetting
+
+from .envelope import EnvelopeError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+KEY_FORM = "32 bytes as 64 hexadecimal digits or as base64"
+WHERE = "REFOLD_ENCRYPTION_KEY or the option encryption_key"
+
+KeyCallback = Callable[[str | None], bytes | str]
+"""Gives keys: for None the one to write with, else the one with this fingerprint."""
+KeySource = bytes | str | KeyCallback
+
+
+class _Secret(Protocol):
+    def get_secret_value(self) -> str: ...
+
+
+class Key(NamedTuple):
+    """A key and its fingerprint, which may be shown; the bytes of the key are kept nowhere else."""
+
+    fingerprint: str
+    cipher: "AESGCM"
+
+    def encrypt(self, plain: bytes, bound: bytes) -> bytes:
+        """The bytes encrypted, with a new nonce before them."""
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return nonce + self.cipher.encrypt(nonce, plain, bound)
+
+    def decrypt(self, stored: bytes, bound: bytes) -> bytes:
+        """The bytes as they were.
+
+        Raises:
+            EnvelopeError: they were changed, or are bound to something else.
+        """
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self.cipher.decrypt(stored[:NONCE_BYTES], stored[NONCE_BYTES:], bound)
+        except (InvalidTag, ValueError):
+            raise EnvelopeError("the encrypted content was changed, or put elsewhere") from None
+
+
+class Keys:
+    """The keys that a process was given; each is asked for once."""
+
+    def __init__(self, source: KeySource | None = None) -> None:
+        """``source``: a key, or a callback that gives keys; None where nothing is encrypted.
+
+        Raises:
+            InvalidSetting: it is no key, or encrypting needs a library that is missing.
+            LogLocked: the callback gave no key to write with.
+        """
+        self._ask: KeyCallback | None = source if callable(source) else None
+        self._known: dict[str, Key] = {}
+        self.writing: Key | None = None
+        """The key of what is written from now on."""
+        if source is not None:
+            self.writing = key_of(self._asked(None) if callable(source) else source)
+            self._known[self.writing.fingerprint] = self.writing
+
+    def key(self, fingerprint: str) -> Key:
+        """The key with this fingerprint.
+
+        Raises:
+            LogLocked: it was not given; the message says which one is needed.
+        """
+        known = self._known.get(fingerprint)
+        if known is None:
+            if self._ask is None:
+                raise self._locked(fingerprint)
+            known = key_of(self._asked(fingerprint))
+            if known.fingerprint != fingerprint:
+                raise LogLocked(
+                    f"the log is encrypted with the key {fingerprint}, and asked for it, the callback "
+                    f"encryption_key gave {known.fingerprint}; nothing was changed"
+                )
+            self._known[fingerprint] = known
+        return known
+
+    def _asked(self, fingerprint: str | None) -> bytes | str:
+        assert self._ask is not None
+        wanted = "to write with" if fingerprint is None else fingerprint
+        try:
+            return self._ask(fingerprint)
+        except Exception as error:
+            # Its text may quote a key: only its kind is told.
+            raise LogLocked(
+                f"asked for the key {wanted}, the callback encryption_key failed "
+                f"({type(error).__name__}); nothing was changed"
+            ) from error
+
+    def _locked(self, fingerprint: str) -> LogLocked:
+        if self.writing is None:
+            return LogLocked(
+                f"the log is encrypted with the key {fingerprint}, and no key was given; give it by "
+                f"{WHERE}"
+            )
+        return LogLocked(
+            f"the log is encrypted with the key {fingerprint}, and the one that was given is "
+            f"{self.writing.fingerprint}; give the right one by {WHERE} (after a change of keys: a "
+            "callback that knows both). Nothing was changed"
+        )
+
+
+def key_of(given: object) -> Key:
+    """The key that these bytes or this text say.
+
+    Raises:
+        InvalidSetting: they say none, or the library that encrypts is missing.
+    """
+    raw = raw_key(given)
+    if raw is None:
+        raise InvalidSetting(f"encryption_key: must be {KEY_FORM}", setting="encryption_key")
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError:
+        raise InvalidSetting(
+            "encryption needs cryptography, which is not installed: "
+            "pip install 'refold[encryption]'",
+            setting="encryption_key",
+        ) from None
+    # A digest of 256 random bits tells nothing of them; the words before keep it apart from others.
+    fingerprint = sha256(b"refold key\0" + raw).hexdigest()[:16]
+    return Key(fingerprint, AESGCM(raw))
+
+
+def raw_key(given: object) -> bytes | None:
+    """The 32 bytes of a key in any of its forms; None if these are none."""
+    if isinstance(given, bytes):
+        if len(given) == KEY_BYTES:
+            return given
+        given = given.decode("ascii", "replace")
+    if not isinstance(given, str):
+        return None
+    text = given.strip()
+    if re.fullmatch(r"[0-9A-Fa-f]{64}", text):
+        return bytes.fromhex(text)
+    if not re.fullmatch(r"[A-Za-z0-9+/_-]{43}=?", text):
+        return None
+    try:
+        raw = urlsafe_b64decode(text.rstrip("=").replace("+", "-").replace("/", "_") + "=")
+    except binascii.Error:
+        return None
+    return raw if len(raw) == KEY_BYTES else None

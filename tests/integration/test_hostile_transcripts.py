@@ -1,0 +1,177 @@
+"""Whatever stands in a transcript stays text: no terminal, file, query or request obeys it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import refold as library
+from refold.infrastructure.cli.app import app
+from refold.infrastructure.cli.output import clean, print_json
+from tests.support.command_line import Ran, Refold
+from tests.support.hostile_texts import (
+    ALL,
+    CONTROLS,
+    LIVE,
+    MISLEADING,
+    PATHS,
+    QUERIES,
+    RECORDINGS,
+    recording,
+)
+from tests.support.legality import violations
+from tests.support.log_files import execute
+
+Lines = dict[str, tuple[str, ...]]
+
+THREAD = "T"  # in a command: the thread id
+FILE = "F"  # in a command: the transcript
+READING: Lines = {
+    "list": ("list",),
+    "show": ("show T", "show T --start 2 --stop 3"),
+    "context": ("context T", "context T --text", "context T --window 2000", "context T --at 3"),
+    "summaries": ("summaries T",),
+    "explain": ("explain T",),
+    "read": ("read refold://T/0", "read refold://../../etc/passwd/1", "read file:///etc/passwd"),
+    "pins": ("pins T",),
+    "verify": ("verify",),
+    "settings": ("settings",),
+}
+ACTING: Lines = {
+    "compact": ("compact T --window 4000", "compact T"),
+    "pin": ("pin T 0", "pin T 2"),
+    "unpin": ("unpin T nothing",),
+    "revert": ("revert T",),
+    "replay": ("replay",),
+}
+PLAYING: Lines = {
+    "play": ("play F --window 4000", "play F --window 4000 --requests out.jsonl"),
+    "simulate": ("simulate F --window 4000 --policy default --policy early",),
+    "import": ("import F",),
+}
+LEFT_OUT = {"demo"}
+"""Shows a text of ours only."""
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with other people's files above it and beside it."""
+    for name in ("etc/passwd", "beside/agent.db", "work/notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("somebody else's")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """All files but those of the store, by a digest of their content."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and not str(path.relative_to(folder)).startswith("work/agent.")
+    }
+
+
+def schema_of(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT type, name FROM sqlite_schema ORDER BY 2").fetchall()
+
+
+def run_all(refold: Refold, lines: Lines, thread: str, file: Path) -> Iterator[Ran]:
+    """Every command, for people and for programs."""
+    for line in chain.from_iterable(lines.values()):
+        words = [word.replace(THREAD, thread).replace(FILE, str(file)) for word in line.split(" ")]
+        for done in (refold(*words), refold(*words, "--json")):
+            assert "Traceback" not in done.err, (line, done.err)
+            assert CONTROLS.search(done.out + done.err) is None, line
+            assert MISLEADING.search(done.out + done.err) is None, line
+            yield done
+
+
+def test_every_command_that_shows_or_reads_texts_is_run_here() -> None:
+    names = {str(command.name) for command in app.registered_commands}
+    assert {*READING, *ACTING, *PLAYING, *LEFT_OUT} >= names, "add the new command to a list above"
+
+
+@pytest.mark.parametrize("format", RECORDINGS)
+def test_no_command_obeys_what_a_recording_says(
+    refold: Refold, surroundings: Path, format: str
+) -> None:
+    work = surroundings / "work"
+    file = recording(surroundings, format)
+    before = files_of(surroundings)
+    imported = refold("import", file, "--format", format)
+    assert imported.code == 0, imported.err
+    assert CONTROLS.search(imported.out + imported.err) is None
+    tables = schema_of(work / "agent.db")
+    threads = [c["thread_id"] for c in refold("list", "--json").answer["conversations"]]
+    assert threads
+    for thread in threads:
+        for lines in (READING, ACTING, READING):
+            list(run_all(refold, lines, thread, file))
+    list(run_all(refold, PLAYING, threads[0], file))
+    (work / "out.jsonl").unlink()
+    assert schema_of(work / "agent.db") == tables
+    assert refold("verify").code == 0
+    assert files_of(surroundings) == before
+
+
+LIVING = ("../../etc/passwd", "refold://other/1", "'; DROP TABLE stored_events; --", "[red]{0}%s")
+
+
+@pytest.mark.parametrize("thread", LIVING)
+def test_what_an_agent_appends_comes_back_as_it_went_in_and_is_not_obeyed(
+    refold: Refold, surroundings: Path, thread: str
+) -> None:
+    before = files_of(surroundings)
+    with library.open("agent.db", window=20_000) as memory:
+        other = memory.conversation("other")
+        other.append({"role": "user", "content": "A secret."})
+        chat = memory.conversation(thread)
+        chat.append(LIVE, key=[f"{QUERIES}{n}" for n in range(len(LIVE))])
+        chat.label(ALL)
+        chat.pin(ALL)
+        assert chat.compact(focus=ALL).outcome == "performed"
+        shown = chat.context(system=ALL)
+        assert violations(shown.for_anthropic()) == []
+        assert "A secret." not in str(shown.messages)
+        assert [m.message.content for m in chat.messages()][:1] == [ALL]
+        assert chat.read(2).message.content == tuple(LIVE[2]["content"])
+        for address in PATHS.split():
+            with pytest.raises((library.InvalidAddress, library.ForeignAddress)):
+                chat.read(address)
+    for lines in (READING, ACTING, READING):
+        list(run_all(refold, lines, thread, surroundings / "etc/passwd"))
+    assert files_of(surroundings) == before
+
+
+def test_damage_that_says_something_is_not_obeyed_either(
+    refold: Refold, surroundings: Path
+) -> None:
+    with library.open("agent.db") as memory:
+        memory.conversation("t").append({"role": "user", "content": "words"})
+    log = surroundings / "work" / "agent.db"
+    execute(log, "UPDATE stored_events SET originator_id=?, topic=?, state=?", (ALL, ALL, ALL))
+    for lines in (READING, ACTING):
+        list(run_all(refold, lines, "t", surroundings / "etc/passwd"))
+
+
+@pytest.mark.parametrize("lasting", ["\n", "\t", "é", "你", "🙂", "👩\u200d💻", "a\u200cb"])
+def test_what_people_write_is_shown_as_it_is(lasting: str) -> None:
+    assert clean(lasting) == lasting.replace("\t", "    ")
+
+
+def test_json_says_the_same_without_a_character_that_a_terminal_obeys(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import json
+
+    print_json({"text": ALL})
+    printed = capsys.readouterr().out
+    assert CONTROLS.search(printed) is None
+    assert MISLEADING.search(printed) is None
+    assert json.loads(printed) == {"text": ALL}

@@ -1,0 +1,60 @@
+"""The recorders of a log do what the library's own test cases ask of any recorder."""
+
+import tempfile
+from pathlib import Path
+from unittest import TestCase
+from uuid import UUID, uuid4
+
+# The modules are named, not their classes: what is named here, pytest would run by itself.
+from eventsourcing.persistence import AggregateRecorder, StoredEvent
+from eventsourcing.sqlite import SQLiteAggregateRecorder
+from eventsourcing.tests import persistence as cases
+
+from refold.infrastructure.log.sqlite import DurableDatastore, LogRecorder, create_tables
+from tests.support.witness import SHM
+
+
+class Places(TestCase):
+    """A store of its own for each case, in a folder that goes with it; streams are named by text."""
+
+    in_memory = False
+
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(dir=SHM)
+        self.addCleanup(self.folder.cleanup)
+
+    def new_originator_id(self) -> UUID | str:
+        return f"talk {uuid4()}"
+
+    def new_store(self) -> tuple[LogRecorder, SQLiteAggregateRecorder]:
+        """Events and snapshots of a new log, as the log itself makes them."""
+        shared = f"file:{uuid4().hex}?mode=memory&cache=shared"
+        name = shared if self.in_memory else str(Path(self.folder.name) / "log.db")
+        store = DurableDatastore(name)
+        self.addCleanup(store.close)
+        events, snapshots = LogRecorder(store), SQLiteAggregateRecorder(store, "stored_snapshots")
+        create_tables(store, [events, snapshots])
+        return events, snapshots
+
+
+class TestEventsInAFile(Places, cases.ApplicationRecorderTestCase[LogRecorder]):
+    def create_recorder(self) -> LogRecorder:
+        return self.new_store()[0]
+
+    def test_a_stream_named_by_a_uuid_is_found_again(self) -> None:
+        recorder, stream = self.create_recorder(), uuid4()
+        recorder.insert_events([StoredEvent(stream, 1, "topic", b"state")])
+        assert [row.state for row in recorder.select_events(stream)] == [b"state"]
+
+
+class TestEventsInMemory(TestEventsInAFile):
+    in_memory = True
+
+
+class TestSnapshotsInAFile(Places, cases.AggregateRecorderTestCase):
+    def create_recorder(self) -> AggregateRecorder:
+        return self.new_store()[1]
+
+
+class TestSnapshotsInMemory(TestSnapshotsInAFile):
+    in_memory = True
