@@ -1,0 +1,1 @@
+"""Faults on purpose: a scripted session is killed or refused at every write and sync, and looked over."""
