@@ -59,6 +59,7 @@ def store(
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        loaded.present()
         known.clear()
         known.update(_stored_before(core, thread_id, incoming))
         fresh = _fresh(incoming, known)

@@ -8,13 +8,17 @@ from typing import Any, Self
 
 from .appending import Keys, append
 from .background import Background
+from .blocking import to_the_end
 from .chat import Chat, Tools, manual_attempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .diffing import ContextDiff
+from .erasing import ErasureReport, Where, erase, erase_all
 from .explaining import MessageFate
+from .exporting import ExportFormat
 from .housekeeping import BackedUp, Sizes
+from .intake import read_thread_id
 from .memory import Memory, patience
 from .moments import At
 from .pinning import PinnedItem
@@ -104,6 +108,16 @@ class AsyncChat:
         """See ``Chat.diff``."""
         return await asyncio.to_thread(self._chat.diff, before, after, model=model)
 
+    async def export(
+        self, format: ExportFormat = "jsonl", *, at: At | None = None
+    ) -> list[dict[str, Any]]:
+        """See ``Chat.export``."""
+        return await asyncio.to_thread(lambda: list(self._chat.export(format, at=at)))
+
+    async def erase(self, where: Where, reason: str = "") -> ErasureReport:
+        """See ``Chat.erase``."""
+        return await to_the_end(erase, self._core, self.thread_id, where, reason)
+
     async def label(self, label: str) -> None:
         """See ``Chat.label``."""
         await asyncio.to_thread(self._chat.label, label)
@@ -151,6 +165,10 @@ class AsyncMemory:
     async def conversations(self) -> Sequence[ConversationRow]:
         """See ``Memory.conversations``."""
         return await asyncio.to_thread(self._memory.conversations)
+
+    async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
+        """See ``Memory.erase_conversation``."""
+        return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
 
     async def verify(self) -> Verification:
         """See ``Memory.verify``."""

@@ -1,6 +1,6 @@
 """One conversation, as agents use it: append, context, compact, and looking back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from refold.domain.labelling import label_conversation
@@ -8,13 +8,15 @@ from refold.domain.labelling import label_conversation
 from . import appending
 from .appending import Keys
 from .background import Background
-from .blocking import Runner
+from .blocking import Runner, to_the_end
 from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .diffing import ContextDiff, diff
+from .erasing import ErasureReport, Where, erase
 from .explaining import MessageFate, explain
+from .exporting import ExportFormat, export
 from .forking import fork
 from .moments import At
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
@@ -160,11 +162,40 @@ class Chat:
         """
         return diff(self._core, self.thread_id, before, after, model)
 
+    def export(
+        self, format: ExportFormat = "jsonl", *, at: At | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The original messages, or everything that happened, as JSON objects.
+
+        ``jsonl``: one for each message, with position, time and id. ``anthropic``: a single one with
+        ``messages`` and, where one leads them, ``system``. ``events``: one for each event of the log.
+        ``at``: as it was at this version or time. `refold import` reads the first two.
+
+        Raises:
+            ConversationGone: it was erased; only its ``events`` can be exported.
+            InvalidSetting: there is no such version, or the time has no time zone.
+        """
+        return export(self._core, self.thread_id, format, at)
+
+    def erase(self, where: Where, reason: str = "") -> ErasureReport:
+        """Erase the message at a position or address, or several, for good, with everything that was
+        copied or made from it: summaries, leaves, the ledger, pins, read models, forks.
+
+        A marker stands in its place, so that tool rounds stay whole; the active summary is made anew
+        from what remains. What is erased already stays so. ``reason`` is kept in the log. What
+        you wrote yourself stays: keys, labels, reasons, a compaction's focus, pinned texts of your own.
+
+        Raises:
+            UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing is erased.
+            ConversationGone: the conversation was erased as a whole.
+        """
+        return self._runner.run(to_the_end(erase, self._core, self.thread_id, where, reason))
+
     def label(self, label: str) -> None:
         """Give the conversation a name for people."""
         self._core.log.transact(
             self.thread_id,
-            lambda loaded: label_conversation(loaded.state, label),
+            lambda loaded: label_conversation(loaded.present().state, label),
             at=self._core.clock(),
         )
 

@@ -97,7 +97,7 @@ class CompactionAttempt:
 
     def _request(self) -> CompactionPlan | NothingToCompact:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
-            self._before = loaded
+            self._before = loaded.present()
             self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
                 return settle_left_behind(self._core, loaded)

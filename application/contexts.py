@@ -54,7 +54,7 @@ class CurrentContext(NamedTuple):
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
     """The context of the newest version, with whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
-    loaded, budget = load_settled(core, thread_id), core.budget(extras)
+    loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
     context = _rendered(core, loaded, budget, extras)
     return CurrentContext(loaded, context, is_due(core, loaded, budget, context.tokens))
 
@@ -116,6 +116,7 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
     """
+    core.log.load(thread_id).present()
     loaded = core.log.load(thread_id, at=version_at(core, thread_id, at))
     return _rendered(core, loaded, core.budget(extras), extras)
 

@@ -45,6 +45,8 @@ class LoggedEvent(NamedTuple):
     at: str
     """When it was logged: ISO 8601, UTC."""
     event: Event
+    erased: bool = False
+    """Whether content of it was erased: ``event`` is what is left."""
 
 
 class Damage(NamedTuple):
@@ -81,8 +83,7 @@ class ConversationLog(Protocol):
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """Rewrite events in place, drop snapshots and append what happened, all in one transaction.
 
-        The removed bytes are in no file of the log when it returns, unless a reader of another
-        process is in the way: then ``finish_erasures`` says False and is to be called again.
+        Older bytes may be left in files until ``finish_erasures`` says that nothing is.
         """
         ...
 
@@ -92,8 +93,15 @@ class ConversationLog(Protocol):
         """The same for every event of the conversation: nothing is left but places, times and links."""
         ...
 
-    def finish_erasures(self) -> bool:
-        """Remove what earlier erasures may have left in the log's files; whether nothing is left."""
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """Remove what earlier erasures may have left in the log's files; whether nothing is left.
+
+        ``drop`` removes what was folded from the log, whether it could; not called where all is done.
+        """
+        ...
+
+    def newest(self) -> int:
+        """The number of the newest event of the whole log; 0 if there is none."""
         ...
 
     def fork(

@@ -17,14 +17,23 @@ from .projections.fates import Decisions, When
 from .projections.window import Entry, Preview
 
 Fate = Literal[
-    "full", "condensed", "offloaded", "summarised", "omitted", "pinned", "protected", "preamble"
+    "full",
+    "condensed",
+    "offloaded",
+    "summarised",
+    "omitted",
+    "pinned",
+    "protected",
+    "preamble",
+    "erased",
 ]
 """How the model sees a message. ``full``: word for word. ``condensed``, ``offloaded``: the same, but
 for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
 ``omitted``: not even by it, since it was too large to be summarised: the summary names it.
 ``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
 reaches beyond it, because it belongs to an open request
-or to the tool round of a pinned message. ``preamble``: as part of the system text."""
+or to the tool round of a pinned message. ``preamble``: as part of the system text. ``erased``: as a
+marker in its place, or not at all where a summary covers it."""
 
 AT_ONCE = 2_000
 """Events read in one go."""
@@ -118,7 +127,9 @@ class _Judge:
         event = logged.event
         assert isinstance(event, MessageAppended)
         entry = self._entries.get(event.position)
-        if entry is None:
+        if logged.erased or event.position in self._decisions.erased:
+            verdict = self._erased(event.position, When(logged.version, logged.at), entry)
+        elif entry is None:
             verdict = self._covered(event.position)
         else:
             verdict = self._shown(entry, When(logged.version, logged.at))
@@ -137,6 +148,11 @@ class _Judge:
             summary_id=summary.summary_id if summary and verdict.by_summary else None,
             address=address_of(self._loaded.thread_id, event.position),
         )
+
+    def _erased(self, position: int, said: When, entry: Entry | None) -> _Verdict:
+        when = self._decisions.erased.get(position, said)
+        shown = entry.tokens if entry else 0
+        return _Verdict("erased", "its content was erased", when, shown)
 
     def _covered(self, position: int) -> _Verdict:
         first = self._decisions.covering(position)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 from refold.domain.errors import ConversationGone
-from refold.domain.events import EventLost, MessageAppended
+from refold.domain.events import MessageAppended
 
 from .core import Core
 from .event_log import LoggedEvent
@@ -41,15 +41,6 @@ def export(
     if format == "jsonl":
         return (_as_line(item, event) for item, event in _messages(logged))
     return iter([_as_request(event for _, event in _messages(logged))])
-
-
-def lost_messages(core: Core, thread_id: str, at: At | None = None) -> int:
-    """How many messages no export can show, since only their place is left."""
-    last = core.log.load(thread_id).state.version if at is None else version_at(core, thread_id, at)
-    return sum(
-        isinstance(item.event, EventLost) and item.event.position is not None
-        for item in _events(core, thread_id, last)
-    )
 
 
 def stored_name(event: object) -> str:

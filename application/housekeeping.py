@@ -1,6 +1,7 @@
 """What housekeeping answers: how large a log is and what of, and what a backup and its restoring did."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from refold.domain.value import Value
 
@@ -113,3 +114,22 @@ def added(shares: list[Share]) -> tuple[Share, ...]:
         for name in names
     ]
     return tuple(sorted(sums, key=lambda share: -share.bytes))
+
+
+class RecordedErasure(NamedTuple):
+    """That something was erased, as a log records it."""
+
+    thread_id: str
+    position: int | None
+    """Of the message; None: the whole conversation."""
+    identity: str
+    """What it is about: the message's id, or when the conversation's first event was logged."""
+    reason: str
+
+
+class KnownErasures(NamedTuple):
+    """What a log records as erased."""
+
+    erasures: tuple[RecordedErasure, ...] = ()
+    complete: bool = True
+    """Whether everything could be read."""

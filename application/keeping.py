@@ -30,6 +30,50 @@ class KeptLedger(NamedTuple):
     """As they will be rendered."""
 
 
+class Gathering:
+    """A ledger that is being gathered, message by message, oldest first."""
+
+    def __init__(self, core: Core, thread_id: str, known: Sequence[LedgerLine] = ()) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._policy = core.settings.policy
+        self._lines = tuple(known)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the settings ask for a ledger at all."""
+        return bool(self._policy.ledger_tokens and self._policy.ledger_share)
+
+    def take(self, covered: Sequence[SourceMessage]) -> None:
+        """Gather from these messages, calls together with their results."""
+        if not self.is_wanted:
+            return
+        try:
+            sources = ((s.position, s.message) for s in covered)
+            self._lines = merged(self._lines, gather(sources, self._policy.failure_characters))
+        except Exception:  # A fault in recognising costs neither the compaction nor what is kept.
+            logger.exception("conversation %r: nothing new for the ledger", self._thread_id)
+
+    def kept(self, room: int) -> KeptLedger:
+        """The most important lines first, at most ``room`` tokens of them shown."""
+        if not self.is_wanted:
+            return KeptLedger(self._lines)
+        count = self._core.counter.count_text
+        costs = Costs(
+            lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))
+        )
+        room_of_lines = room - ledger_overhead(count)
+        fitted = fit(self._lines, room_of_lines, costs, failures=self._policy.failures_kept)
+        shown = fitted.shown
+        while shown:
+            text = ledger_text(fitted.lines[:shown], ())
+            tokens = count(text) + ledger_overhead(count)
+            if tokens <= room:
+                return KeptLedger(fitted.lines, shown, tokens, text)
+            shown -= 1
+        return KeptLedger(fitted.lines)
+
+
 def kept_ledger(
     core: Core, before: LoadedConversation, covered: Sequence[SourceMessage], room: int
 ) -> KeptLedger:
@@ -38,26 +82,7 @@ def kept_ledger(
     Without room nothing is shown, and what is known is kept for the next time; so it is where the
     settings turn the ledger off.
     """
-    policy, count = core.settings.policy, core.counter.count_text
-    if not policy.ledger_tokens or not policy.ledger_share:
-        return KeptLedger(before.window.summary.ledger if before.window.summary else ())
     summary = before.window.summary
-    known = summary.ledger if summary else ()
-    try:
-        fresh = gather(((s.position, s.message) for s in covered), policy.failure_characters)
-        lines = merged(known, fresh)
-    except Exception:  # A fault in recognising costs neither the compaction nor what is kept.
-        logger.exception("conversation %r: nothing new for the ledger", before.thread_id)
-        lines = known
-    costs = Costs(
-        lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))
-    )
-    fitted = fit(lines, room - ledger_overhead(count), costs, failures=policy.failures_kept)
-    shown = fitted.shown
-    while shown:
-        text = ledger_text(fitted.lines[:shown], ())
-        tokens = count(text) + ledger_overhead(count)
-        if tokens <= room:
-            return KeptLedger(fitted.lines, shown, tokens, text)
-        shown -= 1
-    return KeptLedger(fitted.lines)
+    gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())
+    gathering.take(covered)
+    return gathering.kept(room)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from refold.domain.conversation import Conversation
+from refold.domain.errors import ConversationGone
 from refold.domain.events import Event
 from refold.domain.folding import fold
 
@@ -17,6 +18,16 @@ class LoadedConversation:
     thread_id: str
     state: Conversation = field(default_factory=Conversation)
     window: Window = field(default_factory=Window)
+
+    def present(self) -> "LoadedConversation":
+        """This conversation, unless it was erased.
+
+        Raises:
+            ConversationGone: it was.
+        """
+        if self.state.erased:
+            raise ConversationGone(self.thread_id)
+        return self
 
     def after(self, events: Sequence[Event]) -> "LoadedConversation":
         """The conversation after these events, none of which undoes a compaction.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from .housekeeping import BackedUp, Sizes
+from .housekeeping import BackedUp, KnownErasures, Sizes
 
 
 class LogKeeper(Protocol):
@@ -16,6 +16,10 @@ class LogKeeper(Protocol):
             TargetExists: there is a file already, and replacing it was not asked for.
             BackupDamaged: the log is damaged; no file was made.
         """
+        ...
+
+    def erasures_in(self, other: Path) -> KnownErasures:
+        """What another file of the same log records as erased; never raises for what is damaged."""
         ...
 
     def sizes(self) -> Sizes:

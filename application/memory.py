@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from .background import Background
-from .blocking import Runner
+from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
+from .erasing import ErasureReport, erase_all
 from .housekeeping import BackedUp, Sizes
 from .intake import read_thread_id
 from .read_models import ConversationRow
@@ -35,6 +36,19 @@ class Memory:
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations, the latest activity first."""
         return self._core.views.conversations()
+
+    def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
+        """Erase all of a conversation for good: nothing is left of it but how many events there were,
+        when. Nothing can be read from it or appended to it any more.
+
+        Its messages are erased in the conversations that were forked from it as well; what was said
+        there since stays, and so does what it was itself forked from.
+
+        Raises:
+            InvalidThreadId: the id is missing or blank, or there is no such conversation.
+        """
+        thread_id = read_thread_id(thread_id)
+        return self._runner.run(to_the_end(erase_all, self._core, thread_id, reason))
 
     def verify(self) -> Verification:
         """Check the log and compare every read model with a fresh fold; changes nothing."""

@@ -48,7 +48,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         nonlocal pinned
-        known = _known(core, loaded, what)
+        known = _known(core, loaded.present(), what)
         if known is not None:
             pinned = known
             return ()
@@ -68,7 +68,7 @@ def pin_down(core: Core, thread_id: str, what: int | str) -> str:
 def take_back(core: Core, thread_id: str, pin_id: str) -> bool:
     """Unpin; False if there is no such pin."""
     _, events = core.log.transact(
-        thread_id, lambda loaded: unpin(loaded.state, pin_id), at=core.clock()
+        thread_id, lambda loaded: unpin(loaded.present().state, pin_id), at=core.clock()
     )
     return bool(events)
 

@@ -23,6 +23,10 @@ class ConversationRow(Value, frozen=True):
     version: int
     erased: bool
     """Whether it was erased as a whole; then it is in no list."""
+    forked_from: str | None
+    """The conversation that it began as a copy of, if it did."""
+    forked_at: int | None
+    """The version of that one then."""
 
 
 class MessageRow(Value, frozen=True):
@@ -121,6 +125,13 @@ class ReadModels(Protocol):
 
     def rebuild(self) -> int:
         """Drop everything and fold the log again; returns the number of events."""
+        ...
+
+    def drop(self) -> bool:
+        """Delete everything that was folded, here and on the disk; the next question folds it anew.
+
+        Whether nothing is left.
+        """
         ...
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ def stored_messages(
                     at=at,
                     tokens=event.tokens,
                     mark=mark if event.position == first_kept else None,
+                    erased=item.erased,
                 )
             )
     return found
@@ -64,9 +65,10 @@ def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
     Raises:
         InvalidAddress, ForeignAddress: it is no address, or one of another conversation.
         UnknownMessage: there is no message at this position.
+        ConversationGone: the conversation was erased.
     """
     position = position_in(thread_id, where)
-    length = core.log.load(thread_id).state.length
+    length = core.log.load(thread_id).present().state.length
     if not 0 <= position < length:
         raise UnknownMessage(position, length)
     (message,) = stored_messages(core, thread_id, position, position + 1)

@@ -64,3 +64,7 @@ class LastRequests:
         if before is None or not now.is_fixed_like(before):
             return 0
         return min(before.tokens if now.is_decided_like(before) else now.fixed, now.tokens)
+
+    def forget(self, thread_id: str) -> None:
+        """Forget the last request of a conversation: something that it showed was erased."""
+        self._known.pop(thread_id, None)

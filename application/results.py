@@ -36,6 +36,8 @@ class StoredMessage(Value, frozen=True):
     tokens: int
     mark: CompactionMark | None = None
     """Of the first message that the active summary does not reach."""
+    erased: bool = False
+    """Whether its content was erased: ``message`` is what is left of it, a marker in its place."""
 
     @property
     def text(self) -> str:

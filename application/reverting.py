@@ -21,14 +21,17 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         nonlocal was
-        was = loaded
-        if loaded.state.summary is None:
+        was = loaded.present()
+        if loaded.state.summary is None or _is_final(loaded):
             return ()
         before = core.log.load(thread_id, at=loaded.state.summary.version - 1)
         return revert_compaction(loaded.state, before.state, reason.strip())
 
     now, events = core.log.transact(thread_id, decide, at=core.clock())
     budget = core.budget(extras)
+    if not events and _is_final(now):
+        why = "the active summary was made because messages were erased: the one before is withdrawn"
+        return outcome_of(core, budget, was, now, "nothing_to_do", "erased", why)
     if not events:
         return outcome_of(
             core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
@@ -36,3 +39,8 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
     result = outcome_of(core, budget, was, now, "reverted")
     tell_compaction(core, result)
     return result
+
+
+def _is_final(loaded: LoadedConversation) -> bool:
+    summary = loaded.window.summary
+    return summary is not None and summary.trigger == "erasure"

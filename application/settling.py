@@ -38,6 +38,7 @@ async def settle(
     summariser works. Never raises for a summariser: what could not be done is in the results.
     """
     before = await asyncio.to_thread(measured, core, thread_id, budget)
+    before.loaded.present()
     if not is_due(core, before.loaded, before.budget, before.size):
         return []
     if is_out_of_reach(before.loaded.state, budget):

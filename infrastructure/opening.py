@@ -1,12 +1,15 @@
 """The composition root: puts adapters and settings together into the service that agents embed."""
 
+import logging
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
+from refold.application.errors import LogError
 from refold.application.memory import Memory
 from refold.application.ports import Clock, NewId, Observer, Summariser, TokenCounter
 from refold.domain.policy import CompactionPolicy
@@ -14,10 +17,13 @@ from refold.domain.policy import CompactionPolicy
 if TYPE_CHECKING:
     from refold.application.rendering.render import SummaryPlace
 
+    from .log.encryption import KeySource
     from .observing.callbacks import OnCompaction
     from .observing.wiring import Observing
     from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
     from .settings.reading import Configuration
+
+logger = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
@@ -47,6 +53,9 @@ class Options(TypedDict, total=False):
     """Whether a compaction that is due begins after an append, in the background."""
     close_wait: float | None
     """Seconds that closing waits for compactions in the background."""
+    encryption_key: "KeySource | None"
+    """Encrypts what is stored: 32 bytes, as they are or as hex or base64, or a callback that is given
+    the fingerprint of a key (None: the one to write with) and returns it."""
     on_compaction: "OnCompaction | None"
     """Called with every ``CompactionResult``; may be async. What it raises is logged."""
     observers: tuple[Observer, ...]
@@ -67,7 +76,15 @@ class Options(TypedDict, total=False):
     """Where identities come from."""
 
 
-_NO_SETTINGS = ("on_compaction", "observers", "counter", "create", "clock", "new_id")
+_NO_SETTINGS = (
+    "encryption_key",
+    "on_compaction",
+    "observers",
+    "counter",
+    "create",
+    "clock",
+    "new_id",
+)
 """Options that are objects of the program: no variable and no file can say them."""
 _READ_APART = ("policy", "policy_file")
 
@@ -96,6 +113,7 @@ def configuration_of(options: Options) -> "Configuration":
     Raises:
         InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
     """
+    from .log.encryption import hidden_key
     from .settings.reading import read_configuration
 
     named: dict[str, object] = {
@@ -104,6 +122,8 @@ def configuration_of(options: Options) -> "Configuration":
         if name not in (*_NO_SETTINGS, *_READ_APART)
         and (name != "summariser" or isinstance(value, str))
     }
+    if isinstance(key := options.get("encryption_key"), bytes | str):
+        named["encryption_key"] = hidden_key(key)
     return read_configuration(
         policy=options.get("policy"), policy_file=options.get("policy_file"), **named
     )
@@ -129,11 +149,15 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
-    log = SQLiteLog(path, create=options.get("create", True))
+    key = key_source(options, settings)
+    log = SQLiteLog(path, create=options.get("create", True), key=key)
+    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path)
+    with suppress(LogError):  # The next one that opens it tries again.
+        log.finish_erasures(views.drop)
     return Core(
         log=observing.log(log),
         keeper=SQLiteKeeper(log),
-        views=SQLiteViews(views_path(path), log),
+        views=views,
         counter=counter,
         summariser=chosen,
         fallback=embedded,
@@ -184,6 +208,29 @@ def views_path(path: str | Path) -> str | Path:
         return ":memory:"
     log = Path(path)
     return log.with_name(f"{log.stem}.views{log.suffix or '.db'}")
+
+
+def views_place(path: str | Path, *, encrypted: bool) -> str | Path:
+    """Where read models are kept: of an encrypted log in memory only, and a file of before is removed."""
+    from .views.file import ViewsFile
+
+    place = views_path(path)
+    if not encrypted or place == ":memory:":
+        return place
+    try:
+        ViewsFile(Path(place).absolute(), lambda _: None).drop()
+    except OSError as error:
+        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
+    return ":memory:"
+
+
+def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":
+    """What gives the keys of a log: a callback, or the key that a setting says."""
+    given = options.get("encryption_key")
+    if callable(given):
+        return given
+    secret = settings.encryption_key
+    return None if secret is None else secret.get_secret_value()
 
 
 def _now() -> datetime:

@@ -25,7 +25,7 @@ from refold.domain.events import (
 
 from .row_changes import Added, Cell, Change, Changed
 
-VERSION = 2
+VERSION = 3
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -53,6 +53,9 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to["erased"] = 1
             case ConversationLabelled():
                 to["label"] = event.label
+            case ConversationForked():
+                # The newest counts: a copy of a copy has that of its source as well.
+                to["forked_from"], to["forked_at"] = event.source, event.version
             case (
                 CompactionRequested()
                 | CompactionFailed()
@@ -63,7 +66,6 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessagePinned()
                 | MessageUnpinned()
                 | MessageErased()
-                | ConversationForked()
             ):
                 pass
             case _:
@@ -86,4 +88,6 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
         last_activity=logged.at,
         version=logged.version,
         erased=False,
+        forked_from=None,
+        forked_at=None,
     )

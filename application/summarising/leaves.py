@@ -24,9 +24,16 @@ async def leaf_of(
     core: Core, thread_id: str, messages: Sequence[SourceMessage], plan: CompactionPlan
 ) -> LeafSummary:
     """The leaf of just these messages, by the embedded summariser; a note where that fails."""
-    policy, count = core.settings.policy, core.counter.count_text
-    target = min(policy.leaf_tokens, plan.target_tokens)
-    limit = int(target * policy.summary_slack)
+    target = min(core.settings.policy.leaf_tokens, plan.target_tokens)
+    return await leaf_within(core, thread_id, messages, target)
+
+
+async def leaf_within(
+    core: Core, thread_id: str, messages: Sequence[SourceMessage], target: int
+) -> LeafSummary:
+    """The same of about ``target`` tokens."""
+    count = core.counter.count_text
+    limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(
         messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit)
     )
@@ -53,7 +60,7 @@ async def text_of_leaves(
     older ones together shortened to a third or less where all are too much (requirement B8).
     """
     count = core.counter.count_text
-    texts = [_headed(leaf) for leaf in leaves]
+    texts = [headed(leaf) for leaf in leaves]
     if count("\n\n".join(texts)) <= room:
         return "\n\n".join(texts)
     newest: list[str] = []
@@ -67,7 +74,8 @@ async def text_of_leaves(
     return "\n\n".join([shortened, *newest])
 
 
-def _headed(leaf: LeafSummary) -> str:
+def headed(leaf: LeafSummary) -> str:
+    """The text of a leaf under a line that says what it was extracted from."""
     heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
     return leaf.text if leaf.text.startswith(heading) else f"{heading}\n\n{leaf.text}"
 

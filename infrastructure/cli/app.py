@@ -14,11 +14,13 @@ from . import (
     deciding,
     demo,
     explaining,
+    housekeeping,
     importing,
     looking,
     maintaining,
     playing,
     simulating,
+    travelling,
 )
 from .output import clean, print_json, show_any_text, warn
 
@@ -49,9 +51,15 @@ app.command("unpin")(deciding.unpin)
 app.command("pins")(deciding.pins)
 app.command("explain", epilog=explaining.EXPLAIN_EXAMPLE)(explaining.explain)
 app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
+app.command("fork")(travelling.fork)
+app.command("diff", epilog=travelling.DIFF_EXAMPLE)(travelling.diff)
 app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)
 app.command("verify")(maintaining.verify)
 app.command("replay")(maintaining.replay)
+app.command("stats")(housekeeping.stats)
+app.command("backup")(housekeeping.backup)
+app.command("restore")(housekeeping.restore)
+app.command("export", epilog=housekeeping.EXPORT_EXAMPLE)(housekeeping.export)
 app.command("settings")(configuring.settings)
 
 

@@ -1,26 +1,23 @@
 """``refold backup``, ``restore``, ``stats`` and ``export``: taking care of what is stored."""
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from refold.application.errors import TargetExists
-from refold.application.exporting import ExportFormat, lost_messages
-from refold.application.housekeeping import ConversationSize, Restored, Sizes
+from refold.application.exporting import ExportFormat
+from refold.application.housekeeping import ConversationSize, ErasedAgain, Restored, Sizes
 
 from .opening import opened, require
-from .options import DEFAULT_DB, Db, Json, Thread
-from .output import clean, json_line, print_json, say, show_table, warn
+from .options import DEFAULT_DB, At, Db, Json, Thread, read_at
+from .output import Cell, clean, json_line, print_json, say, show_table
 
+EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
 SHOWN = 30
 """Conversations in the table; all are in the JSON."""
 
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace what is there already.", metavar="")
-]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", metavar="")]
 
 
 def backup(
@@ -85,6 +82,7 @@ def export(
             help="jsonl (a message a line), anthropic (one object with messages) or events.",
         ),
     ] = "jsonl",
+    at: At = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Write to a file; else to standard output."),
@@ -92,21 +90,98 @@ def export(
     force: Force = False,
 ) -> None:
     """Write the original messages of a conversation, or its events, as JSON."""
+    moment = None if at is None else read_at(at)
     with opened(db) as memory:
         require(memory, thread)
-        chat = memory.conversation(thread)
-        lines = chat.export(format)
+        lines = memory.conversation(thread).export(format, at=moment)
         if out is None:
             for line in lines:
                 print_json(line)
         else:
-            _write(out, lines, force=force)
+            count = _write(out, lines, force=force)
+            say(f"{clean(out)}: {count:,} lines.")
 
 
-def _write(out: Path, lines: Iterator[dict[str, Any]], *, force: bool) -> None:
+def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
+    """Write the lines to a new file; how many there were."""
+    from refold.infrastructure.new_files import new_file
+
     count = 0
-    with _new_file(out, force=force) as file:
+    with new_file(out, replace=force) as made, made.open("wb") as file:
         for line in lines:
             file.write(json_line(line, "utf-8").encode() + b"\n")
             count += 1
-    say(f"{clean(out)}: {count:,} lines.")
+    return count
+
+
+def _tell_restored(restored: Restored) -> None:
+    say(
+        f"{clean(restored.path)} is the backup now: {restored.events:,} events of "
+        f"{restored.conversations:,} conversations, every digest and link of it holds."
+    )
+    if restored.erased_again:
+        say(
+            f"Erased again, since the backup was made before: "
+            f"{', '.join(map(_erased_name, restored.erased_again))}"
+        )
+    if restored.moved_aside is not None:
+        say(
+            f"The log that was here is {clean(restored.moved_aside)} now, with everything that it "
+            "held: delete it when nobody needs it. Programs that had it open must open the log again."
+        )
+    for path in restored.unread:
+        say(
+            f"[yellow]Not every erasure could be read from {clean(path)}[/yellow]: what was erased "
+            "after the backup was made may be back. Look for it, and erase it again."
+        )
+
+
+def _erased_name(erased: ErasedAgain) -> str:
+    place = "" if erased.position is None else f" at {erased.position}"
+    return f"{clean(erased.thread_id)}{place}"
+
+
+def _sizes_for_programs(sizes: Sizes) -> dict[str, Any]:
+    return {
+        **sizes.model_dump(mode="json"),
+        "messages": sizes.messages,
+        "events": sizes.events,
+        "kinds": [kind.model_dump() for kind in sizes.kinds],
+    }
+
+
+def _tell_sizes(sizes: Sizes) -> None:
+    show_table(
+        "",
+        [
+            "thread",
+            "messages#",
+            "events#",
+            "bytes#",
+            "as JSON#",
+            "a message#",
+            "snapshots#",
+            "erased#",
+        ],
+        map(_size_row, sizes.conversations[:SHOWN]),
+    )
+    if (more := len(sizes.conversations) - SHOWN) > 0:
+        say(f"  and {more:,} smaller ones; --json has all")
+    for name, shares in (("kind of event", sizes.kinds), ("stored as", sizes.frames)):
+        show_table("", [name, "events#", "bytes#"], [(s.name, s.count, s.bytes) for s in shares])
+    show_table(
+        "", ["file", "bytes#", "path"], [(f.name, f.bytes, clean(f.path)) for f in sizes.files]
+    )
+
+
+def _size_row(size: ConversationSize) -> tuple[Cell, ...]:
+    return (
+        clean(size.thread_id),
+        size.messages,
+        size.events,
+        size.bytes,
+        size.message_bytes,
+        round(size.bytes_per_message),
+        size.snapshots,
+        size.erased_events,
+    )

@@ -11,7 +11,19 @@ from refold.application.results import StoredMessage
 from refold.domain.messages import text_of
 
 from .opening import opened, require
-from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Start, Stop, Thread, Window
+from .options import (
+    DEFAULT_DB,
+    At,
+    Db,
+    Json,
+    ModelName,
+    PolicyFile,
+    Start,
+    Stop,
+    Thread,
+    Window,
+    read_at,
+)
 from .output import clean, one_line, print_json, say, show_table
 
 
@@ -84,20 +96,18 @@ def context(
     window: Window = None,
     model: ModelName = None,
     policy: PolicyFile = None,
-    at: Annotated[
-        int | None,
-        typer.Option("--at", help="As it was after so many events.", min=0, metavar="VERSION"),
-    ] = None,
+    at: At = None,
     text: Annotated[
         bool, typer.Option("--text", help="The conversation as one string.", metavar="")
     ] = False,
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
+    moment = None if at is None else read_at(at)
     with opened(db, window=window, model=model, policy_file=policy) as memory:
         require(memory, thread)
         chat = memory.conversation(thread)
-        made = chat.context(at=chat.version if at is None else at)
+        made = chat.context(at=chat.version if moment is None else moment)
     if text:
         say(clean(made.as_text()))
         return

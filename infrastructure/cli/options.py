@@ -1,5 +1,6 @@
 """The options that several commands share."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,6 +40,14 @@ SummariserName = Annotated[
         "ANTHROPIC_API_KEY).",
     ),
 ]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="VERSION",
+        help="As it was after so many events, or at a time: 2026-01-02T03:04:05Z.",
+    ),
+]
 PolicyFile = Annotated[
     Path | None,
     typer.Option(
@@ -55,3 +64,17 @@ Format = Annotated[
 ]
 
 DEFAULT_DB = Path("agent.db")
+
+
+def read_at(text: str) -> int | datetime:
+    """The version or the time that somebody wrote.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    try:
+        return int(text) if text.strip().isdecimal() else datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is neither a version, 12 say, nor a time such as 2026-01-02T03:04:05Z"
+        ) from error

@@ -21,9 +21,7 @@ PIPE_WIDTH = 160
 SHORTEST_TEXT = 8
 
 # What turns or hides text: marks of direction, spaces without width, tags. Not the joiners of emoji.
-_MISLEADING = (
-    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
-)
+_MISLEADING = "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 # Everything that could move a cursor, ring a bell or colour a screen.
 _CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_MISLEADING}\ud800-\udfff]")
 # What JSON allows in a string and a terminal may still take for a command.
@@ -69,17 +67,22 @@ def one_line(text: str, width: int) -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON object, and nothing else, on standard output."""
-    line = json.dumps(value, ensure_ascii=False, default=str)
-    try:
-        line.encode(sys.stdout.encoding)
-    except UnicodeEncodeError:
-        line = json.dumps(value, default=str)
-    line = _NOT_ESCAPED.sub(_as_json, line)
+    line = json_line(value, sys.stdout.encoding)
     try:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _write_nowhere(sys.stdout)
+
+
+def json_line(value: Any, encoding: str) -> str:
+    """A JSON object on one line, in which no character can move a cursor or hide a text."""
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        line.encode(encoding)
+    except UnicodeEncodeError:
+        line = json.dumps(value, default=str)
+    return _NOT_ESCAPED.sub(_as_json, line)
 
 
 def _as_json(found: re.Match[str]) -> str:

@@ -8,8 +8,9 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogBehindAnchor
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
+from .checking import Checked, Held, check_log
 from .envelope import LONGEST_FRAME
-from .mapper import link_of
+from .mapper import EventMapper, link_of
 from .sqlite import Head, LogRecorder
 
 _NEWEST = """
@@ -100,6 +101,11 @@ class HeldLog:
             # What lies before was seen by the scan that came so far.
             if line.number > after and seen.get(stream, 0) < line.version:
                 raise self._behind(stream, line.version, seen.get(stream, 0))
+
+    def check(self, mapper: EventMapper, *others: Held) -> Checked:
+        """Everything that is wrong with the log, as it stands to its anchor and to ``others``."""
+        lines, _ = self.anchor.lines()
+        return check_log(self._recorder, mapper, Held(lines, f"the anchor {self.anchor.path}"), *others)
 
     def changed(self) -> tuple[list[Anchored], bytes]:
         """What a scan that begins now must come to, and what to remember when it did."""

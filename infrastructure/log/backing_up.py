@@ -1,7 +1,9 @@
 """Copying a log while others write to it: one moment of it, checked before it gets its name."""
 
+import logging
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -11,9 +13,14 @@ from refold.application.errors import BackupDamaged, LogBusy, TargetExists
 from refold.application.housekeeping import BackedUp
 from refold.infrastructure.new_files import new_file, sync
 
+from .anchor import Anchor, Mark, anchor_path
+from .anchoring import HeldLog
 from .checking import check_rows
+from .failures import translated
 from .mapper import EventMapper
-from .sqlite import DurableDatastore, LogRecorder, translated
+from .sqlite import DurableDatastore, LogRecorder
+
+logger = logging.getLogger(__name__)
 
 PAGES = 512
 """Of a step of a copy, 2 MB: so soon Ctrl-C is heard."""
@@ -29,13 +36,28 @@ def back_up(
         BackupDamaged: the log is damaged; no file was made.
         LogError: the copy cannot be written; no file was made.
     """
+    real = Path(os.path.realpath(to))
     if to.exists() and path.exists() and to.samefile(path):
         raise TargetExists(to, "is the log itself; give another path")
-    with translated(to), new_file(to, replace=replace) as made:
+    if anchor_path(real) == anchor_path(Path(os.path.realpath(path))):
+        raise TargetExists(
+            to, "would have the anchor of the log; give it a name that begins otherwise"
+        )
+    with translated(to), new_file(real, replace=replace) as made:
         copy_pages(source, made)
-        size = check_copy(made, mapper, of=path)
-        settle(Path(os.path.realpath(to)))
+        size, marks = check_copy(made, mapper, of=path)
+        settle(real)
+        anchor_path(real).unlink(missing_ok=True)
+    _keep_anchor(anchor_path(real), marks)
     return size.replaced(path=to)
+
+
+def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
+    """Write what the copy holds beside it: so it is noticed when a part of it is cut off one day."""
+    try:
+        Anchor(path).renew(marks)
+    except OSError as error:
+        logger.warning("the backup is whole; its anchor %s cannot be written (%s)", path, error)
 
 
 def copy_pages(source: SQLiteDatastore, made: Path) -> None:
@@ -60,8 +82,8 @@ def _between_steps(status: int, remaining: int, total: int) -> None:
     del status, remaining, total
 
 
-def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> BackedUp:
-    """Check every event, link and key of a copy; what it holds.
+def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, Sequence[Mark]]:
+    """Check every event, link and key of a copy; what it holds, and the newest of each conversation.
 
     Raises:
         BackupDamaged: with everything that was found.
@@ -74,9 +96,9 @@ def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> BackedUp:
         with datastore.transaction(commit=False) as c:
             c.execute("SELECT count(*), count(DISTINCT originator_id) FROM stored_events")
             events, conversations = c.fetchone()
-    return BackedUp(
-        path=made, bytes=made.stat().st_size, events=events, conversations=conversations
-    )
+        marks = tuple(HeldLog(made, Anchor(None), recorder).marks())
+    size = made.stat().st_size
+    return BackedUp(path=made, bytes=size, events=events, conversations=conversations), marks
 
 
 def settle(to: Path) -> None:

@@ -1,50 +1,160 @@
-"""Checking a whole log: every digest, every link, every gap, and the index of keys."""
+"""Checking a whole log: every page, digest, link, gap and erasure, its keys, and its anchor."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.event_log import Damage
-from refold.domain.events import MessageAppended
 
+from .anchor import Anchored, fingerprint
 from .codec import CodecError, NewerShape
 from .envelope import EnvelopeError
 from .mapper import EventMapper, RecordedEvent, link_of
-from .sqlite import Head, LogRecorder
+from .misplaced import whereabouts
+from .rows import RowReader, lenient
+from .snapshot_checks import check_snapshots
+from .sqlite import LogRecorder
+from .stream_checks import LOG, StreamCheck
 
-BATCH = 1_000
-LOG = "log"
+PROBLEMS = 20
+"""How many findings SQLite is asked for."""
 
 
-def check_rows(recorder: LogRecorder, mapper: EventMapper) -> Iterator[Damage]:
-    """Everything that is wrong with the stored events, in the order of the log."""
-    heads: dict[str, Head] = {}
-    keys: set[tuple[str, str, int]] = set()
-    unread: set[tuple[str, int]] = set()
-    after, rows = 0, recorder.select_notifications(0, BATCH, inclusive_of_start=False)
-    while rows:
-        for row in rows:
-            stream = str(row.originator_id)
-            before = heads.get(stream, Head())
-            heads[stream] = Head(row.originator_version, link_of(row))
-            recorded, damage = _opened(mapper, row)
-            if row.originator_version != before.version + 1:
-                detail = f"event {row.originator_version} follows event {before.version}"
-                yield Damage(LOG, stream, before.version + 1, "gap", detail)
-            elif recorded is not None and recorded.previous != before.link:
-                detail = "it does not follow the event before"
-                yield Damage(LOG, stream, row.originator_version, "chain", detail)
-            if damage is not None:
-                unread.add((stream, row.originator_version))
-                yield damage
-            match recorded:
-                case RecordedEvent(event=MessageAppended(key=str(key))):
-                    keys.add((stream, key, row.originator_version))
-                case _:
-                    pass
-        after = rows[-1].id
-        rows = recorder.select_notifications(after, BATCH, inclusive_of_start=False)
-    yield from _check_keys(recorder, keys, unread)
+class Held(NamedTuple):
+    """What is known of a log from outside of it."""
+
+    lines: Mapping[bytes, Anchored]
+    source: str
+    """What is said of where that comes from."""
+
+
+class Checked(NamedTuple):
+    """What a check saw, and what was wrong with that."""
+
+    events: int
+    conversations: int
+    damage: tuple[Damage, ...]
+
+
+def check_rows(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Iterator[Damage]:
+    """Everything that is wrong with the stored events, one conversation after the other."""
+    yield from check_log(recorder, mapper, *held).damage
+
+
+def check_log(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Checked:
+    """The same with what was seen. ``held``: read before the log is."""
+    with recorder.datastore.transaction(commit=False) as c:
+        connection = c.sqlite_cursor.connection
+        usual = connection.text_factory
+        try:
+            return check_connection(connection, mapper, *held)
+        finally:
+            connection.text_factory = usual
+
+
+def check_connection(connection: sqlite3.Connection, mapper: EventMapper, *held: Held) -> Checked:
+    """The same for a log that may not be fit to be opened as one."""
+    lenient(connection)
+    check = _LogCheck(connection, mapper, held)
+    found = [
+        *check.file_damage(),
+        *check.event_damage(),
+        *check_snapshots(connection, mapper),
+    ]
+    order = {thread_id: at for at, thread_id in enumerate(check.streams)}
+    found.sort(key=lambda d: (order.get(d.thread_id, -1), d.version))
+    return Checked(check.events, len(check.streams), tuple(whereabouts(connection, mapper, found)))
+
+
+class _LogCheck:
+    def __init__(
+        self, connection: sqlite3.Connection, mapper: EventMapper, held: tuple[Held, ...]
+    ) -> None:
+        self.streams: dict[str, StreamCheck] = {}
+        self.events = 0
+        self._connection = connection
+        self._mapper = mapper
+        self._held = held
+        self._links: dict[tuple[bytes, int], str] = {}
+        """Of the events that are anchored."""
+
+    def file_damage(self) -> Iterator[Damage]:
+        """What SQLite itself finds. It does not look at contents."""
+        try:
+            for (problem,) in self._connection.execute(f"PRAGMA integrity_check({PROBLEMS})"):
+                if problem != "ok":
+                    yield Damage(LOG, "", 0, "unreadable", f"SQLite says of the file: {problem}")
+        except sqlite3.Error as error:
+            yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
+
+    def event_damage(self) -> Iterator[Damage]:
+        """What is wrong with the events, and with what is kept beside them."""
+        wanted = {(line.fingerprint, line.version) for h in self._held for line in h.lines.values()}
+        names: dict[str, bytes] = {}
+        reader = RowReader(self._connection)
+        for row in reader.rows():
+            self.events += 1
+            stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
+            link = link_of(stored)
+            recorded, problem = _opened(self._mapper, stored)
+            stream = self.streams.get(row.stream)
+            if stream is None:
+                stream = self.streams[row.stream] = StreamCheck(row.stream)
+                names[row.stream] = fingerprint(row.stream)
+            place = (names[row.stream], row.version)
+            if place in wanted:
+                self._links[place] = link
+            yield from stream.take(row, link, recorded, problem)
+        for problem_of_file in reader.problems:
+            yield Damage(LOG, "", 0, "unreadable", problem_of_file)
+        for stream in self.streams.values():
+            yield from stream.finish()
+        yield from self._check_keys()
+        for held in self._held:
+            yield from self._check_held(held, {name: s for s, name in names.items()})
+
+    def _check_keys(self) -> Iterator[Damage]:
+        stored: dict[str, set[tuple[str, int]]] = {}
+        try:
+            query = "SELECT originator_id, key, originator_version FROM message_keys"
+            for thread_id, key, version in self._connection.execute(query):
+                stored.setdefault(thread_id, set()).add((key, version))
+        except sqlite3.Error as error:
+            yield Damage(LOG, "", 0, "keys", f"the index of keys cannot be read: {error}")
+            return
+        nothing = StreamCheck("")
+        for thread_id in stored.keys() | self.streams.keys():
+            stream, known = self.streams.get(thread_id, nothing), stored.get(thread_id, set())
+            # Where the conversation was erased, its events have no keys any more.
+            extra = () if stream.gone else known - stream.keys
+            for key, version in sorted(extra, key=str):
+                if version not in stream.unread:
+                    detail = f"the index of keys knows the message {key!r} here, the log does not"
+                    yield Damage(LOG, thread_id, version, "missing", detail)
+            for key, version in sorted(stream.keys - known):
+                detail = f"the key {key!r} of this message is not in the index of keys"
+                yield Damage(LOG, thread_id, version, "keys", detail)
+
+    def _check_held(self, held: Held, threads: Mapping[bytes, str]) -> Iterator[Damage]:
+        for name, line in held.lines.items():
+            thread_id = threads.get(name)
+            if thread_id is None:
+                detail = (
+                    f"a conversation of {line.version} events is missing, says {held.source}; its "
+                    f"fingerprint is {name.decode()}"
+                )
+                yield Damage(LOG, "", 0, "missing", detail)
+            elif self.streams[thread_id].version < line.version:
+                last = self.streams[thread_id].version
+                detail = (
+                    f"{line.version} events were stored, says {held.source}; the log has {last}"
+                )
+                yield Damage(LOG, thread_id, last + 1, "behind", detail)
+            elif self._links.get((name, line.version), line.link) != line.link:
+                detail = f"it is not the event that was stored, says {held.source}"
+                yield Damage(LOG, thread_id, line.version, "foreign", detail)
 
 
 def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
@@ -57,15 +167,3 @@ def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None
         return None, Damage(*place, "newer", str(error))
     except CodecError as error:
         return None, Damage(*place, "unreadable", str(error))
-
-
-def _check_keys(
-    recorder: LogRecorder, expected: set[tuple[str, str, int]], unread: set[tuple[str, int]]
-) -> Iterator[Damage]:
-    stored = {k for k in recorder.all_keys() if (k[0], k[2]) not in unread}
-    for stream, key, version in sorted(stored - expected):
-        detail = f"the index of keys knows the message {key!r} here, the log does not"
-        yield Damage(LOG, stream, version, "missing", detail)
-    for stream, key, version in sorted(expected - stored):
-        detail = f"the key {key!r} of this message is not in the index of keys"
-        yield Damage(LOG, stream, version, "keys", detail)

@@ -3,14 +3,10 @@
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from refold.domain.errors import InvalidSetting
 
 from .envelope import EnvelopeError
-
-if TYPE_CHECKING:
-    import zstandard
 
 LEVEL = 12
 """Old payloads are compressed once and read rarely; above, time grows and size hardly falls."""

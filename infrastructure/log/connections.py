@@ -30,27 +30,14 @@ class Identity(NamedTuple):
 class Files(NamedTuple):
     """The files that a connection has open: what is written to others is not in this log."""
 
-    path: str
     log: Identity | None
     ahead: Identity | None
-    """The write-ahead log, which has what was committed last."""
+    """The write-ahead log, which has what was committed last; there is none before the first commit."""
 
     @classmethod
     def found(cls, path: str) -> Self:
         """What lies at the path now."""
-        return cls(path, Identity.of(path), Identity.of(f"{path}-wal"))
-
-    def check(self) -> None:
-        """Check that they still lie where they were opened.
-
-        Raises:
-            LogGone: one was moved, deleted or replaced.
-        """
-        if self != Files.found(self.path):
-            raise LogGone(
-                f"{self.path} was moved, deleted or replaced while it was open; what is not acknowledged "
-                "is not stored. Put the file back, or open it at its new place, and append again"
-            )
+        return cls(Identity.of(path), Identity.of(f"{path}-wal"))
 
 
 class DurableConnection(SQLiteConnection):
@@ -62,7 +49,13 @@ class DurableConnection(SQLiteConnection):
     def __init__(self, connection: sqlite3.Connection, max_age: float | None, path: str | None):
         """``path`` None is a database in memory."""
         super().__init__(sqlite_conn=connection, max_age=max_age)
-        self.files = None if path is None else Files.found(path)
+        self._path = path
+        self._files = None if path is None else Files.found(path)
+
+    @property
+    def log(self) -> Identity | None:
+        """Which file the log is; None in memory."""
+        return self._files.log if self._files else None
 
     @contextmanager
     def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
@@ -91,8 +84,18 @@ class DurableConnection(SQLiteConnection):
         Raises:
             LogGone: one was moved, deleted or replaced.
         """
-        if self.files is not None:
-            self.files.check()
+        if self._path is None or self._files is None:
+            return
+        now = Files.found(self._path)
+        if now == self._files:
+            return
+        if now.log == self._files.log and self._files.ahead is None:
+            self._files = now
+            return
+        raise LogGone(
+            f"{self._path} was moved, deleted or replaced while it was open; what is not acknowledged "
+            "is not stored. Put the file back, or open it at its new place, and append again"
+        )
 
 
 class _NotConnected(Exception):

@@ -1,6 +1,6 @@
 """The encodings that a log's payloads are stored in: compressed, encrypted, or both in this order."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class Shelf(Protocol):
         """A dictionary; raises ``DictionaryDamaged``."""
         ...
 
-    def fingerprints(self) -> Iterable[str]:
+    def fingerprints(self) -> Collection[str]:
         """Those of all keys that the log was ever written with."""
         ...
 
@@ -39,15 +39,9 @@ class Encodings:
     def __init__(self, keys: Keys, shelf: Shelf) -> None:
         self._keys = keys
         self._shelf = shelf
-        self._fingerprints: frozenset[str] = frozenset()
         # A few dictionaries are in use at once, at the most while one takes the place of another.
         self._compressor = lru_cache(maxsize=8)(self._made)
-        self.encoding = "" if keys.writing is None else f"{AES}:{keys.writing.fingerprint}"
-
-    @property
-    def writing(self) -> Key | None:
-        """The key that new rows are encrypted with."""
-        return self._keys.writing
+        self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
 
     def compressed(self, dictionary: int | None) -> str:
         """The encoding of payloads that are compressed from now on."""
@@ -96,15 +90,10 @@ class Encodings:
         for fingerprint in self._shelf.fingerprints():
             self._keys.key(fingerprint)
 
-    def forget(self) -> None:
-        """Read dictionaries anew: they were replaced."""
-        self._compressor.cache_clear()
-
     def _known_key(self, fingerprint: str) -> Key:
-        if fingerprint not in self._fingerprints:
-            self._fingerprints = frozenset(self._shelf.fingerprints())
-            if fingerprint not in self._fingerprints:
-                raise EnvelopeError("it names a key that this log was never written with")
+        # Damage of the frame must not be taken for a key that is missing.
+        if not self._keys.has(fingerprint) and fingerprint not in self._shelf.fingerprints():
+            raise EnvelopeError("it names a key that this log was never written with")
         return self._keys.key(fingerprint)
 
     def _made(self, number: str) -> Compressor:

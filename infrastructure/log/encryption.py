@@ -6,7 +6,9 @@ import secrets
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import SecretStr
 
 from refold.application.errors import LogLocked
 from refold.domain.errors import InvalidSetting
@@ -24,10 +26,6 @@ WHERE = "REFOLD_ENCRYPTION_KEY or the option encryption_key"
 KeyCallback = Callable[[str | None], bytes | str]
 """Gives keys: for None the one to write with, else the one with this fingerprint."""
 KeySource = bytes | str | KeyCallback
-
-
-class _Secret(Protocol):
-    def get_secret_value(self) -> str: ...
 
 
 class Key(NamedTuple):
@@ -72,6 +70,15 @@ class Keys:
         if source is not None:
             self.writing = key_of(self._asked(None) if callable(source) else source)
             self._known[self.writing.fingerprint] = self.writing
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of the key to write with; None where nothing is encrypted."""
+        return None if self.writing is None else self.writing.fingerprint
+
+    def has(self, fingerprint: str) -> bool:
+        """Whether this key is at hand already."""
+        return fingerprint in self._known
 
     def key(self, fingerprint: str) -> Key:
         """The key with this fingerprint.
@@ -137,6 +144,14 @@ def key_of(given: object) -> Key:
     # A digest of 256 random bits tells nothing of them; the words before keep it apart from others.
     fingerprint = sha256(b"refold key\0" + raw).hexdigest()[:16]
     return Key(fingerprint, AESGCM(raw))
+
+
+def hidden_key(given: bytes | str) -> SecretStr:
+    """A key as text that nothing shows."""
+    if isinstance(given, bytes):
+        whole = len(given) == KEY_BYTES
+        return SecretStr(given.hex() if whole else given.decode("ascii", "replace"))
+    return SecretStr(given)
 
 
 def raw_key(given: object) -> bytes | None:

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from refold.application.housekeeping import BackedUp, Sizes
+from refold.application.housekeeping import BackedUp, KnownErasures, Sizes
 
 from .backing_up import back_up
+from .recorded_erasures import erasures_in
 from .sizes import measure
 from .store import SQLiteLog
 
@@ -19,6 +20,10 @@ class SQLiteKeeper:
         """See ``LogKeeper``."""
         datastore, mapper = self._log.parts()
         return back_up(datastore, mapper, to, path=self._log.path, replace=replace)
+
+    def erasures_in(self, other: Path) -> KnownErasures:
+        """See ``LogKeeper``."""
+        return erasures_in(other, self._log.parts()[1])
 
     def sizes(self) -> Sizes:
         """See ``LogKeeper``."""

@@ -56,6 +56,8 @@ class StreamLoader:
         known = self._held.anchor.find(thread_id)
         stream = self._load(thread_id, at)
         self._held.hold(thread_id, known, stream.head, at)
+        if at is None:
+            self._snapshots.mend(thread_id, stream.loaded.state, stream.head.link)
         return stream
 
     def _load(self, thread_id: str, at: int | None) -> Stream:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from refold.application.errors import LogBusy
+from refold.infrastructure.private_files import open_private
 
 _Refused: type[Exception]
 
@@ -46,10 +47,15 @@ class WriteLock:
     The system releases it when its holder dies.
     """
 
-    def __init__(self, path: Path | None, timeout: float) -> None:
-        """``path`` is the lock file; None where no other process can write (memory)."""
+    def __init__(self, path: Path | None, timeout: float, *, of: Path | None = None) -> None:
+        """``path`` is the lock file; None where no other process can write (memory).
+
+        ``of``: the file that it stands for, in whose name ``path`` ends in ``.lock`` unless it is said;
+        whoever may use that one may use the lock.
+        """
         self._threads = threading.RLock()
         self._path = path
+        self._of = of or (path and path.with_suffix(""))
         self._file: IO[bytes] | None = None
         self._timeout = timeout
 
@@ -65,7 +71,7 @@ class WriteLock:
                 yield
                 return
             if self._file is None:
-                self._file = self._path.open("ab")
+                self._file = open_private(self._path, "ab", like=self._of)
             self._acquire(self._file)
             try:
                 yield

@@ -48,9 +48,7 @@ class EventMapper(Mapper[Any]):
         """The row to insert, and the link that the next event names."""
         name, shape, payload = codec.encode(new.event)
         place = Place(new.originator_id, new.originator_version, name)
-        envelope, blob = seal(
-            place, shape, new.at, new.salt, new.previous, payload, self._encoder
-        )
+        envelope, blob = seal(place, shape, new.at, new.salt, new.previous, payload, self._encoder)
         return StoredEvent(*place, blob), envelope.link()
 
     def to_stored_event(self, domain_event: Any) -> StoredEvent:
@@ -95,9 +93,7 @@ class EventMapper(Mapper[Any]):
             EnvelopeError: the bytes were changed, or it does not follow.
         """
         name, version = row.topic, row.originator_version
-        envelope = unseal(
-            Place(str(row.originator_id), version, name), row.state, self._encoder
-        )
+        envelope = unseal(Place(str(row.originator_id), version, name), row.state, self._encoder)
         if envelope.previous != follows:
             raise EnvelopeError("it does not follow the event before")
         if envelope.erased and erased:
@@ -132,6 +128,11 @@ class EventMapper(Mapper[Any]):
             envelope.salt,
             remains,
         )
+
+    def unsealed(self, row: StoredEvent) -> Envelope:
+        """Check a row of whatever name, and take it apart; raises as ``to_domain_event`` does."""
+        place = Place(str(row.originator_id), row.originator_version, row.topic)
+        return unseal(place, row.state, self._encoder)
 
     def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
         """Check and open the columns of a row; raises as ``to_domain_event`` does."""

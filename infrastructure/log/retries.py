@@ -76,7 +76,7 @@ def _tell(state: RetryCallState) -> None:
 
 _RETRYING = Retrying(
     stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
-    wait=wait_exponential_jitter(initial=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT),
+    wait=wait_exponential_jitter(multiplier=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT),
     retry=retry_if_exception(is_passing),
     before_sleep=_tell,
     reraise=True,

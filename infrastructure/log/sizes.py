@@ -9,10 +9,11 @@ from typing import NamedTuple
 from refold.application.housekeeping import ConversationSize, FileSize, Share, Sizes, added
 from refold.infrastructure.opening import views_path
 
+from .anchor import anchor_path
 from .codec import CodecError
 from .envelope import ERASED, LONGEST_FRAME, MAGIC, EnvelopeError, Place
+from .failures import translated
 from .mapper import EventMapper
-from .sqlite import translated
 from .store import SQLiteLog
 
 PLAIN, ERASED_FRAME, DAMAGED = "plain", "erased", "damaged"
@@ -124,8 +125,13 @@ def _conversation(
 
 def _files(log: Path) -> Iterable[FileSize]:
     views = Path(views_path(log))
-    names = {"log": log, "wal": Path(f"{log}-wal"), "views": views, "views wal": Path(f"{views}-wal")}
-    for name, path in {**names, "anchor": log.with_suffix(".anchor")}.items():
+    names = {
+        "log": log,
+        "wal": Path(f"{log}-wal"),
+        "views": views,
+        "views wal": Path(f"{views}-wal"),
+    }
+    for name, path in {**names, "anchor": anchor_path(log)}.items():
         try:
             size = path.stat().st_size
         except FileNotFoundError:

@@ -1,16 +1,19 @@
 """Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from eventsourcing.persistence import AggregateRecorder, StoredEvent
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
 
 from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
+from refold.infrastructure.observing.notices import Notice, nobody
 
 from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
-from .envelope import EnvelopeError, Place, seal, unseal
+from .envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
 from .failures import STORE_ERRORS
 from .retries import retried
 
@@ -31,9 +34,18 @@ class Snapshot(NamedTuple):
 class SnapshotStore:
     """Snapshots are a convenience: a missing or damaged one only makes a load slower."""
 
-    def __init__(self, recorder: AggregateRecorder) -> None:
+    def __init__(
+        self,
+        recorder: SQLiteAggregateRecorder,
+        encoder: Encoder = PLAIN,
+        told: Callable[[Notice], None] = nobody,
+    ) -> None:
+        """``told``: of each snapshot that was replaced."""
         self._recorder = recorder
+        self._told = told
+        self._encoder = encoder
         self._distrusted: set[tuple[str, int]] = set()
+        self._damaged: dict[str, set[int]] = {}
 
     def newest(self, thread_id: str, before: int | None) -> Snapshot | None:
         """The newest usable snapshot at or before a version."""
@@ -41,9 +53,11 @@ class SnapshotStore:
             rows = self._select(thread_id, before)
             if not rows:
                 return None
-            snapshot = _opened(rows[0])
+            snapshot = _opened(rows[0], self._encoder)
             if snapshot is not None and (thread_id, snapshot.version) not in self._distrusted:
                 return snapshot
+            if snapshot is None and rows[0].topic == SNAPSHOT and _is_ours(rows[0]):
+                self._damaged.setdefault(thread_id, set()).add(rows[0].originator_version)
             before = rows[0].originator_version - 1
 
     def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
@@ -59,6 +73,22 @@ class SnapshotStore:
         """Never use this snapshot again: the log does not bear it out."""
         logger.warning("conversation %r: snapshot at %d does not match the log", thread_id, version)
         self._distrusted.add((thread_id, version))
+        self._damaged.setdefault(thread_id, set()).add(version)
+
+    def mend(self, thread_id: str, state: Conversation, link: str) -> None:
+        """Put a new snapshot in the place of those that were found to be damaged, if any were."""
+        damaged = self._damaged.pop(thread_id, None)
+        if not damaged:
+            return
+        try:
+            drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
+        except (*STORE_ERRORS, LogError) as error:
+            logger.warning("conversation %r: a damaged snapshot stays: %s", thread_id, error)
+            return
+        self._distrusted -= {(thread_id, version) for version in damaged}
+        if state.version:
+            self.take(thread_id, state, link)
+        self._told(Notice("snapshot.replaced", thread_id, {"snapshots": len(damaged)}))
 
     def take(self, thread_id: str, state: Conversation, link: str) -> None:
         """Keep ``state``. A failure is only logged: nothing depends on it."""
@@ -78,23 +108,44 @@ class SnapshotStore:
 
     def _keep(self, thread_id: str, states: Iterable[tuple[Conversation, str]]) -> None:
         try:
-            self._recorder.insert_events([_sealed(thread_id, *known) for known in states])
+            self._recorder.insert_events(
+                [_sealed(thread_id, *known, self._encoder) for known in states]
+            )
         except (*STORE_ERRORS, LogError) as error:
             # The event is stored already: nothing that fails now may say otherwise.
             logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
 
 
-def _sealed(thread_id: str, state: Conversation, link: str) -> StoredEvent:
+def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:
+    """Remove the snapshots of these conversations and versions."""
+    with datastore.transaction(commit=True) as c:
+        c.executemany(
+            "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
+            list(places),
+        )
+
+
+def _is_ours(row: StoredEvent) -> bool:
+    """Whether it is not simply of another version of refold."""
+    try:
+        return framed(row.state).shape == SHAPES[SNAPSHOT]
+    except EnvelopeError:
+        return True
+
+
+def _sealed(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> StoredEvent:
     name, shape, payload = encode(state)
     place = Place(thread_id, state.version, name)
-    _, blob = seal(place, shape, "-", "-", link, payload)
+    # Beside a ciphertext the digest must not be one that could be guessed.
+    salt = secrets.token_hex(16) if encoder.encoding else "-"
+    _, blob = seal(place, shape, "-", salt, link, payload, encoder)
     return StoredEvent(thread_id, state.version, name, blob)
 
 
-def _opened(row: StoredEvent) -> Snapshot | None:
+def _opened(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
     try:
         envelope = unseal(
-            Place(str(row.originator_id), row.originator_version, SNAPSHOT), row.state
+            Place(str(row.originator_id), row.originator_version, SNAPSHOT), row.state, encoder
         )
     except EnvelopeError as error:
         logger.warning(

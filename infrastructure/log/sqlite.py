@@ -1,9 +1,8 @@
-"""The SQLite file of a log: opening, checking, durable connections, and the recorder."""
+"""The SQLite file of a log: durable connections, and the recorder."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -13,18 +12,17 @@ from eventsourcing.sqlite import (
     SQLiteConnection,
     SQLiteCursor,
     SQLiteDatastore,
-    SQLiteRecorder,
 )
 
-from refold.application.errors import LogDamaged, LogGone, LogNotFound, NewerLog, NotARefoldLog
+from refold.application.errors import LogDamaged, LogGone
 
 from .connections import DurableConnection, Identity, SteadyPool
 from .envelope import GENESIS, LONGEST_FRAME
+from .file_format import identify
 from .mapper import link_of
 from .retries import retried, retrying
+from .shelf import TABLES
 
-APPLICATION_ID = 0x5246_4C44  # "RFLD"
-FORMAT_VERSION = 1
 MAX_VERSION = 2**62
 LOCK_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
@@ -75,8 +73,7 @@ class DurablePool(SteadyPool):
             raise
         connection.row_factory = sqlite3.Row
         durable = DurableConnection(connection, self.max_age, path)
-        if durable.files is not None:
-            self._identity = self._identity or durable.files.log
+        self._identity = self._identity or durable.log
         return durable
 
 
@@ -101,13 +98,24 @@ class DurableDatastore(SQLiteDatastore):
 class LogRecorder(SQLiteApplicationRecorder):
     """The library's recorder, with an index of idempotency keys written in the same transaction."""
 
+    def __init__(self, datastore: SQLiteDatastore, fingerprint: str | None = None) -> None:
+        """``fingerprint``: of the key that events are encrypted with."""
+        super().__init__(datastore)
+        self._fingerprint = fingerprint
+
     def construct_create_table_statements(self) -> list[str]:
         """The tables of a log."""
         return [
             *super().construct_create_table_statements(),
             "CREATE TABLE IF NOT EXISTS message_keys (originator_id TEXT, key TEXT, "
             "originator_version INTEGER, PRIMARY KEY (originator_id, key)) WITHOUT ROWID",
+            *TABLES,
         ]
+
+    def note_key(self, c: SQLiteCursor) -> None:
+        """Note that the log has events encrypted with our key, in the transaction that stores one."""
+        if self._fingerprint is not None:
+            c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (self._fingerprint,))
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
@@ -139,9 +147,13 @@ class LogRecorder(SQLiteApplicationRecorder):
         *,
         keys: Sequence[tuple[str, str, int]] = (),
         follows: Head | None = None,
+        beside: Callable[[SQLiteCursor], None] | None = None,
         **kwargs: Any,
     ) -> Sequence[int] | None:
         numbers = super()._insert_events(c, stored_events, **kwargs)
+        if beside is not None:
+            beside(c)
+        self.note_key(c)
         if keys:
             c.executemany("INSERT INTO message_keys VALUES (?,?,?)", keys)
         if follows is not None and follows.version:
@@ -232,55 +244,3 @@ class LogRecorder(SQLiteApplicationRecorder):
                 )
                 found.update({row["key"]: row["originator_version"] for row in c.fetchall()})
         return found
-
-
-def check_place(path: Path, *, create: bool) -> None:
-    """Check that a log can lie at ``path``.
-
-    Raises:
-        LogNotFound, NotARefoldLog: as the names say.
-    """
-    if path.is_dir():
-        raise NotARefoldLog(f"{path} is a folder; give the path of a file")
-    if not path.parent.is_dir():
-        raise LogNotFound(f"the folder {path.parent} does not exist; create it first")
-    if not create and (not path.exists() or not path.stat().st_size):
-        raise LogNotFound(f"there is no log at {path}; check the path, or import something first")
-
-
-def identify(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether the file is a log of this format; False if it is new and empty.
-
-    Raises:
-        NotARefoldLog, NewerLog: as the names say; nothing was changed.
-    """
-    # One statement: another process may be making the log just now.
-    application_id, version, tables = connection.execute(
-        "SELECT (SELECT application_id FROM pragma_application_id), "
-        "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
-    ).fetchone()
-    if application_id == APPLICATION_ID:
-        if version > FORMAT_VERSION:
-            raise NewerLog(
-                f"{name} has log format {version}, and this refold reads up to "
-                f"{FORMAT_VERSION}; install a newer refold"
-            )
-        return True
-    if application_id or tables:
-        raise NotARefoldLog(f"{name} is an SQLite file of something else; give another path")
-    return False
-
-
-def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder]) -> None:
-    """Make an empty log, once, whoever comes first; an existing one is left as it is."""
-    with datastore.get_connection(commit=True) as pooled:
-        connection = pooled.cursor().sqlite_cursor.connection
-        if identify(connection, datastore.pool.db_name):
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        for recorder in recorders:
-            for statement in recorder.create_table_statements:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
-        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        connection.execute("COMMIT")

@@ -4,46 +4,42 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.persistence import IntegrityError
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
 from refold.application.errors import LogDamaged, LogError
 from refold.application.event_log import Damage, Decision, ErasureDecision, Fork, LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
-from refold.domain.errors import ConversationGone, InvalidMessage, RefoldError
-from refold.domain.events import CompactionPerformed, CompactionReverted, Event, MessageAppended
+from refold.domain.errors import ConversationGone, RefoldError
+from refold.domain.events import CompactionPerformed, CompactionReverted, Event
 
 from .anchor import Anchor, anchor_path
 from .anchoring import HeldLog, refuse_lost
-from .checking import check_rows
 from .copying import StreamCopier, stamp_of
+from .encodings import Encodings
+from .encryption import Keys, KeySource
 from .envelope import Place
+from .erasing import Beside, StreamEraser
 from .failures import translated
+from .file_format import check_place, closed_on_error, make_log
 from .loading import Stream, StreamLoader, opened_columns
 from .lock import WriteLock
-from .mapper import EventMapper, RecordedEvent, UnsealedEvent
+from .mapper import EventMapper, RecordedEvent
+from .sealing import sealed_rows
+from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore
-from .sqlite import (
-    LOCK_TIMEOUT,
-    DurableDatastore,
-    Head,
-    LogRecorder,
-    check_place,
-    create_tables,
-)
+from .sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 
 CACHED = 64
 """How many conversations are kept in memory, the least recently used are dropped first."""
 CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
-LARGEST_EVENT = 32 * 1024 * 1024
-"""Bytes of one event: no request with a larger message would be accepted."""
 BATCH = 200
 """Events that a scan reads at once: as many as stay in the processor's cache."""
 
@@ -51,14 +47,24 @@ BATCH = 200
 class SQLiteLog:
     """A ``ConversationLog`` in one SQLite file."""
 
-    def __init__(self, path: str | Path, *, create: bool = True, anchor: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        create: bool = True,
+        anchor: bool = True,
+        key: KeySource | None = None,
+    ) -> None:
         """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
 
-        ``anchor``: whether it is held against an anchor beside it, which then is kept.
+        ``anchor``: whether it is held against an anchor beside it, which then is kept. ``key``: what
+        new events are encrypted with.
 
         Raises:
             LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
+            LogLocked: it is encrypted, and the key is missing or another one.
         """
+        keys = Keys(key)
         in_memory = str(path) == ":memory:"
         self.path = Path(path)
         kept = Anchor(anchor_path(self.path.absolute()) if anchor and not in_memory else None)
@@ -72,15 +78,18 @@ class SQLiteLog:
             name = str(self.path.absolute())
         self._lock = WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT)
         self._datastore = DurableDatastore(name)
-        self._recorder = LogRecorder(self._datastore)
+        self._recorder = LogRecorder(self._datastore, keys.fingerprint)
         snapshots = SQLiteAggregateRecorder(self._datastore, "stored_snapshots")
-        with translated(self.path):
-            create_tables(self._datastore, [self._recorder, snapshots])
-        self._mapper = EventMapper()
-        self._snapshots = SnapshotStore(snapshots)
+        self.encodings = Encodings(keys, SQLiteShelf(self._datastore))
+        with translated(self.path), closed_on_error(self._datastore):
+            make_log(None if in_memory else self.path, [self._recorder, snapshots])
+            self.encodings.unlock()
+        self._mapper = EventMapper(self.encodings)
+        self._snapshots = SnapshotStore(snapshots, self.encodings)
         self._held = HeldLog(self.path, kept, self._recorder)
         self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots, self._held)
         self._copier = StreamCopier(self._recorder, self._mapper)
+        self._eraser = StreamEraser(self._recorder, self._mapper)
         self._cache: OrderedDict[str, Stream] = OrderedDict()
         self._cache_lock = threading.Lock()
 
@@ -120,17 +129,43 @@ class SQLiteLog:
         self, thread_id: str, decide: ErasureDecision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded(), self._lock.held():
+            stream = self._refreshed(thread_id)
+            erasure = decide(stream.loaded)
+            if erasure is None:
+                return stream.loaded, ()
+            rows, rewritten = self._eraser.redacted(thread_id, erasure.remains)
+            events = tuple(erasure.events(rewritten))
+            beside = self._eraser.replacing(thread_id, rows)
+            return self._erase(stream, events, at, beside), events
 
     def erase_all(
         self, thread_id: str, decide: Decision, *, at: datetime
     ) -> tuple[LoadedConversation, tuple[Event, ...]]:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded(), self._lock.held():
+            stream = self._refreshed(thread_id)
+            events = tuple(decide(stream.loaded))
+            if not events:
+                return stream.loaded, ()
+            beside = self._eraser.emptying(thread_id, stream.head)
+            return self._erase(stream, events, at, beside), events
 
-    def finish_erasures(self) -> bool:
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog``."""
-        raise NotImplementedError
+        with self._guarded():
+            number = self._eraser.pending()
+            if number is None:
+                return True
+            if not drop():
+                return False
+            with self._lock.held():
+                return self._eraser.finish(number)
+
+    def newest(self) -> int:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._recorder.max_notification_id() or 0
 
     def fork(
         self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
@@ -192,7 +227,9 @@ class SQLiteLog:
                     raise LogDamaged(stream, before + 1, "the event is missing")
                 versions[stream] = version
                 envelope, event = opened_columns(self._mapper, Place(stream, version, name), state)
-                yield LoggedEvent(number, stream, version, envelope.at, event)
+                yield LoggedEvent(
+                    number, stream, version, envelope.at, event, envelope.erased
+                )
             if len(rows) < BATCH:
                 break
             after = rows[-1][0]
@@ -202,7 +239,7 @@ class SQLiteLog:
     def check(self) -> Iterator[Damage]:
         """See ``ConversationLog``."""
         with self._guarded():
-            yield from check_rows(self._recorder, self._mapper)
+            yield from self._held.check(self._mapper).damage
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
         """What a keeper works with."""
@@ -251,30 +288,30 @@ class SQLiteLog:
             if len(self._cache) > CACHED:
                 self._cache.popitem(last=False)
 
-    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
-        thread_id, head = stream.loaded.thread_id, stream.head
-        rows: list[StoredEvent] = []
-        keys: list[tuple[str, str, int]] = []
-        salts = secrets.token_hex(16 * len(events))
-        for index, event in enumerate(events):
-            version = head.version + 1
-            salt = salts[32 * index : 32 * index + 32]
-            new = UnsealedEvent(thread_id, version, stamp, event, head.link, salt)
-            row, link = self._mapper.store(new)
-            head = Head(version, link)
-            if len(row.state) > LARGEST_EVENT:
-                raise InvalidMessage(
-                    "message",
-                    f"has {len(row.state):,} bytes; at most {LARGEST_EVENT:,} can be sent",
-                )
-            rows.append(row)
-            if isinstance(event, MessageAppended) and event.key is not None:
-                keys.append((thread_id, event.key, version))
-        numbers = self._recorder.insert_events(rows, keys=keys, follows=stream.head)
+    def _insert(
+        self, stream: Stream, events: Sequence[Event], stamp: str, beside: Beside | None = None
+    ) -> Stream:
+        thread_id = stream.loaded.thread_id
+        rows, keys, head = sealed_rows(self._mapper, thread_id, stream.head, events, stamp)
+        numbers = self._recorder.insert_events(
+            rows, keys=keys, follows=stream.head, beside=beside
+        )
         self._held.keep(thread_id, head, numbers[-1] if numbers else None)
         if must_reload(events):
             return self._loader.load(thread_id)
         return Stream(stream.loaded.after(events), head)
+
+    def _erase(
+        self, stream: Stream, events: Sequence[Event], at: datetime, beside: Beside
+    ) -> LoadedConversation:
+        self._held.admit()
+        thread_id = stream.loaded.thread_id
+        with self._cache_lock:
+            self._cache.pop(thread_id, None)
+        stream = self._insert(stream, events, stamp_of(at), beside)
+        self._remember(thread_id, stream)
+        self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
+        return stream.loaded
 
 
 def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:
@@ -284,4 +321,5 @@ def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:
         recorded.originator_version,
         recorded.at,
         recorded.event,
+        recorded.remains is not None,
     )

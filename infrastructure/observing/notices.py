@@ -36,6 +36,10 @@ class Notice(NamedTuple):
     figures: Mapping[str, Figure]
 
 
+def nobody(notice: Notice) -> None:
+    """Whom a thing is told that nobody wants to know."""
+
+
 def of_result(result: CompactionResult) -> Notice:
     """How a compaction ended. Its detail stays out: it may quote what a summariser said."""
     figures: dict[str, Figure | None] = {

@@ -101,9 +101,13 @@ class WatchedLog:
         self._tell(thread_id, loaded.state, loaded.state, events)
         return loaded, events
 
-    def finish_erasures(self) -> bool:
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog.finish_erasures``."""
-        return self._log.finish_erasures()
+        return self._log.finish_erasures(drop)
+
+    def newest(self) -> int:
+        """See ``ConversationLog.newest``."""
+        return self._log.newest()
 
     def fork(
         self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime

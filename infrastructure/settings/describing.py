@@ -4,13 +4,17 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
+
+from refold.infrastructure.log.encryption import KEY_FORM
 
 _KINDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a text",
+    SecretStr: KEY_FORM,
 }
 
 

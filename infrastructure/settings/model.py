@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
+from refold.infrastructure.log.encryption import raw_key
 
 PREFIX = "REFOLD_"
 """How the environment variables of the settings begin."""
@@ -79,12 +80,23 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     close_wait: float = Field(default=5.0, ge=0)
     """Seconds that closing waits for compactions in the background before it gives them up."""
 
+    encryption_key: SecretStr | None = None
+    """The key that new events are encrypted with, 32 bytes as 64 hexadecimal digits or as base64; what
+    was encrypted can be read with the same key only. Cannot be set in a policy file."""
+
     log_level: LogLevel | None = None
     """The level of the logger ``refold``; without it, as the program around it says."""
     telemetry: bool = True
     """Whether spans and metrics are made, where OpenTelemetry is installed."""
     shown_thread_ids: ShownThreadIds = "plain"
     """How log lines and spans name a conversation: by its id, by a digest of it, or not at all."""
+
+    @field_validator("encryption_key")
+    @classmethod
+    def _is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and raw_key(value.get_secret_value()) is None:
+            raise ValueError("no key")
+        return value
 
     @property
     def policy(self) -> CompactionPolicy:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from refold.application.core import ModelSettings, Settings
@@ -91,6 +91,8 @@ _made: dict[str, RefoldSettings] = {}
 
 
 def _settings_of(values: dict[str, Any]) -> RefoldSettings:
+    if "encryption_key" in values:
+        return RefoldSettings(**values)  # Shown, all keys look the same.
     key = repr(values)  # Not by equality: True equals 1, and is no number here.
     settings = _made.get(key)
     if settings is None:
@@ -161,5 +163,5 @@ def _where(configuration: Configuration, name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    shown = str(value) if isinstance(value, SecretStr) else repr(value)
     return shown if len(shown) <= 80 else f"{shown[:79]}…"

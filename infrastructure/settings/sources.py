@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pydantic import SecretStr
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from refold.domain.errors import InvalidSetting
@@ -15,6 +16,9 @@ from .model import PREFIX, RefoldSettings
 
 OTHERS = f"{PREFIX}X_"
 """Variables that begin so are no settings: room for programs around refold, and for its tests."""
+
+KEY = "encryption_key"
+"""The setting that is a secret."""
 
 Kind = Literal["argument", "environment", "file"]
 
@@ -63,7 +67,10 @@ def from_environment() -> Source:
                 setting=name,
             )
     try:
-        return Source("environment", EnvSettingsSource(RefoldSettings)())
+        values = EnvSettingsSource(RefoldSettings)()
+        # From here on it is shown by nothing: no error, no list, no representation.
+        secrets = {name: SecretStr(values[name]) for name in (KEY,) if name in values}
+        return Source("environment", {**values, **secrets})
     except SettingsError:
         raise InvalidSetting(
             f"environment variable {variable('models')}: must be a JSON object such as "
@@ -101,6 +108,11 @@ def from_file(path: Path, named_by: str) -> Source:
         raise InvalidSetting(
             f"policy file {path} is no TOML: {error}", setting="policy_file", value=path
         ) from None
+    if KEY in values:
+        raise InvalidSetting(
+            f"{path}: {KEY}: a key does not belong in a policy file; give it by {variable(KEY)}",
+            setting=KEY,
+        )
     if "policy_file" in values:
         raise InvalidSetting(
             f"{path}: policy_file: a policy file cannot name another", setting="policy_file"

@@ -23,12 +23,12 @@ def usable_id(value: Any) -> str | None:
 
 
 def thread_id(*parts: str) -> str:
-    """A thread id made of ``parts``: no control characters, at most ``MAX_THREAD_ID`` characters.
+    """A thread id made of ``parts``: printable as ids must be, at most ``MAX_THREAD_ID`` characters.
 
     What had to be changed or cut is told apart by a digest of the original.
     """
     wanted = ":".join(parts)
-    clean = "".join("_" if unicodedata.category(c) in _UNPRINTABLE else c for c in wanted).strip()
+    clean = "".join(c if c.isprintable() else "_" for c in wanted).strip()
     if clean == wanted and 0 < len(clean) <= MAX_THREAD_ID:
         return clean
     digest = hashlib.sha256(wanted.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -11,8 +11,10 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.log.lock import WriteLock
+from refold.infrastructure.private_files import make_private
 
 from .damage import ViewsDamaged
+from .outdating import write_reading_from
 from .progress import nowhere, write_progress
 from .tables import LATE_INDEX, create_tables, expected_schema, schema_of, wrapped
 
@@ -34,11 +36,24 @@ class ViewsFile:
     must never be paired with a database that it was not made for.
     """
 
-    def __init__(self, path: Path | None, fill: Callable[[Database], None]) -> None:
-        """``path`` None is a database in memory; ``fill`` is what a new file begins with."""
+    def __init__(
+        self,
+        path: Path | None,
+        fill: Callable[[Database], None],
+        newest: Callable[[], int] = lambda: 0,
+        *,
+        of: Path | None = None,
+    ) -> None:
+        """``path`` None is a database in memory; ``fill`` is what a new file begins with.
+
+        ``newest`` tells the number of the newest event of the log. ``of``: the file of the log; whoever
+        may use that one may use this one.
+        """
         self.path = path
         self._fill = fill
-        self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT)
+        self._newest = newest
+        self._of = of
+        self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT, of=of)
         self._pid = os.getpid()
         self._db: Database | None = None
         self._identity: tuple[int, int] | None = None
@@ -65,13 +80,18 @@ class ViewsFile:
             raise ViewsDamaged(f"the tables differ: {', '.join(sorted(missing))}")
         return self._db
 
-    def drop(self) -> None:
-        """Delete the file, unless another process has replaced it already."""
+    def drop(self, *, any_file: bool = False) -> None:
+        """Delete the file, unless another process has replaced it already.
+
+        ``any_file``: that one as well, and what is left of one that was not finished.
+        """
         with self._held():
             replaced = self._identity not in (None, self._found())
             self._disconnect()
-            if self.path is not None and not replaced:
+            if self.path is not None and (any_file or not replaced):
                 self._delete(self.path)
+            if self.path is not None and any_file:
+                self._delete(_unfinished(self.path))
             self._identity = None
 
     @contextmanager
@@ -124,8 +144,9 @@ class ViewsFile:
 
     def _build(self, path: Path) -> None:
         """Make a new file elsewhere and move it into place: there is a whole one or none."""
-        place = Path(f"{path}.new")
+        place = _unfinished(path)
         self._delete(place)
+        make_private(place, like=self._of)
         try:
             # Without a journal, each page is written once; of a crash nothing needs to be undone.
             with closing(self._connected(place, "OFF")) as db, transaction(db, "EXCLUSIVE"):
@@ -140,6 +161,7 @@ class ViewsFile:
     def _begin(self, db: Database) -> None:
         create_tables(db)
         write_progress(db, nowhere())
+        write_reading_from(db, self._newest())
 
     @staticmethod
     def _connected(place: Path | str, journal: str) -> Database:
@@ -177,6 +199,10 @@ class ViewsFile:
     def _delete(path: Path) -> None:
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _unfinished(path: Path) -> Path:
+    return Path(f"{path}.new")
 
 
 def _lenient(raw: bytes) -> str:

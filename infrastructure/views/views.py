@@ -19,6 +19,7 @@ from .checking import check_file
 from .damage import ViewsDamaged, is_unusable
 from .file import ViewsFile, transaction
 from .folding import fold_all, fold_into
+from .outdating import ViewsOutdated, reading_from, still_valid
 from .progress import events_after, read_progress
 from .tables import LATE_INDEX, create_late_index, schema_of
 
@@ -39,12 +40,17 @@ class SQLiteViews:
     for as long as this object does, and a warning is logged.
     """
 
-    def __init__(self, path: str | Path, log: ConversationLog) -> None:
-        """Nothing is opened before the first question. ``":memory:"`` never touches a disk."""
+    def __init__(
+        self, path: str | Path, log: ConversationLog, *, of: str | Path | None = None
+    ) -> None:
+        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+
+        ``of``: the file of the log; whoever may use that one may use this one.
+        """
         self._log = log
-        self._file = ViewsFile(
-            None if str(path) == ":memory:" else Path(path).absolute(), self._fill
-        )
+        self._path = None if str(path) == ":memory:" else Path(path).absolute()
+        self._of = None if of is None else Path(of).absolute()
+        self._file = self._at(self._path)
         self._threads = threading.RLock()
 
     def conversations(self) -> Sequence[ConversationRow]:
@@ -81,6 +87,19 @@ class SQLiteViews:
                 self._move_to_memory(error)
             return self._answer(answers.count_events)
 
+    def drop(self) -> bool:
+        """See ``ReadModels``."""
+        with self._threads:
+            try:
+                self._file.drop(any_file=True)
+                if self._file.path != self._path:
+                    # They were moved into memory; what the file held is there still.
+                    self._at(self._path).drop(any_file=True)
+            except OSError as error:
+                logger.warning("the read models %s cannot be deleted: %s", self._path, error)
+                return False
+        return True
+
     def close(self) -> None:
         """See ``ReadModels``."""
         with self._threads:
@@ -103,7 +122,8 @@ class SQLiteViews:
 
     def _fill(self, db: Database) -> None:
         # Others wait meanwhile: a very long log is finished in the way that lets them in.
-        fold_all(db, islice(self._log.scan(), BULK))
+        events = islice(self._log.scan(), BULK)
+        fold_all(db, still_valid(events, reading_from(db)))
         create_late_index(db)
 
     def _catch_up(self, db: Database) -> None:
@@ -112,28 +132,32 @@ class SQLiteViews:
         first = next(events, None)
         if first is None:
             return
-        events = chain((first,), events)
+        read_from = reading_from(db)
+        events = still_valid(chain((first,), events), read_from)
         more = True
         while more:
             with transaction(db, "IMMEDIATE"):
                 # Another process may have folded the same events in meanwhile.
                 now = read_progress(db)
                 if now != known:
-                    events = events_after(self._log, now)
+                    events = still_valid(events_after(self._log, now), read_from)
                 known, more = fold_into(db, now, events)
         if LATE_INDEX not in schema_of(db):
             with transaction(db, "IMMEDIATE"):
                 create_late_index(db)
 
     def _repair(self, error: Exception, tries: int) -> None:
-        if is_unusable(error) or (tries and self._file.path is not None):
+        if isinstance(error, ViewsOutdated):
+            logger.info("folding the read models anew: %s", error)
+        elif is_unusable(error) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return
-        logger.warning(
-            "the read models %s are damaged (%s); rebuilding them from the log",
-            self._file.path or "in memory",
-            error,
-        )
+        else:
+            logger.warning(
+                "the read models %s are damaged (%s); rebuilding them from the log",
+                self._file.path or "in memory",
+                error,
+            )
         try:
             self._file.drop()
         except OSError as refused:
@@ -146,4 +170,7 @@ class SQLiteViews:
             error,
         )
         self._file.close()
-        self._file = ViewsFile(None, self._fill)
+        self._file = self._at(None)
+
+    def _at(self, path: Path | None) -> ViewsFile:
+        return ViewsFile(path, self._fill, self._log.newest, of=self._of)

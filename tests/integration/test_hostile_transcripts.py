@@ -1,5 +1,6 @@
 """Whatever stands in a transcript stays text: no terminal, file, query or request obeys it."""
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -110,8 +111,8 @@ def test_no_command_obeys_what_a_recording_says(
     tables = schema_of(work / "agent.db")
     threads = [c["thread_id"] for c in refold("list", "--json").answer["conversations"]]
     assert threads
-    for thread in threads:
-        for lines in (READING, ACTING, READING):
+    for thread in threads[:2]:
+        for lines in (ACTING, READING):
             list(run_all(refold, lines, thread, file))
     list(run_all(refold, PLAYING, threads[0], file))
     (work / "out.jsonl").unlink()
@@ -143,8 +144,8 @@ def test_what_an_agent_appends_comes_back_as_it_went_in_and_is_not_obeyed(
         assert chat.read(2).message.content == tuple(LIVE[2]["content"])
         for address in PATHS.split():
             with pytest.raises((library.InvalidAddress, library.ForeignAddress)):
-                chat.read(address)
-    for lines in (READING, ACTING, READING):
+                memory.conversation("third").read(address)
+    for lines in (ACTING, READING):
         list(run_all(refold, lines, thread, surroundings / "etc/passwd"))
     assert files_of(surroundings) == before
 
@@ -168,8 +169,6 @@ def test_what_people_write_is_shown_as_it_is(lasting: str) -> None:
 def test_json_says_the_same_without_a_character_that_a_terminal_obeys(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import json
-
     print_json({"text": ALL})
     printed = capsys.readouterr().out
     assert CONTROLS.search(printed) is None

@@ -10,7 +10,8 @@ from eventsourcing.persistence import AggregateRecorder, StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 from eventsourcing.tests import persistence as cases
 
-from refold.infrastructure.log.sqlite import DurableDatastore, LogRecorder, create_tables
+from refold.infrastructure.log.file_format import create_tables
+from refold.infrastructure.log.sqlite import DurableDatastore, LogRecorder
 from tests.support.witness import SHM
 
 

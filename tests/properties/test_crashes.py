@@ -17,13 +17,17 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports import Summariser
+from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support import deeds, lasting_deeds
-from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, SUMMARISERS, WINDOWS
+from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, WINDOWS
 from tests.support.dying import traced
 from tests.support.effort import one_in
+from tests.support.fake_summarisers import EchoingSummariser, GoodSummariser
 from tests.support.histories import Step, turns
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
+from tests.support.odd_summarisers import FaultySummariser, LearningSummariser, SigningSummariser
 from tests.support.surroundings import Setting
 from tests.support.surviving import Lived, deliver, judge, live, reborn, settle
 from tests.support.witness import SHM, Witness
@@ -33,6 +37,16 @@ LONG = st.deferred(lambda: turns(min_messages=8, max_messages=20, max_text=300, 
 ENDS = st.tuples(st.integers(0, 60), st.integers(0, 60), st.booleans())
 """Two moments of a deed, and whether the process dies at the second one or lives on."""
 SHARES = st.sampled_from((0.5, 0.01, 0.99))
+SUMMARISERS = st.sampled_from(
+    (
+        *(GoodSummariser,) * 6,
+        *(partial(ExtractiveSummariser, EstimatingTokenCounter()),) * 2,
+        SigningSummariser,
+        LearningSummariser,
+        EchoingSummariser,
+        FaultySummariser,
+    )
+)
 Make = Callable[[], Summariser]
 Ends = tuple[int, int, bool]
 
@@ -74,6 +88,8 @@ class Crashing(RuleBasedStateMachine):
         """Do a deed, look at two worlds in which it was cut short, and go on in one of three."""
         lived = live(self.witness, lambda: deed(self.witness), share)
         first, second, survives = ends
+        if not lived.moments:
+            return
         self.bury(self.life_after(lived, first, deed, same=same))
         other = self.life_after(lived, second, deed, same=same)
         if not survives:

@@ -17,7 +17,7 @@ from refold.application.event_log import (
     Fork,
     LoggedEvent,
 )
-from refold.application.housekeeping import BackedUp, Sizes
+from refold.application.housekeeping import BackedUp, KnownErasures, Sizes
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
@@ -41,6 +41,7 @@ class MemoryLog:
         self.streams: dict[str, list[Event]] = {}
         self.before_deciding: Callable[[], None] | None = None
         self.broken = False
+        self._erased: set[tuple[str, int]] = set()
         self._lock = threading.RLock()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
@@ -73,6 +74,7 @@ class MemoryLog:
             stream = self.streams[thread_id]
             for version, remains in erasure.remains.items():
                 stream[version - 1] = remains
+                self._erased.add((thread_id, version))
             happened = tuple(
                 erasure.events([Rewritten(version=v, remains="") for v in sorted(erasure.remains)])
             )
@@ -91,8 +93,11 @@ class MemoryLog:
             stream.extend(events)
             return self.load(thread_id), events
 
-    def finish_erasures(self) -> bool:
-        return True
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        return drop()
+
+    def newest(self) -> int:
+        return sum(map(len, self.streams.values()))
 
     def fork(
         self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
@@ -125,7 +130,11 @@ class MemoryLog:
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         events = enumerate(self.streams.get(thread_id, []), 1)
-        return [LoggedEvent(0, thread_id, v, "", e) for v, e in events if first <= v <= last]
+        return [
+            LoggedEvent(0, thread_id, v, "", e, (thread_id, v) in self._erased)
+            for v, e in events
+            if first <= v <= last
+        ]
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         del after
@@ -145,6 +154,10 @@ class NoKeeper:
     def backup(self, to: Path, *, replace: bool) -> BackedUp:
         del replace
         return BackedUp(path=to, bytes=0, events=0, conversations=0)
+
+    def erasures_in(self, other: Path) -> KnownErasures:
+        del other
+        return KnownErasures()
 
     def sizes(self) -> Sizes:
         return Sizes(conversations=(), frames=(), files=())
@@ -184,6 +197,9 @@ class MessageViews:
 
     def rebuild(self) -> int:
         return 0
+
+    def drop(self) -> bool:
+        return True
 
     def close(self) -> None:
         pass

@@ -13,9 +13,7 @@ TERMINAL = (
     "\x1b]52;c;cm0gLXJm\x07\x1bP+q544e\x1b\\\x1b_app\x1b\\\x9b2J\x9d0;t\x9c\x90q\x9c"
     "\x00\x07\x08\x0b\x0c\x0e\x7f\r\x85overwritten"
 )
-HIDDEN = (
-    "\u202eturned\u202c\u2066apart\u2069\u200f\u061c\u200bthin\u2060\ufeff\U000e0041\U000e007f\u2028"
-)
+HIDDEN = "\u202eturned\u202c\u2066apart\u2069\u200f\u061c\u200bthin\u2060\ufeff\U000e0041\U000e007f\u2028"
 """Turned, invisible and line-breaking characters."""
 PATHS = (
     "../../etc/passwd /etc/passwd C:\\Windows\\win.ini file:///etc/passwd %2e%2e%2f "

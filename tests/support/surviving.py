@@ -35,17 +35,23 @@ class Books(NamedTuple):
     """A copy, for its lists; nothing is to be asked of its memory."""
     events: tuple[LoggedEvent, ...]
     shown: Mapping[int, bytes]
-    """What was rendered at the newest versions."""
+    """What was rendered at the newest version."""
+    followed: int
+    """How many attempts had been followed."""
 
     @classmethod
     def of(cls, witness: Witness) -> "Books":
         """A copy of the notes as they are."""
         events = tuple(witness.events())
-        return cls(copied(witness), events, {len(events): as_bytes(witness.shown())})
+        shown = {len(events): as_bytes(witness.shown())}
+        return cls(copied(witness), events, shown, len(witness.follower.attempts))
 
 
 class Lived(NamedTuple):
-    """A deed that was done to its end, with every moment at which it could have been cut short."""
+    """A deed that was done to its end, with every moment at which it could have been cut short.
+
+    There is none where it changed no file.
+    """
 
     books: Books
     after: Witness
@@ -61,7 +67,10 @@ def live(witness: Witness, deed: Callable[[], object], share: float) -> Lived:
     with watched(witness.folder, lambda: known(witness)) as moments:
         deed()
     marks = list(dict.fromkeys([*(m.known for m in moments), known(witness)]))
-    return Lived(books, witness, [*moments, *torn(moments, share)], marks)
+    changed = any(m.files != moments[0].files for m in moments)
+    # The first moment is the end of the deed before.
+    deaths = [*moments[1:], *torn(moments, share)] if changed else []
+    return Lived(books, witness, deaths, marks)
 
 
 def known(witness: Witness) -> Known:
@@ -127,7 +136,13 @@ def _follow(witness: Witness, lived: Lived, told: int) -> None:
         is_stored = result.attempt_id is None or result.attempt_id in ended
         assert is_stored or result.outcome not in ("performed", "failed"), f"told, not stored: {result}"
     witness.follower.told = [r for r in everything if r.attempt_id in ended]
-    witness.follower.attempts = list(lived.after.follower.attempts)
+    begun = {a.requested.attempt_id for a in witness.story.attempts}
+    followed = lived.after.follower.attempts
+    witness.follower.attempts = [
+        attempted
+        for number, attempted in enumerate(followed)
+        if number < lived.books.followed or begun.intersection(r.attempt_id for r in attempted.results)
+    ]
 
 
 def judge(witness: Witness, books: Books) -> None:

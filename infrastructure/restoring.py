@@ -1,0 +1,139 @@
+"""Puts a backup in the place of a log: checked first, without what was erased since, nothing thrown away."""
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from refold.application.core import Core
+from refold.application.erasing_again import erase_again
+from refold.application.errors import BackupDamaged, LogError, NotARefoldLog, TargetExists
+from refold.application.housekeeping import Restored
+
+from .log.anchor import Anchor, anchor_path
+from .log.anchoring import HeldLog
+from .log.backing_up import copy_connection
+from .log.failures import translated
+from .log.file_format import check_place, identify
+from .log.lock import WriteLock
+from .log.replacing import earlier_logs, put_in_place
+from .log.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .new_files import refuse, sync, sync_names
+from .opening import Options, open_core, views_path
+from .private_files import make_private
+from .views.file import ViewsFile
+
+
+def restore_log(
+    source: str | Path, path: str | Path, *, force: bool = False, **options: Unpack[Options]
+) -> Restored:
+    """Make the backup ``source`` the log at ``path``; other options are those of ``refold.open``.
+
+    A log that is there is moved aside with everything that it holds (``force``; else it is refused).
+    What is recorded as erased in it, or in one that was moved aside before, is erased again. Read
+    models and snapshots are left out, they are made anew.
+
+    Raises:
+        LogNotFound, NotARefoldLog: there is no backup at ``source``.
+        BackupDamaged: it is damaged; nothing was changed.
+        TargetExists: there is a log at ``path``, and replacing it was not asked for.
+        LogBusy: another process held the write lock of that log for too long.
+    """
+    to = Path(os.path.realpath(path))
+    backup = Path(source)
+    check_place(backup, create=False)
+    refuse(to, replace=force)
+    if to.exists() and to.samefile(backup):
+        raise TargetExists(to, "is the backup itself; give the path of another log")
+    # In a folder of its own, so that nothing of it is left whatever stops this.
+    with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+        made = Path(folder) / to.name
+        _copy(backup, made)
+        if anchor_path(backup.absolute()) != anchor_path(to):
+            _copy_anchor(backup.absolute(), made)
+        with _opened(made, options) as core:
+            _check(core, backup)
+        with _locked(to):
+            earlier = earlier_logs(to)
+            with _opened(made, options) as core:
+                known = {path: core.keeper.erasures_in(path) for path in earlier}
+                again = erase_again(core, (e for k in known.values() for e in k.erasures))
+                sizes = core.keeper.sizes()
+            _finish(made)
+            moved = put_in_place(made, to)
+            sync_names(to.parent)
+            ViewsFile(Path(views_path(to)), lambda _: None).drop()
+    return Restored(
+        path=to,
+        events=sizes.events,
+        conversations=len(sizes.conversations),
+        moved_aside=moved,
+        erased_again=again,
+        unread=tuple(
+            moved if moved and path == to else path
+            for path, found in known.items()
+            if not found.complete
+        ),
+    )
+
+
+def _copy(backup: Path, made: Path) -> None:
+    """Copy the backup, without leaving anything beside it."""
+    # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
+    mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
+    make_private(made)
+    with (
+        translated(backup),
+        closing(sqlite3.connect(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection,
+    ):
+        if not identify(connection, str(backup)):
+            raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
+        copy_connection(connection, made)
+
+
+def _copy_anchor(backup: Path, made: Path) -> None:
+    """What the backup held when it was made: a part that was cut off since is noticed by it."""
+    with suppress(FileNotFoundError):
+        anchor_path(made).write_bytes(anchor_path(backup).read_bytes())
+
+
+@contextmanager
+def _opened(made: Path, options: Options) -> Generator[Core]:
+    core = open_core(made, **options)
+    try:
+        yield core
+    finally:
+        core.views.close()
+        core.log.close()
+
+
+def _check(core: Core, backup: Path) -> None:
+    damage = tuple(core.log.check())
+    if damage:
+        raise BackupDamaged(backup, damage)
+
+
+@contextmanager
+def _locked(log: Path) -> Generator[None]:
+    """Hold the write lock of a log that is not opened here."""
+    lock = WriteLock(Path(f"{log}.lock"), LOCK_TIMEOUT)
+    try:
+        with lock.held():
+            yield
+    finally:
+        lock.close()
+
+
+def _finish(made: Path) -> None:
+    """Leave one file, on the disk, without what can be made anew; and the anchor that it begins with."""
+    with closing(DurableDatastore(str(made))) as datastore:
+        with datastore.transaction(commit=True) as c:
+            c.execute("DELETE FROM stored_snapshots")
+        marks = tuple(HeldLog(made, Anchor(None), LogRecorder(datastore)).marks())
+    if Path(f"{made}-wal").exists():
+        raise LogError(f"the copy {made} could not be closed; nothing was changed, try again")
+    Anchor(anchor_path(made)).renew(marks)
+    sync(made)

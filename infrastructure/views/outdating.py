@@ -1,0 +1,38 @@
+"""Erasures outdate read models that were folded from what is erased: these are folded anew."""
+
+from collections.abc import Iterator
+
+from sqlite_utils import Database
+
+from refold.application.event_log import LoggedEvent
+from refold.domain.events import ConversationErased, MessageErased
+
+from .damage import ViewsDamaged
+
+
+class ViewsOutdated(ViewsDamaged):
+    """Something that may have been folded in was erased since: the whole is to be folded anew."""
+
+
+def write_reading_from(db: Database, newest: int) -> None:
+    """Note the number of the newest event in the log before anything of it is read for this database."""
+    db.conn.execute(f"PRAGMA user_version={newest}")
+
+
+def reading_from(db: Database) -> int:
+    """The number that was noted; everything erased up to it was never read."""
+    return int(db.conn.execute("PRAGMA user_version").fetchone()[0])
+
+
+def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[LoggedEvent]:
+    """The events, as long as none of them says that one before it may have been read too early.
+
+    Raises:
+        ViewsOutdated: one does.
+    """
+    for logged in events:
+        if logged.number > read_from and isinstance(
+            logged.event, MessageErased | ConversationErased
+        ):
+            raise ViewsOutdated(f"event {logged.number} erased something that was folded in")
+        yield logged

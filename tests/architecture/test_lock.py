@@ -1,0 +1,63 @@
+"""The lock file that CI installs from fits what pyproject.toml asks for, and pins everything."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.architecture.rules import ROOT
+
+LOCK = ROOT / "requirements.lock"
+AGAIN = "make the lock anew: see Requirements in CONTRIBUTING.md"
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+
+
+def locked() -> dict[str, list[Requirement]]:
+    """The pinned packages; one may have several versions, for different platforms."""
+    found: dict[str, list[Requirement]] = {}
+    for entry in entries():
+        requirement = Requirement(entry.partition(" --hash")[0].strip())
+        found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return found
+
+
+def entries() -> Iterator[str]:
+    lines = LOCK.read_text("utf-8").replace("\\\n", " ").splitlines()
+    return (line for line in lines if line and not line.startswith("#"))
+
+
+def wanted() -> Iterator[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    direct = chain(project["project"]["dependencies"], *extras, project["build-system"]["requires"])
+    own = project["project"]["name"]
+    return (r for r in map(Requirement, direct) if r.name != own)
+
+
+def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
+    pinned = locked()
+    for requirement in wanted():
+        versions = pinned.get(canonicalize_name(requirement.name), [])
+        assert versions, f"{requirement} is not in the lock: {AGAIN}"
+        for version in versions:
+            (exact,) = version.specifier
+            assert exact.operator == "=="
+            assert exact.version in requirement.specifier, f"{version} for {requirement}: {AGAIN}"
+
+
+def test_every_file_that_is_installed_has_its_hash_and_nothing_says_from_where() -> None:
+    for entry in entries():
+        assert HASH.search(entry), entry
+        assert HASH.sub("", entry).count("--") == 0, entry
+        assert "://" not in entry
+
+
+def test_ci_installs_by_the_lock_and_runs_the_commands_of_the_readme() -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert "--require-hashes" in script
+    command = "python -m pip install -e '.[test]' && pytest"
+    assert command in script
+    assert command in (ROOT / "README.md").read_text("utf-8")
