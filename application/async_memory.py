@@ -14,10 +14,11 @@ from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .diffing import ContextDiff
-from .erasing import ErasureReport, Where, erase, erase_all
+from .erasing import Where, erase, erase_all
+from .erasure_report import ErasureReport
 from .explaining import MessageFate
 from .exporting import ExportFormat
-from .housekeeping import BackedUp, Sizes
+from .housekeeping import BackedUp, Compressed, Sizes
 from .intake import read_thread_id
 from .memory import Memory, patience
 from .moments import At
@@ -25,7 +26,8 @@ from .pinning import PinnedItem
 from .read_models import CompactionRow, ConversationRow, SummaryRow
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
-from .verifying import Replayed, Verification
+from .salvaging import Salvaged
+from .verifying import AnchorState, Replayed, Verification
 
 
 class AsyncChat:
@@ -170,9 +172,19 @@ class AsyncMemory:
         """See ``Memory.erase_conversation``."""
         return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
 
-    async def verify(self) -> Verification:
+    async def verify(
+        self, *, repair: bool = False, anchor: str | Path | None = None
+    ) -> Verification:
         """See ``Memory.verify``."""
-        return await asyncio.to_thread(self._memory.verify)
+        return await asyncio.to_thread(self._memory.verify, repair=repair, anchor=anchor)
+
+    async def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
+        """See ``Memory.anchor``."""
+        return await asyncio.to_thread(self._memory.anchor, out, accept=accept)
+
+    async def salvage(self, to: str | Path) -> Salvaged:
+        """See ``Memory.salvage``."""
+        return await asyncio.to_thread(self._memory.salvage, to)
 
     async def replay(self) -> Replayed:
         """See ``Memory.replay``."""
@@ -181,6 +193,10 @@ class AsyncMemory:
     async def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
         """See ``Memory.backup``."""
         return await asyncio.to_thread(self._memory.backup, to, replace=replace)
+
+    async def compress(self, *, keep: int = 0) -> Compressed:
+        """See ``Memory.compress``."""
+        return await asyncio.to_thread(self._memory.compress, keep=keep)
 
     async def stats(self) -> Sizes:
         """See ``Memory.stats``."""

@@ -14,7 +14,8 @@ from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .diffing import ContextDiff, diff
-from .erasing import ErasureReport, Where, erase
+from .erasing import Where, erase
+from .erasure_report import ErasureReport
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
 from .forking import fork

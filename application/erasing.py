@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from refold.domain.erasing import (
     ErasedMessage,
@@ -14,11 +14,17 @@ from refold.domain.erasing import (
     stub_of,
 )
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
-from refold.domain.events import CompactionPerformed, Event, MessageAppended, MessagePinned, Rewritten
-from refold.domain.value import Value
+from refold.domain.events import (
+    CompactionPerformed,
+    Event,
+    MessageAppended,
+    MessagePinned,
+    Rewritten,
+)
 
 from .addresses import address_of, position_in
 from .core import Core
+from .erasure_report import ErasureReport, Place, RebuiltSummary, Removed
 from .event_log import Erasure
 from .lineage import Lineage, copies, descendants, trace
 from .loaded import LoadedConversation
@@ -26,54 +32,6 @@ from .projections.window import Entry
 from .remaking import Remade, remade
 
 Where = int | str | Sequence[int | str]
-Place = Literal["message", "summary", "leaf", "ledger", "attempt", "pin", "event", "read models"]
-"""``attempt``: what was recorded of a compaction attempt besides its summary. ``event``: of an erased
-conversation, whatever it was."""
-
-
-class Removed(Value, frozen=True):
-    """Content that was removed from a place where it was."""
-
-    thread_id: str
-    place: Place
-    version: int | None = None
-    """Of the event; None for what is not in the log."""
-    count: int = 1
-    """How many lines or events."""
-
-
-class RebuiltSummary(Value, frozen=True):
-    """A summary that was made anew, by code, from what remains."""
-
-    thread_id: str
-    summary_id: str
-    replaces: str
-    tokens_before: int
-    tokens_after: int
-
-
-class ErasureReport(Value, frozen=True):
-    """What an erasure removed, and where (requirement F7)."""
-
-    thread_id: str
-    positions: tuple[int, ...]
-    """The messages that were erased now."""
-    already_erased: tuple[int, ...]
-    """Those that had been erased before: nothing of them was left."""
-    copies: tuple[str, ...]
-    """Other conversations that had the same messages, by fork, and have lost them as well."""
-    removed: tuple[Removed, ...]
-    rebuilt: tuple[RebuiltSummary, ...]
-    complete: bool
-    """Whether no file of the log holds any of it. False where another process was reading: then the
-    rest is removed by the next erasure, or when the log is opened next, or by ``erase`` once more."""
-    conversation: bool = False
-    """Whether the whole conversation was erased."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was erased now."""
-        return bool(self.removed)
 
 
 class _Done(NamedTuple):

@@ -69,9 +69,10 @@ def _as_event(logged: LoggedEvent) -> dict[str, Any]:
 
 
 def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
+    written = event.written_at.isoformat().replace("+00:00", "Z") if event.written_at else None
     line = {
         "position": event.position,
-        "at": event.written_at.isoformat() if event.written_at else logged.at,
+        "at": written or logged.at,
         "role": event.message.role,
         "content": event.message.content,
         "message_id": event.message_id,

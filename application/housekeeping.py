@@ -81,6 +81,21 @@ class BackedUp(Value, frozen=True):
     conversations: int
 
 
+class Compressed(Value, frozen=True):
+    """What compressing did."""
+
+    events: int
+    """How many events are stored in less now."""
+    bytes_before: int
+    """Of these events, as they were stored."""
+    bytes_after: int
+    dictionary: int | None
+    """The number of the dictionary that they were compressed with; None: there were too few for one."""
+    reusable_bytes: int
+    """Whole pages of the log's file that are free for what is appended next: it stays as long as it is.
+    More is free inside of its pages."""
+
+
 class ErasedAgain(Value, frozen=True):
     """An erasure that a backup did not know of, applied to what was restored from it."""
 

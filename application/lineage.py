@@ -47,8 +47,8 @@ class Lineage(NamedTuple):
             if isinstance(event, CompactionRequested)
         }
         for position in sorted(positions & self.messages.keys()):
-            logged, event = self.messages[position]
-            yield logged.version, event
+            logged, said = self.messages[position]
+            yield logged.version, said
         for version, event in self.decisions:
             if is_made_from(event, positions, attempts):
                 yield version, event

@@ -10,11 +10,13 @@ from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
-from .erasing import ErasureReport, erase_all
-from .housekeeping import BackedUp, Sizes
+from .erasing import erase_all
+from .erasure_report import ErasureReport
+from .housekeeping import BackedUp, Compressed, Sizes
 from .intake import read_thread_id
 from .read_models import ConversationRow
-from .verifying import Replayed, Verification, replay, verify
+from .salvaging import Salvaged
+from .verifying import AnchorState, Replayed, Verification, replay, verify
 
 
 class Memory:
@@ -50,9 +52,33 @@ class Memory:
         thread_id = read_thread_id(thread_id)
         return self._runner.run(to_the_end(erase_all, self._core, thread_id, reason))
 
-    def verify(self) -> Verification:
-        """Check the log and compare every read model with a fresh fold; changes nothing."""
-        return verify(self._core)
+    def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
+        """Check the log, and compare every read model with a fresh fold.
+
+        ``repair``: read models, snapshots and the anchor are made anew where they are damaged; else
+        nothing is changed, and the events never are. ``anchor``: an exported one to compare with.
+        """
+        return verify(self._core, repair=repair, anchor=None if anchor is None else Path(anchor))
+
+    def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
+        """What the anchor knows: the newest event of each conversation, kept outside of the log.
+
+        ``out``: a new file that it is written into, to be kept elsewhere. ``accept``: make it anew from
+        the log as it is, which may lack what was stored.
+
+        Raises:
+            LogBehindAnchor: the log lacks what was stored, and that is not accepted.
+            TargetExists: there is a file at ``out``.
+        """
+        return self._core.keeper.anchor(out=None if out is None else Path(out), accept=accept)
+
+    def salvage(self, to: str | Path) -> Salvaged:
+        """Copy every intact event into a new log, and say what was lost; this one is only read.
+
+        Raises:
+            TargetExists: there is something at ``to``.
+        """
+        return self._core.keeper.salvage(Path(to))
 
     def replay(self) -> Replayed:
         """Rebuild every read model from the log; calls no model."""
@@ -70,6 +96,19 @@ class Memory:
             LogError: the copy cannot be written; no file was made.
         """
         return self._core.keeper.backup(Path(to), replace=replace)
+
+    def compress(self, *, keep: int = 0) -> Compressed:
+        """Compress what lies before the live part of each conversation; nothing of it reads otherwise.
+
+        ``keep``: how many of the newest events of each conversation stay as they are in any case.
+        What is appended afterwards is stored as always: compress again some day. Other processes go
+        on meanwhile; stopped at any point, it goes on where it was the next time.
+
+        Raises:
+            InvalidSetting: zstandard is not installed.
+            LogError: the log cannot be written; what was compressed so far stays so.
+        """
+        return self._core.keeper.compress(keep=keep)
 
     def stats(self) -> Sizes:
         """How large the log is: by conversation, by kind of event, and by file."""

@@ -30,7 +30,9 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
     now, events = core.log.transact(thread_id, decide, at=core.clock())
     budget = core.budget(extras)
     if not events and _is_final(now):
-        why = "the active summary was made because messages were erased: the one before is withdrawn"
+        why = (
+            "the active summary was made because messages were erased: the one before is withdrawn"
+        )
         return outcome_of(core, budget, was, now, "nothing_to_do", "erased", why)
     if not events:
         return outcome_of(

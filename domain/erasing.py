@@ -62,13 +62,16 @@ def _stub(block: Block, role: str, marker: str) -> Block | None:
     if kind == "text":
         return marked if str(block.get("text") or "").strip() else None
     if kind == "tool_use" and role == "assistant":
-        named = {name: block[name] for name in ("id", "name") if name in block}
-        return {"type": "tool_use", **named, "input": {}}
+        return {**_kept(block, "type", "id", "name"), "input": {}}
     if kind == "tool_result" and role == "user":
+        kept = _kept(block, "type", "tool_use_id")
         failed = {"is_error": True} if block.get("is_error") is True else {}
-        answered = {"tool_use_id": block["tool_use_id"]} if "tool_use_id" in block else {}
-        return {"type": "tool_result", **answered, "content": marker, **failed}
+        return {**kept, "content": marker, **failed}
     return marked if kind in SHOWN and role == "user" else None
+
+
+def _kept(block: Block, *names: str) -> Block:
+    return {name: block[name] for name in names if name in block}
 
 
 def remains_of(event: Event, marker: str) -> Event:
@@ -117,9 +120,7 @@ def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
     )
 
 
-def is_made_from(
-    event: Event, positions: frozenset[int], attempts: Mapping[str, Coverage]
-) -> bool:
+def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str, Coverage]) -> bool:
     """Whether an event holds text of messages at these positions, or text made from it.
 
     ``attempts``: what each requested compaction was to cover; a failure names only its attempt.

@@ -56,6 +56,8 @@ class Options(TypedDict, total=False):
     encryption_key: "KeySource | None"
     """Encrypts what is stored: 32 bytes, as they are or as hex or base64, or a callback that is given
     the fingerprint of a key (None: the one to write with) and returns it."""
+    anchor: bool | None
+    """Whether the newest event of each conversation is kept beside the log, so that a cut one is noticed."""
     on_compaction: "OnCompaction | None"
     """Called with every ``CompactionResult``; may be async. What it raises is logged."""
     observers: tuple[Observer, ...]
@@ -150,13 +152,19 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
-    log = SQLiteLog(path, create=options.get("create", True), key=key)
-    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path)
+    log = SQLiteLog(
+        path,
+        create=options.get("create", True),
+        anchor=settings.anchor,
+        key=key,
+        told=observing.noticed,
+    )
+    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path, told=observing.noticed)
     with suppress(LogError):  # The next one that opens it tries again.
         log.finish_erasures(views.drop)
     return Core(
         log=observing.log(log),
-        keeper=SQLiteKeeper(log),
+        keeper=SQLiteKeeper(log, key),
         views=views,
         counter=counter,
         summariser=chosen,

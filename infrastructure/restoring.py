@@ -22,9 +22,8 @@ from .log.lock import WriteLock
 from .log.replacing import earlier_logs, put_in_place
 from .log.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .new_files import refuse, sync, sync_names
-from .opening import Options, open_core, views_path
+from .opening import Options, open_core
 from .private_files import make_private
-from .views.file import ViewsFile
 
 
 def restore_log(
@@ -45,6 +44,8 @@ def restore_log(
     to = Path(os.path.realpath(path))
     backup = Path(source)
     check_place(backup, create=False)
+    if to.is_file() and not force:
+        raise TargetExists(to, "is there already; --force moves it aside and goes ahead")
     refuse(to, replace=force)
     if to.exists() and to.samefile(backup):
         raise TargetExists(to, "is the backup itself; give the path of another log")
@@ -65,7 +66,9 @@ def restore_log(
             _finish(made)
             moved = put_in_place(made, to)
             sync_names(to.parent)
-            ViewsFile(Path(views_path(to)), lambda _: None).drop()
+    with _opened(to, options) as core:
+        # They would notice by themselves that they are of another log, but hold its texts until then.
+        core.views.drop()
     return Restored(
         path=to,
         events=sizes.events,

@@ -10,9 +10,11 @@ import typer
 from refold.domain.errors import RefoldError
 
 from . import (
+    compressing,
     configuring,
     deciding,
     demo,
+    erasing,
     explaining,
     housekeeping,
     importing,
@@ -49,12 +51,14 @@ app.command("revert")(deciding.revert)
 app.command("pin")(deciding.pin)
 app.command("unpin")(deciding.unpin)
 app.command("pins")(deciding.pins)
+app.command("erase")(erasing.erase)
 app.command("explain", epilog=explaining.EXPLAIN_EXAMPLE)(explaining.explain)
 app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
 app.command("fork")(travelling.fork)
 app.command("diff", epilog=travelling.DIFF_EXAMPLE)(travelling.diff)
 app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)
 app.command("verify")(maintaining.verify)
+app.command("compress")(compressing.compress)
 app.command("replay")(maintaining.replay)
 app.command("stats")(housekeeping.stats)
 app.command("backup")(housekeeping.backup)

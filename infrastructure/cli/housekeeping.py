@@ -168,7 +168,9 @@ def _tell_sizes(sizes: Sizes) -> None:
     if (more := len(sizes.conversations) - SHOWN) > 0:
         say(f"  and {more:,} smaller ones; --json has all")
     for name, shares in (("kind of event", sizes.kinds), ("stored as", sizes.frames)):
-        show_table("", [name, "events#", "bytes#"], [(s.name, s.count, s.bytes) for s in shares])
+        show_table(
+            "", [name, "events#", "bytes#"], [(clean(s.name), s.count, s.bytes) for s in shares]
+        )
     show_table(
         "", ["file", "bytes#", "path"], [(f.name, f.bytes, clean(f.path)) for f in sizes.files]
     )

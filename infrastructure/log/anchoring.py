@@ -6,9 +6,10 @@ from pathlib import Path
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogBehindAnchor
+from refold.application.log_keeping import Checked
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
-from .checking import Checked, Held, check_log
+from .checking import Held, check_log
 from .envelope import LONGEST_FRAME
 from .mapper import EventMapper, link_of
 from .sqlite import Head, LogRecorder
@@ -105,7 +106,18 @@ class HeldLog:
     def check(self, mapper: EventMapper, *others: Held) -> Checked:
         """Everything that is wrong with the log, as it stands to its anchor and to ``others``."""
         lines, _ = self.anchor.lines()
-        return check_log(self._recorder, mapper, Held(lines, f"the anchor {self.anchor.path}"), *others)
+        return check_log(
+            self._recorder, mapper, Held(lines, f"the anchor {self.anchor.path}"), *others
+        )
+
+    def renew(self) -> None:
+        """Write the anchor anew from the log as it is.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.anchor.renew(list(self.marks()))
+        self._admitted, self._proved = False, b""
 
     def changed(self) -> tuple[list[Anchored], bytes]:
         """What a scan that begins now must come to, and what to remember when it did."""

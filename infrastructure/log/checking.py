@@ -7,6 +7,7 @@ from typing import NamedTuple
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.event_log import Damage
+from refold.application.log_keeping import Checked
 
 from .anchor import Anchored, fingerprint
 from .codec import CodecError, NewerShape
@@ -28,14 +29,6 @@ class Held(NamedTuple):
     lines: Mapping[bytes, Anchored]
     source: str
     """What is said of where that comes from."""
-
-
-class Checked(NamedTuple):
-    """What a check saw, and what was wrong with that."""
-
-    events: int
-    conversations: int
-    damage: tuple[Damage, ...]
 
 
 def check_rows(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Iterator[Damage]:

@@ -48,6 +48,10 @@ class Encodings:
         step = ZSTD if dictionary is None else f"{ZSTD}:{dictionary}"
         return f"{step},{self.encoding}" if self.encoding else step
 
+    def prepare(self, dictionary: int | None) -> None:
+        """Read a dictionary now, while no transaction is open that could wait for this one."""
+        self._compressor("" if dictionary is None else str(dictionary))
+
     def encode(self, place: Place, envelope: Envelope) -> tuple[str, bytes]:
         """See ``Encoder``."""
         salt, stored = envelope.salt, envelope.payload

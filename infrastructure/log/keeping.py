@@ -1,11 +1,21 @@
 """The keeper of a log on SQLite: what is done with the file as a whole."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from refold.application.housekeeping import BackedUp, KnownErasures, Sizes
+from refold.application.event_log import Damage
+from refold.application.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
+from refold.application.log_keeping import Checked
+from refold.application.salvaging import Salvaged
+from refold.application.verifying import AnchorState
 
+from . import repairing
 from .backing_up import back_up
+from .checking import Held
+from .encryption import KeySource
+from .failures import translated
 from .recorded_erasures import erasures_in
+from .salvaging import salvage
 from .sizes import measure
 from .store import SQLiteLog
 
@@ -13,8 +23,38 @@ from .store import SQLiteLog
 class SQLiteKeeper:
     """A ``LogKeeper`` of one SQLite file."""
 
-    def __init__(self, log: SQLiteLog) -> None:
+    def __init__(self, log: SQLiteLog, key: KeySource | None = None) -> None:
+        """``key``: what a new log that is made of it is encrypted with."""
         self._log = log
+        self._key = key
+
+    def check(self, exported: Path | None) -> Checked:
+        """See ``LogKeeper``."""
+        with translated(self._log.path):
+            return repairing.check(self._log, exported)
+
+    def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
+        """See ``LogKeeper``."""
+        with translated(self._log.path):
+            return tuple(repairing.repair(self._log, damage))
+
+    def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
+        """See ``LogKeeper``."""
+        with translated(self._log.path):
+            return repairing.anchor(self._log, out=out, accept=accept)
+
+    def salvage(self, to: Path) -> Salvaged:
+        """See ``LogKeeper``."""
+        datastore, mapper = self._log.parts()
+        lines, _ = self._log.held.anchor.lines()
+        held = Held(lines, f"the anchor {self._log.held.anchor.path}")
+        with translated(self._log.path), datastore.transaction(commit=False) as c:
+            connection = c.sqlite_cursor.connection
+            usual = connection.text_factory
+            try:
+                return salvage(connection, mapper, to, held, key=self._key)
+            finally:
+                connection.text_factory = usual
 
     def backup(self, to: Path, *, replace: bool) -> BackedUp:
         """See ``LogKeeper``."""
@@ -24,6 +64,10 @@ class SQLiteKeeper:
     def erasures_in(self, other: Path) -> KnownErasures:
         """See ``LogKeeper``."""
         return erasures_in(other, self._log.parts()[1])
+
+    def compress(self, *, keep: int) -> Compressed:
+        """See ``LogKeeper``."""
+        return self._log.compress(keep)
 
     def sizes(self) -> Sizes:
         """See ``LogKeeper``."""

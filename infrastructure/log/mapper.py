@@ -96,15 +96,19 @@ class EventMapper(Mapper[Any]):
         envelope = unseal(Place(str(row.originator_id), version, name), row.state, self._encoder)
         if envelope.previous != follows:
             raise EnvelopeError("it does not follow the event before")
+        return self.reseal(Place(into, version, name), envelope, previous, salt, erased=erased)
+
+    def reseal(
+        self, place: Place, envelope: Envelope, previous: str, salt: str, *, erased: bool
+    ) -> StoredEvent:
+        """The row for ``place`` of an event that was opened, as ``moved`` makes it."""
+        shape, payload, name = envelope.shape, envelope.payload, place.name
         if envelope.erased and erased:
             before = envelope._replace(previous=previous)
-            shape, payload = envelope.shape, envelope.payload
-            blob = erase(Place(into, version, name), before, shape, payload, self._encoder)
-            return StoredEvent(into, version, name, blob)
-        shape, payload = envelope.shape, envelope.payload
+            return StoredEvent(*place, erase(place, before, shape, payload, self._encoder))
         if envelope.erased and not payload:
             name, shape, payload = codec.encode(EventLost())
-        place = Place(into, version, name)
+        place = place._replace(name=name)
         _, blob = seal(place, shape, envelope.at, salt, previous, payload, self._encoder)
         return StoredEvent(*place, blob)
 

@@ -1,7 +1,6 @@
 """The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
 
 import os
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,38 +9,32 @@ from datetime import datetime
 from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
-from eventsourcing.sqlite import SQLiteAggregateRecorder
 
 from refold.application.errors import LogDamaged, LogError
 from refold.application.event_log import Damage, Decision, ErasureDecision, Fork, LoggedEvent
+from refold.application.housekeeping import Compressed
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
 from refold.domain.errors import ConversationGone, RefoldError
 from refold.domain.events import CompactionPerformed, CompactionReverted, Event
+from refold.infrastructure.observing.notices import Notice, nobody
 
-from .anchor import Anchor, anchor_path
-from .anchoring import HeldLog, refuse_lost
+from .compressing import LogCompressor, old_versions
 from .copying import StreamCopier, stamp_of
-from .encodings import Encodings
-from .encryption import Keys, KeySource
-from .envelope import Place
+from .encryption import KeySource
 from .erasing import Beside, StreamEraser
 from .failures import translated
-from .file_format import check_place, closed_on_error, make_log
-from .loading import Stream, StreamLoader, opened_columns
-from .lock import WriteLock
+from .loading import Stream, StreamLoader
+from .log_file import open_log_file
 from .mapper import EventMapper, RecordedEvent
+from .scanning import BATCH, scanned
 from .sealing import sealed_rows
-from .shelf import SQLiteShelf
-from .snapshots import SnapshotStore
-from .sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .sqlite import DurableDatastore, Row
 
 CACHED = 64
 """How many conversations are kept in memory, the least recently used are dropped first."""
 CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
-BATCH = 200
-"""Events that a scan reads at once: as many as stay in the processor's cache."""
 
 
 class SQLiteLog:
@@ -54,6 +47,7 @@ class SQLiteLog:
         create: bool = True,
         anchor: bool = True,
         key: KeySource | None = None,
+        told: Callable[[Notice], None] = nobody,
     ) -> None:
         """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
 
@@ -64,32 +58,16 @@ class SQLiteLog:
             LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
             LogLocked: it is encrypted, and the key is missing or another one.
         """
-        keys = Keys(key)
-        in_memory = str(path) == ":memory:"
         self.path = Path(path)
-        kept = Anchor(anchor_path(self.path.absolute()) if anchor and not in_memory else None)
         self._pid = os.getpid()
         self._closed = False
-        if in_memory:
-            name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
-        else:
-            refuse_lost(self.path, kept)
-            check_place(self.path, create=create)
-            name = str(self.path.absolute())
-        self._lock = WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT)
-        self._datastore = DurableDatastore(name)
-        self._recorder = LogRecorder(self._datastore, keys.fingerprint)
-        snapshots = SQLiteAggregateRecorder(self._datastore, "stored_snapshots")
-        self.encodings = Encodings(keys, SQLiteShelf(self._datastore))
-        with translated(self.path), closed_on_error(self._datastore):
-            make_log(None if in_memory else self.path, [self._recorder, snapshots])
-            self.encodings.unlock()
-        self._mapper = EventMapper(self.encodings)
-        self._snapshots = SnapshotStore(snapshots, self.encodings)
-        self._held = HeldLog(self.path, kept, self._recorder)
-        self._loader = StreamLoader(self._recorder, self._mapper, self._snapshots, self._held)
-        self._copier = StreamCopier(self._recorder, self._mapper)
-        self._eraser = StreamEraser(self._recorder, self._mapper)
+        opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
+        self._lock, self._datastore, self._recorder, encodings, mapper, snapshots, held = opened
+        self._mapper, self._snapshots, self.held = mapper, snapshots, held
+        self._loader = StreamLoader(self._recorder, mapper, snapshots, held)
+        self._copier = StreamCopier(self._recorder, mapper)
+        self._eraser = StreamEraser(self._recorder, mapper)
+        self._compressor = LogCompressor(self._recorder, encodings, self._lock)
         self._cache: OrderedDict[str, Stream] = OrderedDict()
         self._cache_lock = threading.Lock()
 
@@ -110,7 +88,7 @@ class SQLiteLog:
                 stream, events = self._decide(thread_id, decide)
                 if not events:
                     return stream.loaded, ()
-                self._held.admit()
+                self.held.admit()
                 try:
                     stream = self._insert(stream, events, stamp)
                 except IntegrityError:
@@ -159,6 +137,7 @@ class SQLiteLog:
                 return True
             if not drop():
                 return False
+            self._compressor.renew_dictionaries()
             with self._lock.held():
                 return self._eraser.finish(number)
 
@@ -175,9 +154,9 @@ class SQLiteLog:
             if self._refreshed(source).loaded.state.erased:
                 raise ConversationGone(source)
             before = self._loader.load(source, at=version).loaded
-            self._held.admit()
+            self.held.admit()
             copied = self._copier.copy(source, version, into, events, stamp_of(at))
-            self._held.keep(into, copied.head)
+            self.held.keep(into, copied.head)
             self._snapshots.copy(source, into, copied.links)
             if version not in copied.links:
                 self._snapshots.take(into, before.state, copied.link)
@@ -213,44 +192,38 @@ class SQLiteLog:
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
-        # From the beginning each stream is known whole; later on, from its first event here. That an
-        # event belongs where it is, its digest says; the chain of links is left to ``check``.
-        begins, first = 0 if after == 0 else None, after
-        versions: dict[str, int] = {}
-        expected, anchored = self._held.changed()
-        while True:
-            with self._guarded():
-                rows = self._recorder.rows_after(after, BATCH)
-            for number, stream, version, name, state in rows:
-                before = versions.get(stream, begins)
-                if before is not None and version != before + 1:
-                    raise LogDamaged(stream, before + 1, "the event is missing")
-                versions[stream] = version
-                envelope, event = opened_columns(self._mapper, Place(stream, version, name), state)
-                yield LoggedEvent(
-                    number, stream, version, envelope.at, event, envelope.erased
-                )
-            if len(rows) < BATCH:
-                break
-            after = rows[-1][0]
-        self._held.prove(expected, versions, first)
-        self._held.proved(anchored)
+        expected, anchored = self.held.changed()
+        seen: dict[str, int] = {}
+        yield from scanned(self._rows_after, self._mapper, after, seen)
+        self.held.prove(expected, seen, after)
+        self.held.proved(anchored)
 
     def check(self) -> Iterator[Damage]:
         """See ``ConversationLog``."""
         with self._guarded():
-            yield from self._held.check(self._mapper).damage
+            yield from self.held.check(self._mapper).damage
+
+    def compress(self, keep: int) -> Compressed:
+        """See ``LogKeeper``."""
+        with self._guarded():
+            old = old_versions(self._recorder, self._snapshots, self._loader, keep)
+            return self._compressor.compress(old)
 
     def parts(self) -> tuple[DurableDatastore, EventMapper]:
         """What a keeper works with."""
         with self._guarded():
             return self._datastore, self._mapper
 
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the lock of the writers."""
+        with self._guarded():
+            return self._lock.held()
+
     def close(self) -> None:
         """See ``ConversationLog``."""
         self._closed = True
         self._cache.clear()
-        self._held.anchor.close()
+        self.held.anchor.close()
         self._datastore.close()
         self._lock.close()
 
@@ -262,6 +235,10 @@ class SQLiteLog:
                 f"{self.path} was opened before this process was forked; open it again here"
             )
         return translated(self.path)
+
+    def _rows_after(self, number: int) -> Sequence[Row]:
+        with self._guarded():
+            return self._recorder.rows_after(number, BATCH)
 
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
         # A cached state is good enough to decide on when the decision leads to an insert: that fails
@@ -293,10 +270,8 @@ class SQLiteLog:
     ) -> Stream:
         thread_id = stream.loaded.thread_id
         rows, keys, head = sealed_rows(self._mapper, thread_id, stream.head, events, stamp)
-        numbers = self._recorder.insert_events(
-            rows, keys=keys, follows=stream.head, beside=beside
-        )
-        self._held.keep(thread_id, head, numbers[-1] if numbers else None)
+        numbers = self._recorder.insert_events(rows, keys=keys, follows=stream.head, beside=beside)
+        self.held.keep(thread_id, head, numbers[-1] if numbers else None)
         if must_reload(events):
             return self._loader.load(thread_id)
         return Stream(stream.loaded.after(events), head)
@@ -304,7 +279,7 @@ class SQLiteLog:
     def _erase(
         self, stream: Stream, events: Sequence[Event], at: datetime, beside: Beside
     ) -> LoadedConversation:
-        self._held.admit()
+        self.held.admit()
         thread_id = stream.loaded.thread_id
         with self._cache_lock:
             self._cache.pop(thread_id, None)

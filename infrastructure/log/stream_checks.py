@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from refold.application.event_log import Damage
-from refold.domain.events import ConversationErased, MessageAppended, MessageErased
+from refold.domain.events import ConversationErased, EventLost, MessageAppended, MessageErased
 
 from .envelope import GENESIS
 from .mapper import RecordedEvent
@@ -31,14 +31,17 @@ class StreamCheck:
         """An event that does not follow the one before; the next one tells which of the two is wrong."""
         self._erased: dict[int, str] = {}
         self._rewritten: dict[int, str] = {}
+        self._lost: set[int] = set()
 
     def take(
         self, row: RawRow, link: str, recorded: RecordedEvent | None, problem: Damage | None
     ) -> Iterator[Damage]:
         """Take the next event in; ``link`` is that of its frame, and empty if that is damaged."""
         version = row.version
-        if version <= self.version:
-            yield from self._late(version, problem)
+        if problem is not None and version != self.version + 1:
+            pass  # What it says of its place cannot be believed.
+        elif version <= self.version:
+            yield from self._late(version)
         else:
             yield from self._settle(recorded)
             if version > self.version + 1:
@@ -56,19 +59,26 @@ class StreamCheck:
     def finish(self) -> Iterator[Damage]:
         """What can be told only at the end."""
         yield from self._settle(None)
-        for gap in self._gaps:
-            last = gap[-1]
-            yield self._damage(
-                gap[0], "gap", "the event is missing" if len(gap) == 1 else
-                f"events {gap[0]} to {last} are missing",
-            )  # fmt: skip
+        for first, last in self._missing():
+            detail = "the event is" if first == last else f"events {first} to {last} are"
+            yield self._damage(first, "gap", f"{detail} missing")
         yield from self._check_erasures()
 
     def has(self, version: int) -> bool:
         """Whether there is an event with this version, whatever its state."""
         return 0 < version <= self.version and not any(version in gap for gap in self._gaps)
 
-    def _late(self, version: int, problem: Damage | None) -> Iterator[Damage]:
+    def _missing(self) -> Iterator[tuple[int, int]]:
+        for gap in self._gaps:
+            first = gap[0]
+            for version in sorted(v for v in self.unread if v in gap):
+                if first < version:
+                    yield first, version - 1
+                first = version + 1
+            if first <= gap[-1]:
+                yield first, gap[-1]
+
+    def _late(self, version: int) -> Iterator[Damage]:
         gap = next((gap for gap in self._gaps if version in gap), None)
         if gap is None:
             yield self._damage(version, "duplicate", "the log has an event of this version twice")
@@ -76,8 +86,7 @@ class StreamCheck:
         at = self._gaps.index(gap)
         parts = (range(gap.start, version), range(version + 1, gap.stop))
         self._gaps[at : at + 1] = [part for part in parts if part]
-        if problem is None:
-            yield self._damage(version, "reordered", "it lies after later events in the log")
+        yield self._damage(version, "reordered", "it lies after later events in the log")
 
     def _settle(self, following: RecordedEvent | None) -> Iterator[Damage]:
         if self._pending is None:
@@ -99,6 +108,8 @@ class StreamCheck:
                 self.keys.add((key, recorded.originator_version))
             case MessageErased(rewritten=rewritten):
                 self._rewritten.update((r.version, r.remains) for r in rewritten)
+            case EventLost() if recorded.remains is None:
+                self._lost.add(recorded.originator_version)
             case ConversationErased():
                 self.gone = recorded.originator_version
             case _:
@@ -110,7 +121,7 @@ class StreamCheck:
                 detail = "its content was taken out, and no erasure says so"
                 yield self._damage(version, "erased", detail)
         expected = self._rewritten.keys() | set(range(1, self.gone))
-        for version in sorted(expected - self._erased.keys() - self.unread):
+        for version in sorted(expected - self._erased.keys() - self.unread - self._lost):
             if self.has(version):
                 detail = "it was erased, and its content is back"
                 yield self._damage(version, "restored", detail)

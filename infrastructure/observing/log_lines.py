@@ -24,9 +24,14 @@ LEVELS = {
     "content.condensed": logging.INFO,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
+    "message.erased": logging.INFO,
+    "conversation.erased": logging.INFO,
     "breaker.opened": logging.WARNING,
     "breaker.closed": logging.INFO,
     "request.made": logging.DEBUG,
+    "views.rebuilt": logging.WARNING,
+    "snapshot.replaced": logging.WARNING,
+    "log.damaged": logging.ERROR,
 }
 """Every name that a line can have."""
 

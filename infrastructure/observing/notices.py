@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
+from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.results import CompactionResult
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
@@ -75,6 +76,16 @@ def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
         return None
     figures: dict[str, Figure] = {"configured": configured, "summariser": result.summariser}
     return Notice("compaction.fallback", result.thread_id, figures)
+
+
+def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
+    """That something of the log could not be read as it was stored."""
+    match error:
+        case LogBehindAnchor():
+            figures: dict[str, Figure] = {"stored": error.stored, "found": error.found}
+        case LogDamaged():
+            figures = {"version": error.version}
+    return Notice("log.damaged", error.thread_id, {"error": type(error).__name__, **figures})
 
 
 def of_decisions(

@@ -32,6 +32,9 @@ def _version() -> str:
     return version("refold")
 
 
+REPAIRS = ("views.rebuilt", "snapshot.replaced")
+
+
 class Telemetry:
     """An observer that makes spans and metrics. A thread id is in spans only, never in a metric."""
 
@@ -73,7 +76,13 @@ class Telemetry:
         self._metrics.request_repeated.add(tokens_repeated)
 
     def noticed(self, notice: Notice) -> None:
-        """Count a decision."""
+        """Count a decision, a repair or damage."""
+        if notice.name in REPAIRS:
+            self._metrics.repairs.add(1, {"refold.repair": notice.name})
+            return
+        if notice.name == "log.damaged":
+            self._metrics.damage.add(1, {"error.type": str(notice.figures["error"])})
+            return
         if notice.name.startswith("breaker."):
             opened = notice.name == "breaker.opened"
             self._metrics.open_breakers.add(1 if opened else -1)
@@ -158,6 +167,10 @@ class _Instruments:
         )
         self.open_breakers = meter.create_up_down_counter(
             "refold.breakers_open", "{conversation}", "Open circuit breakers, as seen from here."
+        )
+        self.repairs = counter("refold.repairs", "{repair}", "What was repaired by itself, by name.")
+        self.damage = counter(
+            "refold.log.damage", "{error}", "Reads and writes that damage of the log refused."
         )
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(

@@ -1,9 +1,11 @@
 """Where notices come from: a log that tells what is decided in it, and who stepped in for whom."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
+from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.event_log import (
     ConversationLog,
     Damage,
@@ -17,11 +19,20 @@ from refold.application.results import CompactionResult
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
 
-from .notices import Notice, of_decisions, of_fallback
+from .notices import Notice, of_damage, of_decisions, of_fallback
 
 logger = logging.getLogger(__name__)
 
 Watcher = Callable[[Notice], None]
+
+
+def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
+    """Tell every watcher."""
+    for watcher in watchers:
+        try:
+            watcher(notice)
+        except Exception:  # What looks on must not disturb what was stored.
+            logger.exception("a watcher failed")
 
 
 class FallbackObserver:
@@ -67,7 +78,8 @@ class WatchedLog:
             before = loaded.state
             return decide(loaded)
 
-        loaded, events = self._log.transact(thread_id, watched, at=at)
+        with self._damage_told():
+            loaded, events = self._log.transact(thread_id, watched, at=at)
         if not all(isinstance(event, MessageAppended) for event in events):
             self._tell(thread_id, before, loaded.state, events)
         return loaded, events
@@ -78,11 +90,15 @@ class WatchedLog:
         for notice in of_decisions(
             thread_id, before, after, events, breaker_after=self._breaker_after
         ):
-            for watcher in self._watchers:
-                try:
-                    watcher(notice)
-                except Exception:  # What looks on must not disturb what was stored.
-                    logger.exception("a watcher failed")
+            tell(self._watchers, notice)
+
+    @contextmanager
+    def _damage_told(self) -> Generator[None]:
+        try:
+            yield
+        except (LogDamaged, LogBehindAnchor) as error:
+            tell(self._watchers, of_damage(error))
+            raise
 
     def erase(
         self, thread_id: str, decide: ErasureDecision, *, at: datetime
@@ -127,7 +143,8 @@ class WatchedLog:
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """See ``ConversationLog.load``."""
-        return self._log.load(thread_id, at=at)
+        with self._damage_told():
+            return self._log.load(thread_id, at=at)
 
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """See ``ConversationLog.versions_of_keys``."""
@@ -135,11 +152,13 @@ class WatchedLog:
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog.read``."""
-        return self._log.read(thread_id, first, last)
+        with self._damage_told():
+            return self._log.read(thread_id, first, last)
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog.scan``."""
-        return self._log.scan(after)
+        with self._damage_told():
+            yield from self._log.scan(after)
 
     def check(self) -> Iterator[Damage]:
         """See ``ConversationLog.check``."""

@@ -12,7 +12,8 @@ from .callbacks import CompactionCallback, OnCompaction
 from .calls import watched
 from .log_lines import LogLines
 from .naming import Naming, naming
-from .watching import FallbackObserver, WatchedLog, Watcher
+from .notices import Notice
+from .watching import FallbackObserver, WatchedLog, Watcher, tell
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -52,6 +53,10 @@ class Observing:
         """All observers of a memory with this summariser, those of the program last."""
         fallback = FallbackObserver(summariser.name, self._watchers)
         return (*self._own, fallback, *self.others)
+
+    def noticed(self, notice: Notice) -> None:
+        """Tell of something that the stores did by themselves."""
+        tell(self._watchers, notice)
 
     def log(self, log: ConversationLog) -> ConversationLog:
         """``log``, with every decision told."""

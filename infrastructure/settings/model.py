@@ -84,6 +84,10 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """The key that new events are encrypted with, 32 bytes as 64 hexadecimal digits or as base64; what
     was encrypted can be read with the same key only. Cannot be set in a policy file."""
 
+    anchor: bool = True
+    """Whether the newest event of each conversation is kept in ``agent.anchor`` beside the log, so that
+    a log that was cut or put back to an earlier day is noticed."""
+
     log_level: LogLevel | None = None
     """The level of the logger ``refold``; without it, as the program around it says."""
     telemetry: bool = True

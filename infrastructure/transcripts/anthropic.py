@@ -63,13 +63,14 @@ def _take(
     if role is None or content is None:
         skipped.append(not_a_message(place, "no role" if role is None else "no content"))
         return
-    message_id = usable_id(item.get("id"))
+    # What `refold export` writes has names of its own beside the API's.
+    message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
             message=Message(role=role, content=content),
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
-            at=moment(item.get("timestamp")),
+            at=moment(item.get("timestamp", item.get("at"))),
             line=place,
             model=text_or_none(item.get("model")),
             stop_reason=text_or_none(item.get("stop_reason")),

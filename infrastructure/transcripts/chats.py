@@ -77,9 +77,10 @@ def speaks_openai(chats: Sequence[Chat]) -> bool:
 
 
 def speaks_anthropic(chats: Sequence[Chat]) -> bool:
-    """True where something is written as only the Anthropic Messages API writes it."""
+    """True where something is written as only the Anthropic Messages API writes it, or our export."""
     return any(
-        any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
+        any(map(_exported, chat.messages))
+        or any(_parts(message) & _ANTHROPIC_BLOCKS for message in chat.messages)
         or "system" in chat.envelope
         or any("input_schema" in tool for tool in objects_in(tools_of(chat)))
         for chat in chats
@@ -160,6 +161,10 @@ def _openai_message(value: Any) -> bool:
     if "content" in message and message["content"] is None:
         return True
     return bool(_parts(message) & _OPENAI_PARTS) or _has_inline_image(message)
+
+
+def _exported(value: Any) -> bool:
+    return {"position", "at", "role", "content", "message_id"} <= (as_object(value) or {}).keys()
 
 
 def _has_inline_image(message: dict[str, Any]) -> bool:

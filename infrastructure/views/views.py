@@ -14,6 +14,8 @@ from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage
 from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
 
+from refold.infrastructure.observing.notices import Notice, nobody
+
 from . import answers
 from .checking import check_file
 from .damage import ViewsDamaged, is_unusable
@@ -41,13 +43,20 @@ class SQLiteViews:
     """
 
     def __init__(
-        self, path: str | Path, log: ConversationLog, *, of: str | Path | None = None
+        self,
+        path: str | Path,
+        log: ConversationLog,
+        *,
+        of: str | Path | None = None,
+        told: Callable[[Notice], None] = nobody,
     ) -> None:
         """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one.
+        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of every
+        rebuild that damage makes necessary.
         """
         self._log = log
+        self._told = told
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from refold.application.context import (
         Context,
     )
+    from refold.application.erasure_report import (
+        ErasureReport,
+        RebuiltSummary,
+        Removed,
+    )
     from refold.application.errors import (
         ForeignAddress,
         InvalidAddress,
@@ -111,6 +116,7 @@ __all__ = [
     "ContextWindowExceeded",
     "ConversationRow",
     "DamageReport",
+    "ErasureReport",
     "ForeignAddress",
     "InvalidAddress",
     "InvalidMessage",
@@ -131,7 +137,9 @@ __all__ = [
     "OmittedMessage",
     "PinnedContentTooLarge",
     "PinnedItem",
+    "RebuiltSummary",
     "RefoldError",
+    "Removed",
     "Replayed",
     "SourceMessage",
     "StoredMessage",
@@ -156,6 +164,7 @@ _PLACES = {
     "refold.application.async_memory": "AsyncChat AsyncMemory",
     "refold.application.chat": "Chat",
     "refold.application.context": "Context",
+    "refold.application.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
         "ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogNotFound "
         "LogNotWritable NewerLog NotARefoldLog SummariserError TokenCountError TranscriptError"

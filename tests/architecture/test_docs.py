@@ -75,15 +75,15 @@ def faults_of(link: Link) -> Iterator[str]:
         yield f"{where} leads to {link.path}, which does not exist"
     elif link.anchor and link.anchor not in anchors_of(link.target.resolve()):
         yield f"{where} leads to a heading that {link.path} does not have: {link.anchor}"
-    elif is_test_file(link.target) and link.text not in (
+    elif is_of_tests(link.target) and link.text not in (
         link.target.name,
         *names_in(link.target.resolve()),
     ):
         yield f"{where}: {link.target.name} has no such test"
 
 
-def is_test_file(path: Path) -> bool:
-    return path.name.startswith("test_") and path.suffix == ".py"
+def is_of_tests(path: Path) -> bool:
+    return path.suffix == ".py" and "tests" in path.resolve().relative_to(ROOT).parts
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

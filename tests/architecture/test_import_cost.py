@@ -8,6 +8,7 @@ VENDORS = {
     "anthropic",
     "bpe_openai",
     "click",
+    "cryptography",
     "eventsourcing",
     "httpx",
     "httpx2",
@@ -22,6 +23,7 @@ VENDORS = {
     "sqlite_utils",
     "tiktoken",
     "typer",
+    "zstandard",
 }
 
 # What the interpreter loaded at its own start (site hooks of an environment) does not count.

@@ -28,6 +28,8 @@ OUR_NAMES = {
     "condition",
     "kind",
     "journal",
+    # A number.
+    "newest",
     # Statements of the library, with the names of its tables in them.
     "self.select_events_statement",
     "self.events_table_name",
@@ -39,7 +41,7 @@ OUR_STATEMENTS = {"statement", "self._recorder.insert_events_statement"}
 
 def statements_built_from_text(module: Module) -> Iterator[str]:
     made = dict(assigned(module.tree))
-    known = OUR_NAMES | set(looped(module.tree))
+    known = OUR_NAMES | set(looped(module.tree)) | set(numbers(module.tree))
     for node in ast.walk(module.tree):
         match node:
             case ast.JoinedStr() if SQL.match(beginning(node)):
@@ -63,6 +65,16 @@ def assigned(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield name, value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 yield name, value
+            case _:
+                pass
+
+
+def numbers(tree: ast.AST) -> Iterator[str]:
+    """The parameters that are declared to be numbers."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name, annotation=ast.Name(id="int")):
+                yield name
             case _:
                 pass
 

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
+from refold.domain.errors import ConversationGone
 from tests.support.legality import violations
 
 from .session import POLICY, SECRET, WINDOW
 
 Fact = Mapping[str, Any]
+
+STUB = "[Content unavailable: refold://"
+"""What stands in the place of an erased message."""
 
 
 class Batch(NamedTuple):
@@ -36,7 +40,9 @@ def refusals(facts: Sequence[Fact]) -> list[str]:
 def faults_of(folder: Path) -> Iterator[str]:
     """Everything that is not as it must be; nothing else is touched than by opening and using it."""
     facts = told(folder)
-    yield from (f"an error of others came out: {f['error']}" for f in facts if f.get("phase") == "untyped")
+    yield from (
+        f"an error of others came out: {f['error']}" for f in facts if f.get("phase") == "untyped"
+    )
     path = folder / "agent.db"
     if not path.exists():
         if any(batch.positions is not None for batch in _batches(facts)):
@@ -46,9 +52,12 @@ def faults_of(folder: Path) -> Iterator[str]:
         yield from _damage(memory, "found")
         yield from _contents(memory, facts)
         yield from _requests(memory)
+        secret_is_gone = SECRET not in repr(memory.conversation("a").messages())
+        if not secret_is_gone and _acknowledged(facts, "erase", "a"):
+            yield "a: erased, and still there"
         yield from _goes_on(memory)
         yield from _damage(memory, "found after going on")
-    if _acknowledged(facts, "erase") or _acknowledged(facts, "erase_conversation"):
+    if secret_is_gone:
         yield from _secret(folder)
 
 
@@ -59,21 +68,67 @@ def _damage(memory: refold.Memory, when: str) -> Iterator[str]:
 
 def _contents(memory: refold.Memory, facts: Sequence[Fact]) -> Iterator[str]:
     batches = list(_batches(facts))
+    a = _stored(memory, "a")
     for thread_id in sorted({batch.thread_id for batch in batches}):
-        stored = [_text(m.message.content) for m in memory.conversation(thread_id).messages()]
-        known: set[str] = set()
-        for batch in (b for b in batches if b.thread_id == thread_id):
-            counts = [stored.count(text) for text in batch.messages]
-            known.update(batch.messages)
-            if batch.positions is None:
-                if len(set(counts)) != 1 or counts[0] > 1:
-                    yield f"{thread_id}: half of a batch is stored, {counts}"
-            elif any(count != 1 for count in counts):
-                yield f"{thread_id}: acknowledged and stored {counts} times"
-            elif [stored[p] for p in batch.positions] != list(batch.messages):
-                yield f"{thread_id}: acknowledged at {batch.positions}, and others are there"
-        if strange := [text[:40] for text in stored if text not in known]:
-            yield f"{thread_id}: nobody said {strange}"
+        stored = _stored(memory, thread_id)
+        if _is_erased(memory, thread_id):
+            yield from _erased(facts, thread_id, stored)
+            continue
+        if _acknowledged(facts, "erase_conversation", thread_id):
+            yield f"{thread_id}: erased, and still there"
+        own = [batch for batch in batches if batch.thread_id == thread_id]
+        if thread_id == "f":
+            said = {text for batch in own for text in batch.messages}
+            copied = sum(text not in said for text in stored)
+            yield from _copied(facts, stored[:copied], a)
+            stored = [*[""] * copied, *stored[copied:]]
+        yield from _exactly_once(own, thread_id, stored)
+
+
+def _exactly_once(batches: Sequence[Batch], thread_id: str, stored: Sequence[str]) -> Iterator[str]:
+    known = {"", *(text for batch in batches for text in batch.messages)}
+    for batch in batches:
+        counts = [stored.count(text) for text in batch.messages]
+        if batch.positions is None:
+            if len(set(counts)) != 1 or counts[0] > 1:
+                yield f"{thread_id}: half of a batch is stored, {counts}"
+        elif any(count != 1 for count in counts):
+            yield f"{thread_id}: acknowledged and stored {counts} times"
+        elif [stored[p] for p in batch.positions] != list(batch.messages):
+            yield f"{thread_id}: acknowledged at {batch.positions}, and others are there"
+    if strange := [text[:60] for text in stored if text not in known]:
+        yield f"{thread_id}: nobody said {strange}"
+
+
+def _copied(facts: Sequence[Fact], stored: Sequence[str], source: Sequence[str]) -> Iterator[str]:
+    lengths = [f["length"] for f in facts if f.get("act") == "fork" and f["phase"] == "done"]
+    if lengths and len(stored) != lengths[0]:
+        yield f"f: {lengths[0]} messages were copied, {len(stored)} are there"
+    if list(stored) != list(source[: len(stored)]):
+        yield "f: the copy differs from what it was made of"
+
+
+def _erased(facts: Sequence[Fact], thread_id: str, stored: Sequence[str]) -> Iterator[str]:
+    if not any(f.get("act") == "erase_conversation" and f["thread"] == thread_id for f in facts):
+        yield f"{thread_id}: erased, and nobody asked for it"
+    if stored:
+        yield f"{thread_id}: erased, and {len(stored)} messages can be read"
+
+
+def _is_erased(memory: refold.Memory, thread_id: str) -> bool:
+    try:
+        memory.conversation(thread_id).context()
+    except ConversationGone:
+        return True
+    return False
+
+
+def _stored(memory: refold.Memory, thread_id: str) -> list[str]:
+    try:
+        messages = memory.conversation(thread_id).messages()
+    except ConversationGone:
+        return []
+    return [_text(message.message.content) for message in messages]
 
 
 def _requests(memory: refold.Memory) -> Iterator[str]:
@@ -89,11 +144,10 @@ def _requests(memory: refold.Memory) -> Iterator[str]:
 
 def _goes_on(memory: refold.Memory) -> Iterator[str]:
     chat = memory.conversation("after")
-    for number in range(2):
-        chat.append({"role": "user", "content": f"after {number}"}, key=f"k{number}")
-    if [m.message.content for m in chat.messages()] != [
-        [{"type": "text", "text": f"after {n}"}] for n in range(2)
-    ] and [_text(m.message.content) for m in chat.messages()] != [_text(f"after {n}") for n in range(2)]:
+    words = [f"after {number}" for number in range(2)]
+    for word in words:
+        chat.append({"role": "user", "content": word}, key=word)
+    if [_text(m.message.content) for m in chat.messages()] != [_text(word) for word in words]:
         yield "what is appended afterwards is not there"
 
 
@@ -115,14 +169,17 @@ def _batches(facts: Sequence[Fact]) -> Iterator[Batch]:
         yield Batch(thread_id, messages, positions)
 
 
-def _acknowledged(facts: Sequence[Fact], act: str) -> bool:
-    return any(fact.get("act") == act and fact.get("phase") == "done" for fact in facts)
+def _acknowledged(facts: Sequence[Fact], act: str, thread_id: str) -> bool:
+    return any(
+        f.get("act") == act and f["phase"] == "done" and f["thread"] == thread_id for f in facts
+    )
 
 
 def _text(content: object) -> str:
-    """One form for content that is text and for content that is blocks."""
+    """One form for content that is text and for content that is blocks; the secret is one either way."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return json.dumps(blocks, sort_keys=True, default=_plain)
+    text = json.dumps(blocks, sort_keys=True, default=_plain)
+    return "the secret" if SECRET in text or STUB in text else text
 
 
 def _plain(value: Any) -> object:

@@ -1,6 +1,6 @@
 """The fault matrix: every fault at every point, and what came of it.
 
-    python -m tests.faults.matrix [--every K] [--only WORD] [--write]
+python -m tests.faults.matrix [--every K] [--only WORD] [--write]
 """
 
 import argparse
@@ -43,6 +43,8 @@ def tried(fault: Fault, every: int, most: int, first: int = 1) -> Line:
         errors.update(refused)
         outcomes[_outcome(session.status, len(refused))] += 1
         broken += [f"{fault.name}, point {point}: {what}" for what in _looked_over(session.folder)]
+        if not session.was_struck:
+            broken.append(f"{fault.name}, point {point}: the fault was not put in")
         if session.status not in (0, KILLED):
             broken.append(f"{fault.name}, point {point}: ended with {session.status}")
     return Line(fault, len(points), outcomes, errors, tuple(broken))

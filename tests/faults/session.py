@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import refold
+from refold.application.erasing import erase, erase_all
+from refold.infrastructure.opening import open_core
 
 WINDOW = 6_000
 POLICY = refold.CompactionPolicy(offload_tokens=100, preview_head=120, preview_tail=60)
@@ -18,7 +20,8 @@ SECRET = "quokka-sanctuary-4711"
 """Said once and erased again."""
 
 Message = Mapping[str, Any]
-Step = Callable[["Session"], Awaitable[None]]
+Step = Callable[["Session"], Awaitable[None] | None]
+"""Runs in an event loop if it is a coroutine, and without one if it is a plain function."""
 
 
 class Told:
@@ -53,15 +56,13 @@ class Session:
         self.path = folder / "agent.db"
         self.told = told
         self._moments, self._ids = count(), count()
-        self.memory = self.opened()
+        self.open()
 
-    def opened(self) -> refold.AsyncMemory:
-        return refold.aopen(
+    def open(self) -> None:
+        self.core = open_core(
             self.path, window=WINDOW, policy=POLICY, clock=self._now, new_id=self._new_id
         )
-
-    async def close(self) -> None:
-        await self.memory.close()
+        self.memory = refold.AsyncMemory(self.core)
 
     async def append(
         self, thread_id: str, messages: Sequence[Message], keys: Sequence[str] | None = None
@@ -86,14 +87,21 @@ class Session:
 
 
 def said(thread_id: str, number: int, role: str = "user", words: int = 30) -> Message:
-    text = f"{thread_id}-{number} " + "The build of step seven failed again, so look. " * (words // 9)
+    text = f"{thread_id}-{number} " + "The build of step seven failed again, so look. " * (
+        words // 9
+    )
     return {"role": role, "content": text.strip()}
 
 
 def turn(thread_id: str, number: int) -> list[Message]:
     """A request, a call, its large result, and the answer."""
     call_id = f"call_{thread_id}_{number}"
-    call = {"type": "tool_use", "id": call_id, "name": "read", "input": {"path": f"src/{number}.py"}}
+    call = {
+        "type": "tool_use",
+        "id": call_id,
+        "name": "read",
+        "input": {"path": f"src/{number}.py"},
+    }
     lines = f"{thread_id}-{number}-result " + "def visit(self, node): return node\n" * 40
     result = {"type": "tool_result", "tool_use_id": call_id, "content": lines}
     return [
@@ -125,6 +133,15 @@ def batch(thread_id: str, first: int, last: int) -> Step:
     return run
 
 
+async def say_secret(session: Session) -> None:
+    """What is erased later on."""
+    message = {
+        "role": "user",
+        "content": f"The place is called {SECRET}; never say so in src/0.py.",
+    }
+    await session.append("a", [message], ["secret"])
+
+
 def redelivered(thread_id: str, number: int) -> Step:
     """What a queue brings a second time."""
 
@@ -136,8 +153,8 @@ def redelivered(thread_id: str, number: int) -> Step:
 
 
 async def reopen(session: Session) -> None:
-    await session.close()
-    session.memory = session.opened()
+    await session.memory.close()
+    session.open()
 
 
 def act(name: str, thread_id: str, *args: Any, **kwargs: Any) -> Step:
@@ -153,6 +170,30 @@ def act(name: str, thread_id: str, *args: Any, **kwargs: Any) -> Step:
     return run
 
 
+async def fork(session: Session) -> None:
+    """Go on with a copy of ``a``, once with more to say."""
+    facts = {"act": "fork", "thread": "a", "into": "f"}
+    session.told.tell(phase="begun", **facts)
+    copy = await session.memory.conversation("a").fork(thread_id="f")
+    session.told.tell(phase="done", **facts, length=len(await copy.messages()))
+
+
+def forget(session: Session) -> None:
+    """Erase one message, wherever it came to. Runs a loop of its own."""
+    facts = {"act": "erase", "thread": "a", "position": 4}
+    session.told.tell(phase="begun", **facts)
+    report = erase(session.core, "a", 4, "asked for")
+    session.told.tell(phase="done", **facts, complete=report.complete)
+
+
+def forget_all(session: Session) -> None:
+    """Erase a conversation."""
+    facts = {"act": "erase_conversation", "thread": "b"}
+    session.told.tell(phase="begun", **facts)
+    report = erase_all(session.core, "b", "asked for")
+    session.told.tell(phase="done", **facts, complete=report.complete)
+
+
 async def look(session: Session) -> None:
     """Read models are caught up when they are read."""
     await session.memory.conversations()
@@ -162,7 +203,8 @@ async def look(session: Session) -> None:
 def script() -> list[Step]:
     """The steps. New ones go before the last look."""
     return [
-        *turns("a", 0, 2, keyed=True),
+        *turns("a", 0, 1, keyed=True),
+        say_secret,
         look,
         batch("b", 0, 2),
         *turns("a", 2, 3, keyed=True),
@@ -178,41 +220,52 @@ def script() -> list[Step]:
         act("compact", "a"),
         act("revert_compaction", "a", "try"),
         *turns("b", 2, 3, keyed=False),
+        fork,
+        *turns("f", 40, 41, keyed=True),
         look,
+        forget,
         reopen,
         redelivered("a", 21),
         act("context", "a"),
+        forget_all,
         *turns("a", 30, 31, keyed=True),
         look,
     ]
 
 
-async def play(folder: Path) -> int:
-    """Run the session; 0 where every step ended well or was refused with an error of refold."""
-    asyncio.get_running_loop().set_default_executor(Here())
+def play(folder: Path) -> None:
+    """Run the session. Every step ends well, or is refused with an error of refold."""
     told = Told(folder / "told.jsonl")
     try:
         session = Session(folder, told)
     except refold.LogError as error:
         told.tell(act="open", phase="refused", error=type(error).__name__)
-        return 0
-    for step in script():
-        try:
-            await step(session)
-        except refold.RefoldError as error:
-            told.tell(act="step", phase="refused", error=type(error).__name__)
-    try:
-        await session.close()
-    except refold.RefoldError as error:
-        told.tell(act="close", phase="refused", error=type(error).__name__)
+        return
+    with asyncio.Runner() as loop:
+        loop.get_loop().set_default_executor(Here())
+        for step in [*script(), _closed]:
+            try:
+                waiting = step(session)
+                if waiting is not None:
+                    loop.run(_awaited(waiting))
+            except refold.RefoldError as error:
+                told.tell(act="step", phase="refused", error=type(error).__name__)
     told.tell(act="session", phase="ended")
-    return 0
+
+
+async def _closed(session: Session) -> None:
+    await session.memory.close()
+
+
+async def _awaited(waiting: Awaitable[None]) -> None:
+    await waiting
 
 
 def run(folder: Path) -> int:
     """Run the session in ``folder``; 3 where an error came out that is none of refold's."""
     try:
-        return asyncio.run(play(folder))
+        play(folder)
     except Exception as error:
         Told(folder / "told.jsonl").tell(act="session", phase="untyped", error=repr(error))
         return 3
+    return 0

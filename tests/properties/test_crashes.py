@@ -124,8 +124,16 @@ class Crashing(RuleBasedStateMachine):
         numbered = self.numbered(steps)
         self.die_in(partial(deliver, steps=numbered, part=self.parts), ends, share, same=True)
 
-    @rule(make=SUMMARISERS, force=st.booleans(), ends=ENDS, share=SHARES)
-    def compact(self, make: Make, force: bool, ends: Ends, share: float) -> None:
+    @rule(
+        make=SUMMARISERS,
+        force=st.booleans(),
+        more=st.sampled_from((0, 2, 5)),
+        ends=ENDS,
+        share=SHARES,
+    )
+    def compact(self, make: Make, force: bool, more: int, ends: Ends, share: float) -> None:
+        for _ in range(more):
+            self.witness.append(deeds.exchange(self.witness, 0.12))
         self.witness.summariser.current = make()
         self.die_in(lambda witness: deeds.compact(witness, force=force), ends, share)
 

@@ -19,6 +19,7 @@ from refold.application.event_log import (
 )
 from refold.application.housekeeping import BackedUp, KnownErasures, Sizes
 from refold.application.loaded import LoadedConversation
+from refold.application.log_keeping import Checked
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
     CompactionRow,
@@ -26,6 +27,8 @@ from refold.application.read_models import (
     MessageRow,
     SummaryRow,
 )
+from refold.application.salvaging import Salvaged
+from refold.application.verifying import AnchorState
 from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended, Rewritten
 from refold.domain.messages import THINKING, Message, text_of
 from refold.domain.policy import CompactionPolicy
@@ -150,6 +153,20 @@ class MemoryLog:
 
 class NoKeeper:
     """Keeps nothing: a log in memory is gone with its process."""
+
+    def check(self, exported: Path | None) -> Checked:
+        del exported
+        return Checked(0, 0, ())
+
+    def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
+        del damage
+        return ()
+
+    def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
+        return AnchorState(path=out, conversations=0, accepted=accept)
+
+    def salvage(self, to: Path) -> Salvaged:
+        return Salvaged(path=to, events=0, conversations=0, lost=())
 
     def backup(self, to: Path, *, replace: bool) -> BackedUp:
         del replace

@@ -1,0 +1,54 @@
+"""What an erasure removed and where, as it is reported (requirement F7)."""
+
+from typing import Literal
+
+from refold.domain.value import Value
+
+Place = Literal["message", "summary", "leaf", "ledger", "attempt", "pin", "event", "read models"]
+"""``attempt``: what was recorded of a compaction attempt besides its summary. ``event``: of an erased
+conversation, whatever it was."""
+
+
+class Removed(Value, frozen=True):
+    """Content that was removed from a place where it was."""
+
+    thread_id: str
+    place: Place
+    version: int | None = None
+    """Of the event; None for what is not in the log."""
+    count: int = 1
+    """How many lines or events."""
+
+
+class RebuiltSummary(Value, frozen=True):
+    """A summary that was made anew, by code, from what remains."""
+
+    thread_id: str
+    summary_id: str
+    replaces: str
+    tokens_before: int
+    tokens_after: int
+
+
+class ErasureReport(Value, frozen=True):
+    """What an erasure removed, and where (requirement F7)."""
+
+    thread_id: str
+    positions: tuple[int, ...]
+    """The messages that were erased now."""
+    already_erased: tuple[int, ...]
+    """Those that had been erased before: nothing of them was left."""
+    copies: tuple[str, ...]
+    """Other conversations that had the same messages, by fork, and have lost them as well."""
+    removed: tuple[Removed, ...]
+    rebuilt: tuple[RebuiltSummary, ...]
+    complete: bool
+    """Whether no file of the log holds any of it. False where another process was reading: then the
+    rest is removed by the next erasure, or when the log is opened next, or by ``erase`` once more."""
+    conversation: bool = False
+    """Whether the whole conversation was erased."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was erased now."""
+        return bool(self.removed)

@@ -1,0 +1,99 @@
+"""``refold erase``: removing messages, or a conversation, for good."""
+
+import sys
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from refold.application.erasure_report import ErasureReport
+
+from .opening import opened, require
+from .options import DEFAULT_DB, Db, Json, Thread
+from .output import clean, print_json, say, show_table, warn
+
+_NAMES = {
+    "message": "messages",
+    "summary": "summaries",
+    "leaf": "leaf summaries",
+    "ledger": "ledger lines",
+    "attempt": "records of compaction attempts",
+    "pin": "pinned texts",
+    "event": "events",
+    "read models": "read models, folded anew when they are read next",
+}
+
+
+def erase(
+    thread: Thread,
+    positions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="POSITION...", help="Positions or addresses; `refold show` has the positions."
+        ),
+    ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Erase the whole conversation.", metavar="")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.", metavar="")] = False,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Erase messages, or a whole conversation, and all that was copied or made from them, for good.
+
+    Exit code 1 if another process was reading: then the rest is removed by the same command.
+    """
+    if whole == bool(positions):
+        raise typer.BadParameter("give either positions or --all")
+    with opened(db) as memory:
+        require(memory, thread)
+        if not yes:
+            _confirm(thread, len(positions or ()))
+        if positions:
+            report = memory.conversation(thread).erase(positions, reason)
+        else:
+            report = memory.erase_conversation(thread, reason)
+    if json:
+        print_json({**report.model_dump(), "changed": report.changed})
+    else:
+        _tell(report)
+    if not report.complete:
+        warn("Another process was reading: older bytes are left in a file. Run the same again.")
+        raise typer.Exit(1)
+
+
+def _confirm(thread: str, count: int) -> None:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(
+            "erasing cannot be undone, and nobody is here to be asked: add --yes if it is meant"
+        )
+    what = f"{count:,} message{'s' * (count > 1)} of {thread!r}" if count else f"all of {thread!r}"
+    typer.confirm(
+        f"Erase {clean(what)}, with every copy in forks? This cannot be undone",
+        abort=True,
+        err=True,
+    )
+
+
+def _tell(report: ErasureReport) -> None:
+    if not report.changed:
+        say("Nothing was left to erase." if report.complete else "Nothing new was erased.")
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in report.removed:
+        counts[one.thread_id, one.place] += one.count
+    show_table(
+        "Removed",
+        ["thread", "how many#", "what"],
+        [(clean(t), n, _NAMES[place]) for (t, place), n in sorted(counts.items())],
+    )
+    for made in report.rebuilt:
+        say(
+            f"Summary {clean(made.summary_id)} of {clean(made.thread_id)} was made anew by code from "
+            f"what remains: {made.tokens_before:,} → {made.tokens_after:,} tokens."
+        )
+    if report.complete:
+        say("[green]No file of the log holds it any more.[/green] Backups and exports may.")

@@ -1,0 +1,70 @@
+"""An open log's file, and the parts that read it, write it and check it."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from eventsourcing.sqlite import SQLiteAggregateRecorder
+
+from refold.infrastructure.observing.notices import Notice, nobody
+
+from .anchor import Anchor, anchor_path
+from .anchoring import HeldLog, refuse_lost
+from .encodings import Encodings
+from .encryption import Keys, KeySource
+from .failures import translated
+from .file_format import check_place, closed_on_error, make_log
+from .lock import WriteLock
+from .mapper import EventMapper
+from .shelf import SQLiteShelf
+from .snapshots import SnapshotStore
+from .sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+
+
+class LogFile(NamedTuple):
+    """The parts of one open log."""
+
+    lock: WriteLock
+    datastore: DurableDatastore
+    recorder: LogRecorder
+    encodings: Encodings
+    mapper: EventMapper
+    snapshots: SnapshotStore
+    held: HeldLog
+
+
+def open_log_file(
+    path: Path,
+    *,
+    create: bool,
+    anchor: bool,
+    key: KeySource | None,
+    told: Callable[[Notice], None] = nobody,
+) -> LogFile:
+    """Open the log at ``path``, or make one; see ``SQLiteLog``."""
+    keys = Keys(key)
+    in_memory = str(path) == ":memory:"
+    kept = Anchor(anchor_path(path.absolute()) if anchor and not in_memory else None)
+    if in_memory:
+        name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
+    else:
+        refuse_lost(path, kept)
+        check_place(path, create=create)
+        name = str(path.absolute())
+    datastore = DurableDatastore(name)
+    recorder = LogRecorder(datastore, keys.fingerprint)
+    snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
+    encodings = Encodings(keys, SQLiteShelf(datastore))
+    with translated(path), closed_on_error(datastore):
+        make_log(None if in_memory else path, [recorder, snapshots])
+        encodings.unlock()
+    return LogFile(
+        WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT),
+        datastore,
+        recorder,
+        encodings,
+        EventMapper(encodings),
+        SnapshotStore(snapshots, encodings, told),
+        HeldLog(path, kept, recorder),
+    )
