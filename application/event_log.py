@@ -53,12 +53,22 @@ class Damage(NamedTuple):
     """Something that is wrong with stored data."""
 
     place: str
-    """Where: ``log`` or the name of a read model's table."""
+    """Where: ``log``, ``snapshots``, ``anchor``, or the name of a read model's table."""
     thread_id: str
     version: int
     """The version of the event, or 0 where it is not about one event."""
     kind: str
-    """A short constant: ``digest``, ``chain``, ``gap``, ``unreadable``, ``missing``, ``differs`` …"""
+    """A short constant.
+
+    Of an event: ``digest`` (its content was changed), ``chain`` (it or the one before is of another
+    history), ``foreign`` (it is), ``gap`` (it is missing), ``reordered`` (it lies elsewhere),
+    ``duplicate`` (it lies elsewhere as well), ``erased`` (its content was taken out, and no erasure says
+    so), ``restored`` (an erasure says so, and its content is back), ``keys`` (the index of keys lacks
+    it), ``missing`` (only the index or the anchor knows it), ``unreadable`` (it or its page), ``newer``
+    (than this refold).
+    Of a log: ``behind`` (its anchor knows more), ``empty`` (a file without content).
+    Of a snapshot: ``snapshot``. Of a read model: ``differs``, ``missing``, ``unexpected``, ``unreadable``.
+    """
     detail: str
 
 

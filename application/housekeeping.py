@@ -52,7 +52,8 @@ class Sizes(Value, frozen=True):
     conversations: tuple[ConversationSize, ...]
     """The largest first."""
     frames: tuple[Share, ...]
-    """Events by how they are stored: ``plain``, ``erased``, ``damaged``, or the name of an encoding."""
+    """Events by how they are stored: ``plain``, ``erased``, ``damaged``, or the names of encodings, as in
+    ``zstd+aes`` and ``erased+aes``."""
     files: tuple[FileSize, ...]
     """None for a log in memory."""
 

@@ -22,9 +22,13 @@ _OF_LOG: Mapping[str, str] = MappingProxyType(
         "newer": "install a newer refold",
     }
 )
-_OF_SNAPSHOTS = "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+_OF_SNAPSHOTS = (
+    "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+)
 _OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
-_OF_VIEWS = "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
+_OF_VIEWS = (
+    "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
+)
 
 
 def remedy_of(damage: Damage) -> str:

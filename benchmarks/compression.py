@@ -23,7 +23,7 @@ import zstandard
 import refold
 from refold.infrastructure.log.compression import DICTIONARY_BYTES, LEVEL, Compressor
 
-ROUNDS = 15
+ROUNDS = 7
 
 
 class Sizes(NamedTuple):
@@ -78,7 +78,7 @@ def reading(db: Path, threads: list[str]) -> dict[str, float]:
         for chat in chats:
             chat.context()
         warm = median_ms(lambda: [chat.context() for chat in chats])
-        old = median_ms(lambda: [chat.read(0, 50) for chat in chats])
+        old = median_ms(lambda: [chat.messages(0, 50) for chat in chats])
     return {"context, cold": median_ms(cold), "context, warm": warm, "first 50 messages": old}
 
 
@@ -97,7 +97,7 @@ def ways(found: list[bytes]) -> list[tuple[str, int]]:
     for size in (DICTIONARY_BYTES // 2, DICTIONARY_BYTES, DICTIONARY_BYTES * 2):
         samples = [p[:8192] for p in found[::2]]
         dictionary = zstandard.train_dictionary(size, samples, level=LEVEL)
-        for level in (3, LEVEL, 19):
+        for level in (3, LEVEL):
             writer = zstandard.ZstdCompressor(level, dict_data=dictionary, write_dict_id=False)
             # Only those it was not trained on, counted twice: a fair guess at payloads to come.
             total = 2 * sum(len(writer.compress(p)) for p in found[1::2])
@@ -131,7 +131,9 @@ def main() -> None:
         count = len(raw)
         print(f"| raw JSON | {sum(raw) / count:,.0f} | |")
         print(f"| stored events | {before.events / count:,.0f} | {after.events / count:,.0f} |")
-        print(f"| file without free space | {before.file / count:,.0f} | {after.file / count:,.0f} |")
+        print(
+            f"| file without free space | {before.file / count:,.0f} | {after.file / count:,.0f} |"
+        )
         print(
             f"\n{done.events:,} events were compressed in {seconds:.1f} s: {done.bytes_before:,} → "
             f"{done.bytes_after:,} bytes ({done.bytes_after / done.bytes_before:.1%}), "

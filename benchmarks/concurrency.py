@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -22,23 +23,25 @@ import refold
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = "shared"
-WINDOW = 8_000
+WINDOW = 60_000
 TEXT = "The build of step seven failed again, so look at the log of the compiler. " * 4
 
 
-def message(name: str, number: int) -> dict[str, str]:
-    return {"role": "user", "content": f"{name}-{number} {TEXT}"}
+def exchange(name: str, number: int) -> list[dict[str, str]]:
+    words = f"{name}-{number} {TEXT}"
+    return [{"role": role, "content": words} for role in ("user", "assistant")]
 
 
 def write(path: Path, name: str, seconds: float) -> None:
     """Append to the own and to the shared conversation in turns; print each wait in seconds."""
     waits: list[float] = []
-    compacted, number, deadline = 0, 0, time.monotonic() + seconds
+    compacted, number = 0, 0
     with refold.open(path, window=WINDOW) as memory:
+        deadline = together() + seconds
         while time.monotonic() < deadline:
             chat = memory.conversation(name if number % 2 else SHARED)
             began = time.perf_counter()
-            chat.append(message(name, number), key=f"{name}-{number}")
+            chat.append(exchange(name, number), key=[f"{name}-{number}{end}" for end in "qa"])
             waits.append(time.perf_counter() - began)
             number += 1
             if number % 40 == 0:
@@ -49,20 +52,41 @@ def write(path: Path, name: str, seconds: float) -> None:
 def read(path: Path, seconds: float) -> None:
     """Make requests and read the read models; print each wait in seconds."""
     waits: list[float] = []
-    deadline = time.monotonic() + seconds
     with refold.open(path, window=WINDOW) as memory:
+        deadline = together() + seconds
         while time.monotonic() < deadline:
             began = time.perf_counter()
-            memory.conversation(SHARED).context()
+            # Six writers may outgrow any window while one compacts.
+            with suppress(refold.ContextWindowExceeded):
+                memory.conversation(SHARED).context()
             memory.conversations()
             waits.append(time.perf_counter() - began)
             time.sleep(0.02)
     print(json.dumps({"waits": waits, "compacted": 0}))
 
 
+def together() -> float:
+    """Wait until all are ready; the time when they begin."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+    return time.monotonic()
+
+
 def started(act: str, path: Path, *rest: str) -> "subprocess.Popen[str]":
     command = [sys.executable, str(Path(__file__).resolve()), act, str(path), *rest]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+
+def run(processes: Sequence["subprocess.Popen[str]"]) -> None:
+    """Let them begin together."""
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
 
 
 def quantile(waits: Sequence[float], share: float) -> float:
@@ -82,7 +106,8 @@ def looked_over(path: Path, stored: dict[str, int]) -> list[str]:
         for name, count in stored.items():
             for thread, parity in ((SHARED, 0), (name, 1)):
                 mine = [w.split()[0] for w in said[thread] if w.startswith(f"{name}-")]
-                expected = [f"{name}-{number}" for number in range(count) if number % 2 == parity]
+                numbers = range(parity, count, 2)
+                expected = [f"{name}-{number}" for number in numbers for _ in "qa"]
                 if mine != expected:
                     wrong.append(
                         f"{thread}: {name} has {len(mine)} of {len(expected)}, or another order"
@@ -103,6 +128,7 @@ def measured(processes: int, readers: int, seconds: float) -> tuple[dict[str, fl
             for n in range(processes - readers)
         }
         others = [started("read", path, str(seconds)) for _ in range(readers)]
+        run([*writers.values(), *others])
         answers = {name: json.loads(p.communicate()[0]) for name, p in writers.items()}
         reads = [json.loads(p.communicate()[0]) for p in others]
         waits = [wait for answer in answers.values() for wait in answer["waits"]]

@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -159,7 +159,9 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         key=key,
         told=observing.noticed,
     )
-    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path, told=observing.noticed)
+    views = SQLiteViews(
+        views_place(path, encrypted=key is not None), log, of=path, told=observing.noticed
+    )
     with suppress(LogError):  # The next one that opens it tries again.
         log.finish_erasures(views.drop)
     return Core(
@@ -226,7 +228,8 @@ def views_place(path: str | Path, *, encrypted: bool) -> str | Path:
     if not encrypted or place == ":memory:":
         return place
     try:
-        ViewsFile(Path(place).absolute(), lambda _: None).drop()
+        with closing(ViewsFile(Path(place).absolute(), lambda _: None)) as file:
+            file.drop()
     except OSError as error:
         logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
     return ":memory:"

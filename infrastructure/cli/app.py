@@ -23,6 +23,7 @@ from . import (
     playing,
     simulating,
     travelling,
+    verifying,
 )
 from .output import clean, print_json, show_any_text, warn
 
@@ -57,9 +58,11 @@ app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
 app.command("fork")(travelling.fork)
 app.command("diff", epilog=travelling.DIFF_EXAMPLE)(travelling.diff)
 app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)
-app.command("verify")(maintaining.verify)
+app.command("verify")(verifying.verify)
 app.command("compress")(compressing.compress)
-app.command("replay")(maintaining.replay)
+app.command("replay")(verifying.replay)
+app.command("anchor")(verifying.anchor)
+app.command("salvage")(verifying.salvage)
 app.command("stats")(housekeeping.stats)
 app.command("backup")(housekeeping.backup)
 app.command("restore")(housekeeping.restore)

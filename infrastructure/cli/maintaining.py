@@ -1,15 +1,14 @@
-"""``refold compact``, ``verify`` and ``replay``: acting on what is stored."""
+"""``refold compact``: acting on what is stored."""
 
 from typing import Annotated
 
 import typer
 
 from refold.application.results import CompactionResult
-from refold.application.verifying import Verification
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, SummariserName, Thread, Window
-from .output import clean, print_json, say, show_table
+from .output import clean, print_json, say
 
 
 def compact(
@@ -46,28 +45,6 @@ def compact(
         raise typer.Exit(1)
 
 
-def verify(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Check every event, and compare every read model with a fresh fold. Exit code 1 on damage."""
-    with opened(db) as memory:
-        found = memory.verify()
-    if json:
-        print_json(found.model_dump())
-    else:
-        _tell_verification(found)
-    if not found.ok:
-        raise typer.Exit(1)
-
-
-def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Rebuild every read model from the log. Calls no model."""
-    with opened(db) as memory:
-        replayed = memory.replay()
-    if json:
-        print_json(replayed.model_dump())
-    else:
-        say(f"Rebuilt every read model from {replayed.events:,} events. No model was called.")
-
-
 def _tell_compaction(result: CompactionResult) -> None:
     match result.outcome:
         case "performed":
@@ -85,21 +62,3 @@ def _tell_compaction(result: CompactionResult) -> None:
             )
         case "shortened" | "reverted":
             pass  # No outcome of a compaction on demand.
-
-
-def _tell_verification(found: Verification) -> None:
-    if found.ok:
-        say(
-            f"[green]All is well.[/green] {found.events:,} events of {found.conversations:,} "
-            "conversations: every digest and link holds, every read model equals its fold."
-        )
-        return
-    show_table(
-        "",
-        ["where", "thread", "event#", "damage", "detail"],
-        [(d.place, clean(d.thread_id), d.version, d.kind, clean(d.detail)) for d in found.damage],
-    )
-    if found.log_damaged:
-        say("The log itself is damaged: restore it from a backup. Nothing was changed.")
-    else:
-        say("The log is intact. `refold replay` rebuilds the read models from it.")

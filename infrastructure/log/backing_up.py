@@ -15,10 +15,11 @@ from refold.infrastructure.new_files import new_file, sync
 
 from .anchor import Anchor, Mark, anchor_path
 from .anchoring import HeldLog
-from .checking import check_rows
+from .checking import check_log
 from .failures import translated
 from .mapper import EventMapper
 from .sqlite import DurableDatastore, LogRecorder
+from .stream_checks import LOG
 
 logger = logging.getLogger(__name__)
 
@@ -90,15 +91,17 @@ def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, 
     """
     with closing(DurableDatastore(str(made))) as datastore:
         recorder = LogRecorder(datastore)
-        damage = tuple(check_rows(recorder, mapper))
+        found = check_log(recorder, mapper)
+        # A damaged snapshot is thrown away where it is noticed: nothing depends on it.
+        damage = tuple(one for one in found.damage if one.place == LOG)
         if damage:
             raise BackupDamaged(of, damage)
-        with datastore.transaction(commit=False) as c:
-            c.execute("SELECT count(*), count(DISTINCT originator_id) FROM stored_events")
-            events, conversations = c.fetchone()
         marks = tuple(HeldLog(made, Anchor(None), recorder).marks())
     size = made.stat().st_size
-    return BackedUp(path=made, bytes=size, events=events, conversations=conversations), marks
+    made_of = BackedUp(
+        path=made, bytes=size, events=found.events, conversations=found.conversations
+    )
+    return made_of, marks
 
 
 def settle(to: Path) -> None:

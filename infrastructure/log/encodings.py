@@ -75,7 +75,7 @@ class Encodings:
         salt, payload = envelope.salt, envelope.payload
         for step in reversed(envelope.encoding.split(",")):
             kind, _, which = step.partition(":")
-            if kind == AES and which:
+            if kind == AES and envelope.salt == HIDDEN:
                 plain = self._known_key(which).decrypt(payload, _bound(place, envelope))
                 head, _, payload = plain.partition(b"\n")
                 salt = head.decode("ascii", "replace")

@@ -10,6 +10,8 @@ from typing import IO
 from refold.application.errors import LogBusy
 from refold.infrastructure.private_files import open_private
 
+from .line import line_at
+
 _Refused: type[Exception]
 
 try:
@@ -85,16 +87,25 @@ class WriteLock:
             self._file = None
 
     def _acquire(self, file: IO[bytes]) -> None:
-        deadline: float | None = None
-        while True:
-            try:
-                _lock(file)
-            except _Refused as error:
-                deadline = deadline or time.monotonic() + self._timeout
+        line = line_at(file)
+        try:
+            if line.join() and _is_locked(file):
+                return
+            line.admit()
+            deadline = time.monotonic() + self._timeout
+            while not (line.step() and _is_locked(file)):
                 if time.monotonic() > deadline:
                     raise LogBusy(
                         f"another process held {self._path} for over {self._timeout:.0f} s; try again"
-                    ) from error
+                    )
                 time.sleep(POLL)
-            else:
-                return
+        finally:
+            line.leave()
+
+
+def _is_locked(file: IO[bytes]) -> bool:
+    try:
+        _lock(file)
+    except _Refused:
+        return False
+    return True

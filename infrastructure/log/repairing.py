@@ -59,7 +59,9 @@ def renew(log: SQLiteLog) -> None:
         try:
             log.held.renew()
         except OSError as error:
-            raise LogError(f"the anchor {log.held.anchor.path} cannot be written: {error}") from error
+            raise LogError(
+                f"the anchor {log.held.anchor.path} cannot be written: {error}"
+            ) from error
 
 
 def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:

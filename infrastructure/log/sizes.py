@@ -84,11 +84,12 @@ def frame_kind(head: object) -> str:
     if not isinstance(head, bytes):
         return DAMAGED
     fields = head.partition(b"\n")[0].split(b" ")
-    if fields[0] == ERASED:
-        return ERASED_FRAME
-    if fields[0] != MAGIC or len(fields) < FIELDS:
+    if fields[0] not in (MAGIC, ERASED) or len(fields) < FIELDS:
         return DAMAGED
-    return fields[FIELDS].decode("ascii", "replace") if len(fields) > FIELDS else PLAIN
+    # Without the numbers of dictionaries and keys: they say nothing about sizes.
+    steps = fields[FIELDS].decode("ascii", "replace").split(",") if len(fields) > FIELDS else []
+    kinds = [ERASED_FRAME] if fields[0] == ERASED else []
+    return "+".join([*kinds, *(step.partition(":")[0] for step in steps)]) or PLAIN
 
 
 def _encoded(groups: Iterable[_Group]) -> bool:
@@ -119,7 +120,7 @@ def _conversation(
         snapshots=snapshots[0],
         snapshot_bytes=snapshots[1],
         kinds=added([Share(name=g.name, count=g.count, bytes=g.bytes) for g in groups]),
-        erased_events=sum(g.count for g in groups if g.frame == ERASED_FRAME),
+        erased_events=sum(g.count for g in groups if g.frame.startswith(ERASED_FRAME)),
     )
 
 

@@ -13,7 +13,6 @@ from sqlite_utils import Database
 from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage
 from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
-
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from . import answers
@@ -61,6 +60,8 @@ class SQLiteViews:
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)
         self._threads = threading.RLock()
+        self._damaged = False
+        """Whether they are being rebuilt since they were damaged."""
 
     def conversations(self) -> Sequence[ConversationRow]:
         """See ``ReadModels``."""
@@ -121,13 +122,20 @@ class SQLiteViews:
                     db = self._file.database()
                     self._catch_up(db)
                     with transaction(db, "DEFERRED"):
-                        return question(db)
+                        answer = question(db)
+                        self._tell_rebuilt(db)
+                    return answer
                 except (ViewsDamaged, sqlite3.Error, OSError) as error:
                     self._repair(error, tries)
         raise LogError(
             f"the read models of {self._file.path or 'the log'} cannot be rebuilt; "
             "run `refold verify`, the log may be damaged"
         )
+
+    def _tell_rebuilt(self, db: Database) -> None:
+        if self._damaged:
+            self._damaged = False
+            self._told(Notice("views.rebuilt", "", {"events": answers.count_events(db)}))
 
     def _fill(self, db: Database) -> None:
         # Others wait meanwhile: a very long log is finished in the way that lets them in.
@@ -167,6 +175,7 @@ class SQLiteViews:
                 self._file.path or "in memory",
                 error,
             )
+            self._damaged = True
         try:
             self._file.drop()
         except OSError as refused:

@@ -67,7 +67,12 @@ if TYPE_CHECKING:
         CompactionResult,
         StoredMessage,
     )
+    from refold.application.salvaging import (
+        LostEvent,
+        Salvaged,
+    )
     from refold.application.verifying import (
+        AnchorState,
         DamageReport,
         Replayed,
         Verification,
@@ -102,6 +107,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AnchorState",
     "Appended",
     "AppendedMessage",
     "AsyncChat",
@@ -128,6 +134,7 @@ __all__ = [
     "LogFull",
     "LogNotFound",
     "LogNotWritable",
+    "LostEvent",
     "Memory",
     "Message",
     "MessageFate",
@@ -141,6 +148,7 @@ __all__ = [
     "RefoldError",
     "Removed",
     "Replayed",
+    "Salvaged",
     "SourceMessage",
     "StoredMessage",
     "Summariser",
@@ -178,7 +186,8 @@ _PLACES = {
     ),
     "refold.application.read_models": "CompactionRow ConversationRow SummaryRow",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
-    "refold.application.verifying": "DamageReport Replayed Verification",
+    "refold.application.salvaging": "LostEvent Salvaged",
+    "refold.application.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId PinnedContentTooLarge "

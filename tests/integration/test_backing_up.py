@@ -17,7 +17,7 @@ from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_async_memory, open_memory
 from tests.support.command_line import START, Refold, process, talk
-from tests.support.log_files import log_of, rows, set_state, words_of
+from tests.support.log_files import log_of, rows, set_state
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,23 +60,21 @@ def test_numbers_are_kept_so_that_followers_go_on_where_they_were(tmp_path: Path
 
 def test_writers_go_on_while_it_is_made_and_it_is_of_one_moment(tmp_path: Path) -> None:
     path = log_of(tmp_path / "agent.db", *["long " * 2_000] * 300)
-    writers = [writer(path, name, 150) for name in ("a", "b")]
-    copies = [tmp_path / f"{n}.db" for n in range(5)]
+    writers = [writer(path, name, 100) for name in ("a", "b")]
+    copies: list[Path] = []
     sizes: list[int] = []
     with open_memory(path) as memory:
-        for copy in copies:
-            sizes.append(memory.backup(copy).events)
-            time.sleep(0.2)
-    assert [process.wait(60) for process in writers] == [0, 0]
+        while None in [process.poll() for process in writers]:
+            copies.append(tmp_path / f"{len(copies)}.db")
+            sizes.append(memory.backup(copies[-1]).events)
+    assert [process.returncode for process in writers] == [0, 0]
     assert sizes == sorted(sizes)
-    assert sizes[-1] > sizes[0] or len(rows(path)) == sizes[0]
+    # Some of them were made in between.
+    assert {300, len(rows(path))} < set(sizes) | {300, len(rows(path))}
     everything = {row[:2]: row for row in rows(path)}
     for copy in copies:
         log = SQLiteLog(copy)
         assert list(log.check()) == []
-        for name in ("a", "b"):
-            written = words_of(log, name)
-            assert written == [w for w in words_of(log, name) if w]
         log.close()
         # Of each conversation the first events, all of them, as they are in the log.
         assert all(everything[row[:2]] == row for row in rows(copy))
@@ -133,7 +131,7 @@ def test_a_damaged_log_gives_no_backup(tmp_path: Path) -> None:
     set_state(path, 2, b"damaged")
     with open_memory(path) as memory, pytest.raises(BackupDamaged, match="event 2") as refused:
         memory.backup(tmp_path / "copy.db")
-    assert [damage.version for damage in refused.value.damage] == [2, 3]
+    assert [damage.version for damage in refused.value.damage] == [2]
     assert not list(tmp_path.glob("*copy*"))
 
 
@@ -150,7 +148,7 @@ def test_a_copy_that_lacks_its_end_is_noticed_by_the_anchor_beside_it(tmp_path: 
 
 
 def test_ctrl_c_leaves_no_half_file(tmp_path: Path) -> None:
-    log_of(tmp_path / "agent.db", *["long " * 20_000] * 300)
+    log_of(tmp_path / "agent.db", *["long " * 20_000] * 150)
     with process("backup", "copy.db", folder=tmp_path) as command:
         wait_for_part(tmp_path)
         command.send_signal(signal.SIGINT)

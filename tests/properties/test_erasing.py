@@ -46,7 +46,7 @@ class QuotingSummariser:
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         said = " ".join(line[:40] for line in source_text(request).splitlines())
-        text = f"{request.previous or ''} {said}"[-2 * request.limit_tokens :]
+        text = f"{request.previous or ''} {said}"[: 2 * request.limit_tokens]
         return SummaryDraft(text=text, complete=True, model="quoting", prompt_fingerprint="q")
 
 

@@ -1,0 +1,80 @@
+"""Logs that cannot be opened any more: looked into, salvaged or given up, from their files alone."""
+
+import sqlite3
+from pathlib import Path
+
+from refold.application.errors import LogDamaged, LogError, LogNotFound
+from refold.application.log_keeping import Checked
+from refold.application.salvaging import Salvaged
+from refold.application.verifying import Verification, report_of
+
+from .log.anchor import Anchor, anchor_path, read_exported
+from .log.checking import Held
+from .log.salvaging import salvage
+from .log.unopened import check_file, known_outside, mapper_of, read_only
+from .opening import configuration_of, key_source
+
+
+def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) -> Verification:
+    """What is wrong with a log that could not be opened since it ``refused`` to be.
+
+    Raises:
+        LogError: ``refused``, where there was no log.
+    """
+    if _is_no_log(path, refused):
+        raise refused
+    held = known_outside(path.absolute())
+    if anchor is not None:
+        lines = {line.fingerprint: line for line in read_exported(anchor)}
+        held.append(Held(lines, f"the anchor {anchor}"))
+    found = check_file(path, *held, key=_key())
+    if not found.damage:
+        # Sound as far as can be seen, and yet not to be opened: the reason is not damage.
+        raise refused
+    return report_of(Checked(*found))
+
+
+def salvage_file(path: Path, to: Path) -> Salvaged:
+    """Copy every intact event of the log into the new log ``to``; the file is only read.
+
+    Raises:
+        LogNotFound: there is no file, or it is empty.
+        LogDamaged: SQLite cannot read it at all.
+        TargetExists: there is something at ``to``.
+    """
+    if not path.exists() or not path.stat().st_size:
+        raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
+    try:
+        with read_only(path) as connection:
+            return salvage(
+                connection,
+                mapper_of(connection, _key()),
+                to,
+                *known_outside(path.absolute()),
+                key=_key(),
+            )
+    except sqlite3.Error as error:
+        raise LogDamaged("", 0, f"SQLite cannot read {path} at all ({error})") from error
+
+
+def accept_lost(path: Path) -> bool:
+    """Forget a log of which nothing is left, so that a new one can begin; whether it was so."""
+    if path.exists() and path.stat().st_size:
+        return False
+    anchor = Anchor(anchor_path(path.absolute()))
+    if anchor.path is None or not anchor.path.exists():
+        return False
+    anchor.path.unlink()
+    return True
+
+
+def _is_no_log(path: Path, refused: LogError) -> bool:
+    if path.exists() and not path.is_file():
+        return True
+    return isinstance(refused, LogNotFound) and not path.exists()
+
+
+def _key() -> bytes | str | None:
+    key = key_source({}, configuration_of({}).settings)
+    assert key is None or isinstance(key, bytes | str)
+    return key

@@ -1,0 +1,256 @@
+"""A backup takes the place of a log: checked first, nothing thrown away, nothing erased comes back."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from refold.application.errors import (
+    BackupDamaged,
+    LogBusy,
+    LogError,
+    LogGone,
+    LogNotFound,
+    NotARefoldLog,
+    TargetExists,
+)
+from refold.application.housekeeping import ErasedAgain
+from refold.infrastructure.log.anchor import anchor_path
+from refold.infrastructure.log.lock import WriteLock
+from refold.infrastructure.opening import open_memory
+from refold.infrastructure.restoring import restore_log
+from tests.support.command_line import Refold, talk
+from tests.support.log_files import execute, rows, set_state
+
+SECRET = "the code is 7391"
+
+
+def filled(path: Path, *words: str) -> Path:
+    with open_memory(path) as memory:
+        for word in words:
+            memory.conversation("t").append({"role": "user", "content": word}, recorded=True)
+    return path
+
+
+def kept(path: Path, to: Path) -> Path:
+    with open_memory(path) as memory:
+        memory.backup(to)
+    return to
+
+
+def words_in(path: Path, thread_id: str = "t") -> list[str]:
+    with open_memory(path) as memory:
+        assert memory.verify().ok
+        return [m.text for m in memory.conversation(thread_id).messages()]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return filled(tmp_path / "agent.db", "one", "two")
+
+
+@pytest.fixture
+def backup(log: Path, tmp_path: Path) -> Path:
+    return kept(log, tmp_path / "backup.db")
+
+
+def test_where_no_log_is(backup: Path, tmp_path: Path) -> None:
+    new = tmp_path / "elsewhere" / "agent.db"
+    new.parent.mkdir()
+    restored = restore_log(backup, new)
+    assert (restored.events, restored.conversations, restored.moved_aside) == (2, 1, None)
+    assert words_in(new) == ["one", "two"]
+    assert new.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_that_was_there_is_moved_aside_with_everything(log: Path, backup: Path) -> None:
+    filled(log, "three")
+    with pytest.raises(TargetExists, match="moves it aside"):
+        restore_log(backup, log)
+    restored = restore_log(backup, log, force=True)
+    assert words_in(log) == ["one", "two"]
+    assert restored.moved_aside is not None
+    assert words_in(restored.moved_aside) == ["one", "two", "three"]
+    # And once more in the same second.
+    again = restore_log(backup, log, force=True)
+    assert again.moved_aside not in (None, restored.moved_aside)
+
+
+def test_what_comes_after_is_stored_and_anchored(log: Path, backup: Path) -> None:
+    filled(log, "three")
+    restore_log(backup, log, force=True)
+    filled(log, "four")
+    assert words_in(log) == ["one", "two", "four"]
+    assert anchor_path(log).stat().st_size == 256
+
+
+def test_what_lies_in_the_write_ahead_log_only_is_moved_as_well(log: Path, backup: Path) -> None:
+    with open_memory(log) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "three"})
+        assert Path(f"{log}-wal").stat().st_size
+        moved = restore_log(backup, log, force=True).moved_aside
+        with pytest.raises(LogGone):
+            chat.append({"role": "user", "content": "into nowhere"})
+    assert moved is not None
+    assert words_in(moved) == ["one", "two", "three"]
+    assert words_in(log) == ["one", "two"]
+
+
+def test_another_process_that_had_it_open_is_told(log: Path, backup: Path) -> None:
+    program = f"""
+from refold.infrastructure.opening import open_memory
+with open_memory({str(log)!r}) as memory:
+    chat = memory.conversation("t")
+    chat.append({{"role": "user", "content": "three"}})
+    print("ready", flush=True)
+    input()
+    chat.append({{"role": "user", "content": "into nowhere"}})
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        restored = restore_log(backup, log, force=True)
+        _, err = other.communicate("\n", timeout=60)
+    assert "LogGone" in err
+    assert words_in(log) == ["one", "two"]
+    assert restored.moved_aside is not None
+    assert words_in(restored.moved_aside) == ["one", "two", "three"]
+
+
+def test_a_writer_that_does_not_let_go_is_not_overtaken(
+    log: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refold.infrastructure.restoring.LOCK_TIMEOUT", 0.1)
+    before = log.read_bytes()
+    lock = WriteLock(Path(f"{log}.lock"), 1)
+    with lock.held(), pytest.raises(LogBusy):
+        restore_log(backup, log, force=True)
+    lock.close()
+    assert log.read_bytes() == before
+
+
+def test_a_damaged_backup_changes_nothing(log: Path, backup: Path, tmp_path: Path) -> None:
+    set_state(backup, 2, b"damaged")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(BackupDamaged, match="event 2") as refused:
+        restore_log(backup, log, force=True)
+    assert refused.value.damage
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert before == after
+
+
+def test_a_backup_that_lost_its_end_changes_nothing(log: Path, backup: Path) -> None:
+    execute(backup, "DELETE FROM stored_events WHERE originator_version=2")
+    with pytest.raises(LogError):
+        restore_log(backup, log, force=True)
+    assert words_in(log) == ["one", "two"]
+
+
+def test_what_is_no_backup_is_refused(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("something else, and long enough to be looked at " * 30)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
+        other.execute("CREATE TABLE mine (x)")
+    (tmp_path / "empty.db").touch()
+    for name, error in (
+        ("text.db", NotARefoldLog),
+        ("other.db", NotARefoldLog),
+        ("empty.db", LogNotFound),
+        ("none.db", LogNotFound),
+        ("agent.db", TargetExists),
+        (".", NotARefoldLog),
+    ):
+        with pytest.raises(error):
+            restore_log(tmp_path / name, log, force=True)
+    assert words_in(log) == ["one", "two"]
+
+
+def test_a_log_that_cannot_be_read_at_all_is_replaced_too(log: Path, backup: Path) -> None:
+    log.write_bytes(b"no database " * 500)
+    restored = restore_log(backup, log, force=True)
+    assert restored.unread == (restored.moved_aside,)
+    assert words_in(log) == ["one", "two"]
+
+
+def test_read_models_and_snapshots_are_made_anew(tmp_path: Path) -> None:
+    log = tmp_path / "agent.db"
+    with open_memory(log, window=8_000) as memory:
+        memory.conversation("t").append(talk(40), recorded=True)
+        memory.conversation("t").compact()
+        shown = memory.conversation("t").context().messages
+        memory.backup(tmp_path / "backup.db")
+        memory.conversation("t").append({"role": "user", "content": SECRET})
+        assert len(memory.conversation("t").messages()) == 161
+    restore_log(tmp_path / "backup.db", log, force=True)
+    assert rows(log, "stored_snapshots") == []
+    assert not any(SECRET.encode() in p.read_bytes() for p in tmp_path.glob("agent.views*"))
+    with open_memory(log, window=8_000) as memory:
+        assert memory.conversation("t").context().messages == shown
+        assert len(memory.conversation("t").messages()) == 160
+
+
+def test_a_message_that_was_erased_since_does_not_come_back(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", "one", SECRET, "three")
+    backup = kept(log, tmp_path / "backup.db")
+    with open_memory(log) as memory:
+        memory.conversation("t").erase(1)
+    restored = restore_log(backup, log, force=True)
+    assert restored.erased_again == (ErasedAgain(thread_id="t", position=1),)
+    assert words_in(log)[::2] == ["one", "three"]
+    held = [p.name for p in tmp_path.iterdir() if SECRET.encode() in p.read_bytes()]
+    assert held == ["backup.db"]
+
+
+def test_nor_does_it_from_a_later_backup(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", "one")
+    early = kept(log, tmp_path / "early.db")
+    late = kept(filled(log, SECRET), tmp_path / "late.db")
+    with open_memory(log) as memory:
+        memory.conversation("t").erase(1)
+    assert restore_log(early, log, force=True).erased_again == ()
+    # The log knows nothing of that message now; the one that was moved aside does.
+    assert restore_log(late, log, force=True).erased_again
+    assert SECRET not in words_in(log)
+
+
+def test_a_conversation_that_was_erased_since_does_not_come_back(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", SECRET)
+    backup = kept(log, tmp_path / "backup.db")
+    with open_memory(log) as memory:
+        memory.erase_conversation("t")
+    restored = restore_log(backup, log, force=True)
+    assert restored.erased_again == (ErasedAgain(thread_id="t", position=None),)
+    assert SECRET.encode() not in log.read_bytes()
+    with open_memory(log) as memory:
+        assert list(memory.conversations()) == []
+
+
+def test_an_erasure_in_another_history_touches_nothing(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", "one")
+    other = kept(filled(tmp_path / "other.db", "something else"), tmp_path / "backup.db")
+    with open_memory(log) as memory:
+        memory.conversation("t").erase(0)
+    assert restore_log(other, log, force=True).erased_again == ()
+    assert words_in(log) == ["something else"]
+
+
+def test_the_command_says_what_it_did(tmp_path: Path, refold: Refold, stored: Path) -> None:
+    assert refold("backup", "copy.db").code == 0
+    assert "TargetExists" in refold("restore", "copy.db").err
+    ran = refold("restore", "copy.db", "--force")
+    assert ran.code == 0
+    assert "agent.replaced-" in ran.out
+    assert refold("verify").code == 0
+    answer = refold("restore", "copy.db", "--db", "new.db", "--json").answer
+    assert (answer["events"], answer["moved_aside"]) == (len(rows(stored)), None)
+    assert refold("restore", "none.db", "--db", "new2.db").code == 2
+    assert not (tmp_path / "new2.db").exists()
