@@ -56,9 +56,9 @@ class Runner:
 
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
+        if os.getpid() != self._pid:
+            return
         with self._lock:
-            if os.getpid() != self._pid:
-                return
             loop, thread, workers = self._loop, self._thread, self._workers
             self._loop = self._thread = self._workers = None
         atexit.unregister(self.close)

@@ -14,7 +14,7 @@ from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
-from .moments import At, version_at
+from .moments import At, loaded_at
 from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
@@ -115,9 +115,13 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
+        ConversationGone: the conversation was erased.
     """
-    core.log.load(thread_id).present()
-    loaded = core.log.load(thread_id, at=version_at(core, thread_id, at))
+    return context_of(core, loaded_at(core, thread_id, at), extras)
+
+
+def context_of(core: Core, loaded: LoadedConversation, extras: Extras) -> Context:
+    """The context of a conversation as it was loaded, which may be too large."""
     return _rendered(core, loaded, core.budget(extras), extras)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from refold.domain.events import Event, MessageErased
 from refold.domain.value import Value
 
-from .contexts import context_at
+from .contexts import context_of
 from .core import Core, Extras
 from .explaining import AT_ONCE, Fate, MessageFate, explain
 from .loaded import LoadedConversation
-from .moments import At, version_at
+from .moments import At, loaded_at
 from .request_lines import unified
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
@@ -76,9 +76,10 @@ def diff(core: Core, thread_id: str, before: At, after: At, model: str | None) -
     Raises:
         InvalidSetting: there is no such version, or a time has no time zone.
     """
-    was, now = version_at(core, thread_id, before), version_at(core, thread_id, after)
     extras = Extras(model=model)
-    older, newer = (context_at(core, thread_id, extras, version) for version in (was, now))
+    loaded = loaded_at(core, thread_id, before), loaded_at(core, thread_id, after)
+    older, newer = (context_of(core, then, extras) for then in loaded)
+    was, now = older.version, newer.version
     between = list(_between(core, thread_id, min(was, now), max(was, now)))
     return ContextDiff(
         thread_id=thread_id,
@@ -89,7 +90,7 @@ def diff(core: Core, thread_id: str, before: At, after: At, model: str | None) -
         summary_before=older.summary.summary_id if older.summary else None,
         summary_after=newer.summary.summary_id if newer.summary else None,
         events=_counted(between),
-        changes=_changes(core, thread_id, was, now, between),
+        changes=_changes(core, *loaded, between),
         unified=unified(older, newer),
     )
 
@@ -107,17 +108,19 @@ def _counted(events: Iterable[Event]) -> tuple[EventCount, ...]:
 
 
 def _changes(
-    core: Core, thread_id: str, was: int, now: int, between: Iterable[Event]
+    core: Core, older: LoadedConversation, newer: LoadedConversation, between: Iterable[Event]
 ) -> tuple[MessageChange, ...]:
-    older, newer = (core.log.load(thread_id, at=version) for version in (was, now))
     touched = _shown_otherwise(older, newer)
     touched |= {event.position for event in between if isinstance(event, MessageErased)}
     if not touched:
         return ()
     first, stop = min(touched), max(touched) + 1
     fates = [
-        {fate.position: fate for fate in explain(core, thread_id, first, stop, version=version)}
-        for version in (was, now)
+        {
+            fate.position: fate
+            for fate in explain(core, then.thread_id, first, stop, version=then.state.version)
+        }
+        for then in (older, newer)
     ]
     pairs = ((fates[0].get(p), fates[1].get(p)) for p in sorted(touched))
     return tuple(change for a, b in pairs if (change := _change(a, b)) is not None)

@@ -2,12 +2,12 @@
 
 from refold.domain.compacting import abandon_compaction
 from refold.domain.conversation import Conversation
-from refold.domain.errors import ConversationGone, InvalidSetting
+from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event
 
 from .core import Core
 from .intake import read_thread_id
-from .moments import At, version_at
+from .moments import At, loaded_at
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
@@ -20,10 +20,8 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
         ConversationGone: the conversation was erased.
     """
     target = f"fork-{core.new_id()}" if into is None else read_thread_id(into)
-    newest = core.log.load(thread_id)
-    if newest.state.erased:
-        raise ConversationGone(thread_id)
-    version = newest.state.version if at is None else version_at(core, thread_id, at)
+    then = core.log.load(thread_id).present() if at is None else loaded_at(core, thread_id, at)
+    version = then.state.version
     if version == 0:
         when = "" if at is None else f" at {at}"
         raise InvalidSetting(
@@ -31,9 +29,7 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
             setting="at",
             value=at,
         )
-    then = newest if version == newest.state.version else core.log.load(thread_id, at=version)
-    begun = _beginning(then.state, thread_id)
-    core.log.fork(thread_id, version, target, begun, at=core.clock())
+    core.log.fork(thread_id, version, target, _beginning(then.state, thread_id), at=core.clock())
     return target
 
 

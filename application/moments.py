@@ -1,22 +1,52 @@
-"""Finds the version of a conversation that a caller means: by its number, or by a time."""
+"""Finds a conversation as it was: at the version, or at the time, that a caller names."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TypeAlias
 
 from refold.domain.errors import InvalidSetting
 
 from .core import Core
+from .errors import LogDamaged
+from .loaded import LoadedConversation
 
 At: TypeAlias = int | datetime
 """A version of a conversation, or a time with a time zone: then the newest version logged by then."""
 
 
+def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    """The conversation as it was at a version or a time; empty for a time before its first event.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+        ConversationGone: it was erased.
+    """
+    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+        core.log.load(thread_id).present()
+    return _then(core, thread_id, at)
+
+
 def version_at(core: Core, thread_id: str, at: At) -> int:
-    """The version that ``at`` means; 0 for a time before the first event.
+    """The version that ``at`` means, of a conversation that may have been erased.
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
     """
+    return _then(core, thread_id, at).state.version
+
+
+def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    version = _version(core, thread_id, at)
+    loaded = core.log.load(thread_id, at=version)
+    if version < 0 or loaded.state.version != version:
+        newest = core.log.load(thread_id).state.version
+        raise InvalidSetting(
+            f"at={at}: the conversation has versions 0 to {newest}", setting="at", value=at
+        )
+    return loaded
+
+
+def _version(core: Core, thread_id: str, at: At) -> int:
     if isinstance(at, datetime):
         if at.tzinfo is None or at.utcoffset() is None:
             raise InvalidSetting(
@@ -31,10 +61,5 @@ def version_at(core: Core, thread_id: str, at: At) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise InvalidSetting(
             f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
-        )
-    newest = core.log.load(thread_id).state.version
-    if not 0 <= at <= newest:
-        raise InvalidSetting(
-            f"at={at}: the conversation has versions 0 to {newest}", setting="at", value=at
         )
     return at

@@ -1,6 +1,5 @@
 """Logs that cannot be opened any more: looked into, salvaged or given up, from their files alone."""
 
-import sqlite3
 from pathlib import Path
 
 from refold.application.errors import LogDamaged, LogError, LogNotFound
@@ -10,6 +9,7 @@ from refold.application.verifying import Verification, report_of
 
 from .log.anchor import Anchor, anchor_path, read_exported
 from .log.checking import Held
+from .log.rows import DAMAGE
 from .log.salvaging import salvage
 from .log.unopened import check_file, known_outside, mapper_of, read_only
 from .opening import configuration_of, key_source
@@ -53,7 +53,7 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
                 *known_outside(path.absolute()),
                 key=_key(),
             )
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         raise LogDamaged("", 0, f"SQLite cannot read {path} at all ({error})") from error
 
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from refold.application.rendering.render import SummaryPlace
 
     from .log.encryption import KeySource
+    from .log.store import SQLiteLog
     from .observing.callbacks import OnCompaction
     from .observing.wiring import Observing
     from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
     from .settings.reading import Configuration
+    from .views.views import SQLiteViews
 
 logger = logging.getLogger(__name__)
 
@@ -162,8 +164,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     views = SQLiteViews(
         views_place(path, encrypted=key is not None), log, of=path, told=observing.noticed
     )
-    with suppress(LogError):  # The next one that opens it tries again.
-        log.finish_erasures(views.drop)
+    _finish_erasures(log, views)
     return Core(
         log=observing.log(log),
         keeper=SQLiteKeeper(log, key),
@@ -177,6 +178,11 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         observers=observing.observers(chosen),
         owner=ThisProcess(),
     )
+
+
+def _finish_erasures(log: "SQLiteLog", views: "SQLiteViews") -> None:
+    with suppress(LogError):  # The next one that opens it tries again.
+        log.finish_erasures(views.drop)
 
 
 def _summariser(

@@ -21,6 +21,7 @@ from .log.file_format import check_place, identify
 from .log.lock import WriteLock
 from .log.replacing import earlier_logs, put_in_place
 from .log.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .log.stream_checks import LOG
 from .new_files import refuse, sync, sync_names
 from .opening import Options, open_core
 from .private_files import make_private
@@ -43,12 +44,7 @@ def restore_log(
     """
     to = Path(os.path.realpath(path))
     backup = Path(source)
-    check_place(backup, create=False)
-    if to.is_file() and not force:
-        raise TargetExists(to, "is there already; --force moves it aside and goes ahead")
-    refuse(to, replace=force)
-    if to.exists() and to.samefile(backup):
-        raise TargetExists(to, "is the backup itself; give the path of another log")
+    _refuse(backup, to, force=force)
     # In a folder of its own, so that nothing of it is left whatever stops this.
     with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
@@ -58,28 +54,39 @@ def restore_log(
         with _opened(made, options) as core:
             _check(core, backup)
         with _locked(to):
-            earlier = earlier_logs(to)
-            with _opened(made, options) as core:
-                known = {path: core.keeper.erasures_in(path) for path in earlier}
-                again = erase_again(core, (e for k in known.values() for e in k.erasures))
-                sizes = core.keeper.sizes()
-            _finish(made)
-            moved = put_in_place(made, to)
+            restored = _replace(made, to, options)
             sync_names(to.parent)
     with _opened(to, options) as core:
         # They would notice by themselves that they are of another log, but hold its texts until then.
         core.views.drop()
+    return restored
+
+
+def _refuse(backup: Path, to: Path, *, force: bool) -> None:
+    check_place(backup, create=False)
+    if to.is_file() and not force:
+        raise TargetExists(to, "is there already; --force moves it aside and goes ahead")
+    refuse(to, replace=force)
+    if to.exists() and to.samefile(backup):
+        raise TargetExists(to, "is the backup itself; give the path of another log")
+
+
+def _replace(made: Path, to: Path, options: Options) -> Restored:
+    """Erase what was erased since in the copy, then put it in place. Under the write lock."""
+    with _opened(made, options) as core:
+        known = {path: core.keeper.erasures_in(path) for path in earlier_logs(to)}
+        again = erase_again(core, (e for found in known.values() for e in found.erasures))
+        sizes = core.keeper.sizes()
+    _finish(made)
+    moved = put_in_place(made, to)
+    unread = [path for path, found in known.items() if not found.complete]
     return Restored(
         path=to,
         events=sizes.events,
         conversations=len(sizes.conversations),
         moved_aside=moved,
         erased_again=again,
-        unread=tuple(
-            moved if moved and path == to else path
-            for path, found in known.items()
-            if not found.complete
-        ),
+        unread=tuple(moved if moved is not None and path == to else path for path in unread),
     )
 
 
@@ -88,12 +95,10 @@ def _copy(backup: Path, made: Path) -> None:
     # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
     mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
     make_private(made)
-    with (
-        translated(backup),
-        closing(sqlite3.connect(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection,
-    ):
-        if not identify(connection, str(backup)):
-            raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
+    with closing(sqlite3.connect(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
+        with translated(backup):
+            if not identify(connection, str(backup)):
+                raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
         copy_connection(connection, made)
 
 
@@ -114,7 +119,8 @@ def _opened(made: Path, options: Options) -> Generator[Core]:
 
 
 def _check(core: Core, backup: Path) -> None:
-    damage = tuple(core.log.check())
+    # Snapshots are not taken over.
+    damage = tuple(one for one in core.log.check() if one.place == LOG)
     if damage:
         raise BackupDamaged(backup, damage)
 

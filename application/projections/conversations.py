@@ -54,8 +54,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
             case ConversationLabelled():
                 to["label"] = event.label
             case ConversationForked():
-                # The newest counts: a copy of a copy has that of its source as well.
-                to["forked_from"], to["forked_at"] = event.source, event.version
+                to |= {"forked_from": event.source, "forked_at": event.version}
             case (
                 CompactionRequested()
                 | CompactionFailed()

@@ -107,10 +107,14 @@ def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
     from refold.infrastructure.new_files import new_file
 
     count = 0
-    with new_file(out, replace=force) as made, made.open("wb") as file:
-        for line in lines:
-            file.write(json_line(line, "utf-8").encode() + b"\n")
-            count += 1
+    try:
+        with new_file(out, replace=force) as made, made.open("wb") as file:
+            for line in lines:
+                file.write(json_line(line, "utf-8").encode() + b"\n")
+                count += 1
+    except OSError as error:
+        # What a full disk says does not name the file.
+        raise OSError(error.errno, error.strerror, str(out)) from error
     return count
 
 

@@ -119,9 +119,7 @@ class Anchor:
             file.write(_line(name, mark))
             self._fails = False
         except OSError as error:
-            if not self._fails:
-                logger.warning("the anchor %s cannot be written (%s)", self.path, error)
-            self._fails = True
+            self._tell("written", error)
 
     def renew(self, marks: Iterable[Mark]) -> None:
         """Write the file anew; what it knew before is forgotten.
@@ -150,6 +148,14 @@ class Anchor:
             return self.path.read_bytes()
         except FileNotFoundError:
             return b""
+        except OSError as error:
+            self._tell("read", error)
+            return b""
+
+    def _tell(self, what: str, error: OSError) -> None:
+        if not self._fails:
+            logger.warning("the anchor %s cannot be %s (%s)", self.path, what, error)
+        self._fails = True
 
     def _opened(self, everything: Callable[[], Iterable[Mark]]) -> IO[bytes]:
         assert self.path is not None

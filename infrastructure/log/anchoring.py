@@ -53,13 +53,7 @@ class HeldLog:
         if head.version < expected:
             raise self._behind(thread_id, known.version, head.version)
         if head.version >= known.version and self._link(thread_id, known, head) != known.link:
-            raise LogBehindAnchor(
-                f"conversation {thread_id!r}: event {known.version} of the log is another one than "
-                f"was stored: the log was replaced, or put back and gone on with. {self._way_out()}",
-                thread_id=thread_id,
-                stored=known.version,
-                found=known.version,
-            )
+            raise self._other(thread_id, known.version)
 
     def admit(self) -> None:
         """Refuse to append to a log that lacks what was stored, in whatever conversation.
@@ -73,13 +67,15 @@ class HeldLog:
             return
         lines, _ = self.anchor.lines()
         newest = max(lines.values(), key=lambda line: line.number, default=None)
-        if newest is not None and newest.number > (self._recorder.max_notification_id() or 0):
+        if newest is not None and self._link_at(newest.number) != newest.link:
             heads = {fingerprint(mark.thread_id): mark for mark in self.marks()}
             for name, line in lines.items():
                 mark = heads.get(name)
                 if mark is None or mark.version < line.version:
                     found = 0 if mark is None else mark.version
                     raise self._behind("" if mark is None else mark.thread_id, line.version, found)
+                if mark.version == line.version and mark.link != line.link:
+                    raise self._other(mark.thread_id, line.version)
         self._admitted = True
 
     def keep(self, thread_id: str, head: Head, number: int | None = None) -> None:
@@ -141,11 +137,30 @@ class HeldLog:
         rows = self._recorder.select_versions(thread_id, [known.version])
         return link_of(rows[0]) if rows else ""
 
-    def _behind(self, thread_id: str, stored: int, found: int) -> LogBehindAnchor:
+    def _link_at(self, number: int) -> str:
+        rows = self._recorder.rows_after(number - 1, 1)
+        if not rows or rows[0][0] != number:
+            return ""
+        _, *columns = rows[0]
+        return link_of(StoredEvent(*columns))
+
+    def _other(self, thread_id: str, version: int) -> LogBehindAnchor:
         what = f"conversation {thread_id!r}" if thread_id else "a conversation"
         return LogBehindAnchor(
-            f"{what} has {found} events in the log {self._path}, and {stored} were stored: the log "
-            f"was cut, or put back to an earlier day. {self._way_out()}",
+            f"{what}: event {version} of the log {self._path} is another one than was stored: the log "
+            f"was replaced, or put back and gone on with. {self._way_out()}",
+            thread_id=thread_id,
+            stored=version,
+            found=version,
+        )
+
+    def _behind(self, thread_id: str, stored: int, found: int) -> LogBehindAnchor:
+        what = (
+            f"conversation {thread_id!r} has {found}" if thread_id else "a conversation has fewer"
+        )
+        return LogBehindAnchor(
+            f"{what} events in the log {self._path}, and {stored} were stored: the log was cut, or put "
+            f"back to an earlier day. {self._way_out()}",
             thread_id=thread_id,
             stored=stored,
             found=found,

@@ -11,10 +11,11 @@ from refold.application.log_keeping import Checked
 
 from .anchor import Anchored, fingerprint
 from .codec import CodecError, NewerShape
+from .encodings import DictionaryDamaged
 from .envelope import EnvelopeError
 from .mapper import EventMapper, RecordedEvent, link_of
 from .misplaced import whereabouts
-from .rows import RowReader, lenient
+from .rows import DAMAGE, RowReader, lenient
 from .snapshot_checks import check_snapshots
 from .sqlite import LogRecorder
 from .stream_checks import LOG, StreamCheck
@@ -79,7 +80,7 @@ class _LogCheck:
             for (problem,) in self._connection.execute(f"PRAGMA integrity_check({PROBLEMS})"):
                 if problem != "ok":
                     yield Damage(LOG, "", 0, "unreadable", f"SQLite says of the file: {problem}")
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
 
     def event_damage(self) -> Iterator[Damage]:
@@ -114,7 +115,7 @@ class _LogCheck:
             query = "SELECT originator_id, key, originator_version FROM message_keys"
             for thread_id, key, version in self._connection.execute(query):
                 stored.setdefault(thread_id, set()).add((key, version))
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             yield Damage(LOG, "", 0, "keys", f"the index of keys cannot be read: {error}")
             return
         nothing = StreamCheck("")
@@ -154,6 +155,8 @@ def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None
     place = (LOG, str(row.originator_id), row.originator_version)
     try:
         return mapper.to_domain_event(row), None
+    except DictionaryDamaged as error:
+        return None, Damage(*place, "dictionary", str(error))
     except EnvelopeError as error:
         return None, Damage(*place, "digest", str(error))
     except NewerShape as error:

@@ -8,6 +8,7 @@ from eventsourcing.sqlite import SQLiteCursor
 
 from refold.application.errors import LogDamaged
 from refold.application.housekeeping import Compressed
+from refold.domain.conversation import Conversation
 
 from .compression import require_zstandard, trained_dictionary
 from .encodings import ZSTD, DictionaryDamaged, Encodings
@@ -26,8 +27,8 @@ from .shelf import dictionaries, opened_dictionary, put_dictionary
 from .snapshots import SnapshotStore
 from .sqlite import LogRecorder
 
-WORTH_IT = 200
-"""Bytes of a payload; shorter ones hardly shrink."""
+WORTH_IT = 400
+"""Bytes of an event as it is stored, about half of them its frame; shorter ones hardly shrink."""
 BATCH = 200
 """Rows of one transaction: so long other writers wait."""
 SAMPLE_BYTES, SAMPLED_BYTES = 8 * 1024, 8 * 1024 * 1024
@@ -36,6 +37,15 @@ SAMPLE_BYTES, SAMPLED_BYTES = 8 * 1024, 8 * 1024 * 1024
 _HEADS = f"SELECT rowid, substr(state, 1, {LONGEST_FRAME}) FROM stored_events"
 _ROW = "SELECT originator_id, originator_version, topic, state FROM stored_events WHERE rowid=?"
 _ERASURES = "SELECT seq FROM sqlite_sequence WHERE name='pending_erasures'"
+
+
+class Old(NamedTuple):
+    """What of a conversation is not read every day."""
+
+    before: int
+    """All versions below this one,"""
+    in_use: frozenset[int]
+    """but not these."""
 
 
 class _Sizes(NamedTuple):
@@ -58,14 +68,14 @@ class LogCompressor:
         self._encodings = encodings
         self._lock = lock
 
-    def compress(self, before: Mapping[str, int]) -> Compressed:
-        """Compress what is not yet; ``before``: of each stream, the first version that stays as it is.
+    def compress(self, old: Mapping[str, Old]) -> Compressed:
+        """Compress what is old, by stream, and not compressed yet.
 
         Raises:
             InvalidSetting: the library is missing.
         """
         require_zstandard()
-        rows = [row for stream, stop in before.items() for row in self._plain(stream, stop)]
+        rows = [row for stream, part in old.items() for row in self._plain(stream, part)]
         sizes, number = _Sizes(), None
         if rows:
             number = self._usable_dictionary() or self._new_dictionary(rows)
@@ -107,14 +117,16 @@ class LogCompressor:
                 c.executemany("DELETE FROM dictionaries WHERE id=?", [(number,) for number in old])
         return rows
 
-    def _plain(self, stream: str, stop: int) -> list[int]:
+    def _plain(self, stream: str, old: Old) -> list[int]:
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
-                f"{_HEADS} WHERE originator_id=? AND originator_version<? AND length(state)>?",
-                (stream, stop, LONGEST_FRAME + WORTH_IT),
+                f"SELECT rowid, substr(state, 1, {LONGEST_FRAME}), originator_version "
+                "FROM stored_events "
+                "WHERE originator_id=? AND originator_version<? AND length(state)>?",
+                (stream, old.before, WORTH_IT),
             )
             found = c.fetchall()
-        return [number for number, head in found if _is_plain(head)]
+        return [n for n, head, version in found if version not in old.in_use and _is_plain(head)]
 
     def _usable_dictionary(self) -> int | None:
         with self._recorder.datastore.transaction(commit=False) as c:
@@ -210,15 +222,15 @@ class LogCompressor:
 
 def old_versions(
     recorder: LogRecorder, snapshots: SnapshotStore, loader: StreamLoader, keep: int
-) -> dict[str, int]:
-    """Of each conversation the first version that is still read every day, or one of the last ``keep``.
+) -> dict[str, Old]:
+    """Of each conversation what is not read every day, and not among the last ``keep`` events.
 
     Conversations that are damaged, or of which everything is read, are left out.
     """
     with recorder.datastore.transaction(commit=False) as c:
         c.execute("SELECT originator_id, max(originator_version) FROM stored_events GROUP BY 1")
         newest = [(str(stream), int(version)) for stream, version in c.fetchall()]
-    found: dict[str, int] = {}
+    found: dict[str, Old] = {}
     for stream, version in newest:
         known = snapshots.newest(stream, None)
         try:
@@ -226,8 +238,17 @@ def old_versions(
         except LogDamaged:
             continue
         if not state.older_live:
-            found[stream] = min(state.live_from, version + 1 - keep)
+            found[stream] = Old(min(state.live_from, version + 1 - keep), _in_use(state))
     return found
+
+
+def _in_use(state: Conversation) -> frozenset[int]:
+    """What lies before the live part and is read with it all the same."""
+    live = {version for m in state.live for version in (m.version, *m.offloads)}
+    pins = {pin.version for pin in state.pins}
+    summary = {state.summary.version} if state.summary else set[int]()
+    # Of the event before the first, the link is read.
+    return frozenset({*live, *pins, *summary, state.live_from - 1})
 
 
 def _begin(c: SQLiteCursor) -> None:

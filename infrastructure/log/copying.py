@@ -15,6 +15,7 @@ from refold.domain.events import ConversationForked, Event, MessageErased
 from .envelope import LONGEST_FRAME, EnvelopeError
 from .loading import opened
 from .mapper import EventMapper, UnsealedEvent, link_of
+from .retries import retried
 from .sqlite import Head, LogRecorder
 
 BATCH = 200
@@ -53,25 +54,49 @@ class StreamCopier:
             ThreadExists: ``into`` has events already.
             LogDamaged: an event of ``source`` is missing or changed; nothing is stored.
         """
-        try:
+        known: list[Copied] = []
+
+        def store() -> Copied:
+            # A commit may have been made although it was reported to have failed.
+            if known and self._stands(into, known[-1].head):
+                return known[-1]
             with self._recorder.datastore.transaction(commit=True) as c:
-                _begin(c, into)
-                snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
-                last = Head()
-                for batch in self._copies(c, source, version, into):
-                    self._insert(c, [copy for _, copy in batch])
-                    last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
-                    links.update(_links(batch, snapshots))
-                added, head = self._sealed(into, events, last, stamp)
-                self._insert(c, added)
-                c.execute(
-                    "INSERT INTO message_keys SELECT ?, key, originator_version FROM message_keys "
-                    "WHERE originator_id=? AND originator_version<=?",
-                    (into, source, version),
-                )
+                known.append(self._copied(c, source, version, into, events, stamp))
+            return known[-1]
+
+        try:
+            return retried(store)
         except IntegrityError as error:
             # A writer without the lock was quicker.
             raise _exists(into) from error
+
+    def _stands(self, stream: str, head: Head) -> bool:
+        rows = self._recorder.select_versions(stream, [head.version])
+        return any(link_of(row) == head.link for row in rows)
+
+    def _copied(
+        self,
+        c: SQLiteCursor,
+        source: str,
+        version: int,
+        into: str,
+        events: Sequence[Event],
+        stamp: str,
+    ) -> Copied:
+        _begin(c, into)
+        snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
+        last = Head()
+        for batch in self._copies(c, source, version, into):
+            self._insert(c, [copy for _, copy in batch])
+            last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
+            links.update(_links(batch, snapshots))
+        added, head = self._sealed(into, events, last, stamp)
+        self._insert(c, added)
+        c.execute(
+            "INSERT INTO message_keys SELECT ?, key, originator_version FROM message_keys "
+            "WHERE originator_id=? AND originator_version<=?",
+            (into, source, version),
+        )
         return Copied(head, links, last.link)
 
     def _copies(

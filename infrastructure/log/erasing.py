@@ -14,6 +14,7 @@ from refold.domain.events import Event, Rewritten
 
 from .envelope import EnvelopeError
 from .mapper import EventMapper
+from .retries import retried
 from .sqlite import Head, LogRecorder
 
 BATCH = 500
@@ -103,15 +104,18 @@ class StreamEraser:
 
         Whether nothing is left; False while another process reads from the write-ahead log.
         """
-        if not self._has_emptied_wal():
+        if not retried(self._has_emptied_wal):
             logger.warning(
                 "another process reads from the log: what was erased is removed from its files when "
                 "the log is opened next, or at the next erasure"
             )
             return False
+        retried(lambda: self._note_finished(number))
+        return True
+
+    def _note_finished(self, number: int) -> None:
         with self._recorder.datastore.transaction(commit=True) as c:
             c.execute(f"DELETE FROM {PENDING} WHERE number<=?", (number,))
-        return True
 
     def _redacted(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
         try:

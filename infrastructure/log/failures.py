@@ -23,7 +23,8 @@ from refold.application.errors import (
     NotARefoldLog,
 )
 
-STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError)
+# Python cannot even say what SQLite says of some damaged files.
+STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
 """Everything that a store below raises on purpose."""
 
 _FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG")
@@ -41,7 +42,8 @@ _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "NO_CONNECTION", "EA
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_FORMAT")
 _DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
 _SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
-_PASSING = (*_BUSY, *_DEVICE, *_SCARCE)
+# A page that could not be read is sometimes told as damage.
+_PASSING = (*_BUSY, *_DEVICE, *_SCARCE, *_DAMAGED)
 
 
 @contextmanager
@@ -93,6 +95,8 @@ def kind_of(error: BaseException) -> str:
             return "CLOSED"
         case RecordConflictError():
             return "SQLITE_CONSTRAINT"
+        case UnicodeDecodeError():
+            return "SQLITE_CORRUPT"
         case OSError():
             return errno.errorcode.get(error.errno or 0, "")
         case _:

@@ -17,6 +17,7 @@ from .failures import translated
 from .file_format import check_place, closed_on_error, make_log
 from .lock import WriteLock
 from .mapper import EventMapper
+from .retries import retried
 from .shelf import SQLiteShelf
 from .snapshots import SnapshotStore
 from .sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
@@ -57,7 +58,7 @@ def open_log_file(
     snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
     encodings = Encodings(keys, SQLiteShelf(datastore))
     with translated(path), closed_on_error(datastore):
-        make_log(None if in_memory else path, [recorder, snapshots])
+        retried(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()
     return LogFile(
         WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT),

@@ -9,6 +9,7 @@ from refold.application.event_log import Damage
 from .codec import CodecError
 from .envelope import GENESIS, LONGEST_FRAME, EnvelopeError, Place, framed
 from .mapper import EventMapper
+from .rows import DAMAGE
 
 MOST = 1_000
 """Damaged events that are looked into."""
@@ -60,7 +61,7 @@ def _homes(
                 continue
             for row in wanted.get(link, []):
                 yield from _proved(mapper, row, stream, version + 1, wanted)
-    except sqlite3.Error:
+    except DAMAGE:
         return
 
 
@@ -87,7 +88,7 @@ def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Fou
     )
     try:
         return [_Found(*row) for row in connection.execute(query, (stream, version))]
-    except sqlite3.Error:
+    except DAMAGE:
         return []
 
 

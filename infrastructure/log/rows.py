@@ -6,6 +6,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 BATCH = 500
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file raises: of some, Python cannot even say what SQLite says."""
 SMALLEST_ROW = 200
 """Bytes: no stored event is smaller, so that the size of a file bounds how many it can have."""
 
@@ -34,7 +36,7 @@ class RowReader:
         while True:
             try:
                 found = self._some("rowid > ? ORDER BY rowid LIMIT ?", after, BATCH)
-            except sqlite3.Error as error:
+            except DAMAGE as error:
                 self.problems.append(str(error))
                 yield from self._one_by_one(after)
                 return
@@ -49,7 +51,7 @@ class RowReader:
         for number in range(after + 1, last + 1):
             try:
                 found = self._some("rowid = ?", number)
-            except sqlite3.Error:
+            except DAMAGE:
                 missed += 1
                 continue
             yield from (row for row in found if self._is_whole(row))
@@ -60,10 +62,10 @@ class RowReader:
         """No row has a higher number than this."""
         pages: list[int] = []
         for name in ("page_count", "page_size"):
-            with suppress(sqlite3.Error):
+            with suppress(*DAMAGE):
                 pages.append(int(self._connection.execute(f"PRAGMA {name}").fetchone()[0]))
         bound = pages[0] * pages[1] // SMALLEST_ROW if len(pages) == 2 else 0
-        with suppress(sqlite3.Error, TypeError):
+        with suppress(*DAMAGE, TypeError):
             query = "SELECT max(rowid) FROM stored_events"
             return min(int(self._connection.execute(query).fetchone()[0]), 4 * bound)
         return bound

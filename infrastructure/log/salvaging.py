@@ -34,7 +34,7 @@ from .sqlite import Head, LogRecorder
 from .store import SQLiteLog
 
 WRITTEN_AT_ONCE = 500
-LOST_KINDS = frozenset({"digest", "unreadable", "foreign", "restored", "reordered", "duplicate"})
+LOST_KINDS = frozenset({"digest", "dictionary", "unreadable", "foreign", "restored", "reordered", "duplicate"})
 """Of these an event of the log is not copied; one that is merely out of order is."""
 
 

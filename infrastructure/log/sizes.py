@@ -1,5 +1,6 @@
 """How large a log is and what of: one pass over the stored rows, of which hardly any is decoded."""
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ class _Group(NamedTuple):
     stream: str
     name: str
     frame: str
-    count: int
+    events: int
     bytes: int
     message_bytes: int
 
@@ -74,7 +75,7 @@ def measure(log: SQLiteLog) -> Sizes:
     ]
     return Sizes(
         conversations=tuple(sorted(sizes, key=lambda size: -size.bytes)),
-        frames=added([Share(name=g.frame, count=g.count, bytes=g.bytes) for g in groups]),
+        frames=added([Share(name=g.frame, count=g.events, bytes=g.bytes) for g in groups]),
         files=tuple(_files(log.path)),
     )
 
@@ -104,7 +105,9 @@ def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int
             _, event = mapper.open(Place(stream, version, name), state)
         except (EnvelopeError, CodecError):
             continue
-        found[stream] += len(event.model_dump_json(include={"message"})) - len('{"message":}')
+        message = event.model_dump(include={"message"})["message"]
+        compact = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        found[stream] += len(compact.encode("utf-8", "surrogatepass"))
     return found
 
 
@@ -113,14 +116,14 @@ def _conversation(
 ) -> ConversationSize:
     return ConversationSize(
         thread_id=stream,
-        messages=sum(g.count for g in groups if g.name == MESSAGE),
-        events=sum(g.count for g in groups),
+        messages=sum(g.events for g in groups if g.name == MESSAGE),
+        events=sum(g.events for g in groups),
         bytes=sum(g.bytes for g in groups),
         message_bytes=decoded + sum(g.message_bytes for g in groups),
         snapshots=snapshots[0],
         snapshot_bytes=snapshots[1],
-        kinds=added([Share(name=g.name, count=g.count, bytes=g.bytes) for g in groups]),
-        erased_events=sum(g.count for g in groups if g.frame.startswith(ERASED_FRAME)),
+        kinds=added([Share(name=g.name, count=g.events, bytes=g.bytes) for g in groups]),
+        erased_events=sum(g.events for g in groups if g.frame.startswith(ERASED_FRAME)),
     )
 
 

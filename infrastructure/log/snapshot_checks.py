@@ -12,6 +12,7 @@ from refold.domain.folding import fold
 from .codec import SHAPES, SNAPSHOT, CodecError, decode_snapshot
 from .envelope import EnvelopeError
 from .mapper import EventMapper, RecordedEvent
+from .rows import DAMAGE
 
 SNAPSHOTS = "snapshots"
 """The place of damage that is of snapshots: it is repaired from the events."""
@@ -25,7 +26,7 @@ def check_snapshots(connection: sqlite3.Connection, mapper: EventMapper) -> Iter
             "SELECT originator_id, originator_version FROM stored_snapshots "
             "ORDER BY originator_id, originator_version"
         ).fetchall()
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         yield Damage(SNAPSHOTS, "", 0, "unreadable", f"they cannot be read: {error}")
         return
     threads: dict[str, list[int]] = {}
@@ -50,7 +51,7 @@ def _check_stream(
                 problem = "the log has no event of this version"
         except (EnvelopeError, CodecError):
             return  # Said of the event itself; nothing can be told of what follows.
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             problem = f"it cannot be read: {error}"
         if problem is not None:
             yield Damage(SNAPSHOTS, thread_id, version, "snapshot", problem)

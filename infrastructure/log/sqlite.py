@@ -1,5 +1,6 @@
 """The SQLite file of a log: durable connections, and the recorder."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,6 +84,12 @@ class DurableDatastore(SQLiteDatastore):
     def __init__(self, db_name: str) -> None:
         super().__init__(db_name, originator_id_type="text")
         self.pool = DurablePool(db_name=db_name)
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Close all connections; not those of the process that this one was forked from."""
+        if os.getpid() == self._pid:
+            super().close()
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Iterator[SQLiteConnection]:

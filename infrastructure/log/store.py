@@ -15,7 +15,7 @@ from refold.application.event_log import Damage, Decision, ErasureDecision, Fork
 from refold.application.housekeeping import Compressed
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
-from refold.domain.errors import ConversationGone, RefoldError
+from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, CompactionReverted, Event
 from refold.infrastructure.observing.notices import Notice, nobody
 
@@ -151,8 +151,8 @@ class SQLiteLog:
     ) -> LoadedConversation:
         """See ``ConversationLog``."""
         with self._guarded(), self._lock.held():
-            if self._refreshed(source).loaded.state.erased:
-                raise ConversationGone(source)
+            with suppress(LogDamaged):  # What lies before the damage can still be copied.
+                self._refreshed(source).loaded.present()
             before = self._loader.load(source, at=version).loaded
             self.held.admit()
             copied = self._copier.copy(source, version, into, events, stamp_of(at))

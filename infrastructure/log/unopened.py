@@ -16,7 +16,7 @@ from .checking import Held, check_connection
 from .encodings import Encodings
 from .encryption import Keys, KeySource
 from .mapper import EventMapper
-from .rows import lenient
+from .rows import DAMAGE, lenient
 from .shelf import SQLiteShelf
 from .stream_checks import LOG
 
@@ -55,7 +55,7 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
     try:
         with read_only(path) as connection:
             return check_connection(connection, mapper_of(connection, key), *held)
-    except sqlite3.Error as error:
+    except DAMAGE as error:
         return _nothing("unreadable", f"SQLite cannot read the file at all: {error}", *held)
 
 

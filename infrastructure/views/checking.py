@@ -59,7 +59,7 @@ def check_file(file: ViewsFile, log: ConversationLog) -> Iterator[Damage]:
                     yield from _check_tables(db, log)
                 finally:
                     db.conn.execute("ROLLBACK")
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         yield Damage(FILE, "", 0, "unreadable", str(error))
 
 

@@ -28,4 +28,5 @@ def is_unusable(error: Exception) -> bool:
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _UNUSABLE
-    return not isinstance(error, ViewsDamaged)
+    # Python cannot even say what SQLite says of some damaged files.
+    return not isinstance(error, ViewsDamaged | UnicodeDecodeError)

@@ -1,9 +1,11 @@
 """The read models of a log: caught up when they are read, rebuilt by replay when they are damaged."""
 
 import logging
+import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -60,6 +62,7 @@ class SQLiteViews:
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)
         self._threads = threading.RLock()
+        self._pid = os.getpid()
         self._damaged = False
         """Whether they are being rebuilt since they were damaged."""
 
@@ -85,12 +88,12 @@ class SQLiteViews:
 
     def check(self) -> Iterator[Damage]:
         """See ``ReadModels``. Rows that are not folded in yet are no damage."""
-        with self._threads:
+        with self._alone():
             return iter(tuple(check_file(self._file, self._log)))
 
     def rebuild(self) -> int:
         """See ``ReadModels``."""
-        with self._threads:
+        with self._alone():
             try:
                 self._file.drop()
             except OSError as error:
@@ -99,7 +102,7 @@ class SQLiteViews:
 
     def drop(self) -> bool:
         """See ``ReadModels``."""
-        with self._threads:
+        with self._alone():
             try:
                 self._file.drop(any_file=True)
                 if self._file.path != self._path:
@@ -112,11 +115,24 @@ class SQLiteViews:
 
     def close(self) -> None:
         """See ``ReadModels``."""
-        with self._threads:
+        if os.getpid() != self._pid:
+            return
+        with self._alone():
             self._file.close()
 
-    def _answer(self, question: Callable[[Database], Answer]) -> Answer:
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        # Before the lock: a thread that held it does not live in a forked process.
+        if os.getpid() != self._pid:
+            raise LogError(
+                f"{self._file.path or 'the log'} was opened before this process was forked; open it "
+                "again here"
+            )
         with self._threads:
+            yield
+
+    def _answer(self, question: Callable[[Database], Answer]) -> Answer:
+        with self._alone():
             for tries in range(TRIES):
                 try:
                     db = self._file.database()
@@ -125,7 +141,7 @@ class SQLiteViews:
                         answer = question(db)
                         self._tell_rebuilt(db)
                     return answer
-                except (ViewsDamaged, sqlite3.Error, OSError) as error:
+                except (ViewsDamaged, sqlite3.Error, OSError, UnicodeDecodeError) as error:
                     self._repair(error, tries)
         raise LogError(
             f"the read models of {self._file.path or 'the log'} cannot be rebuilt; "

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from refold.application.context import (
         Context,
     )
+    from refold.application.diffing import (
+        ContextDiff,
+        EventCount,
+        MessageChange,
+    )
     from refold.application.erasure_report import (
         ErasureReport,
         RebuiltSummary,
         Removed,
     )
     from refold.application.errors import (
+        BackupDamaged,
         ForeignAddress,
         InvalidAddress,
         LogBusy,
@@ -34,11 +40,22 @@ if TYPE_CHECKING:
         NewerLog,
         NotARefoldLog,
         SummariserError,
+        TargetExists,
+        ThreadExists,
         TokenCountError,
         TranscriptError,
     )
     from refold.application.explaining import (
         MessageFate,
+    )
+    from refold.application.housekeeping import (
+        BackedUp,
+        ConversationSize,
+        ErasedAgain,
+        FileSize,
+        Restored,
+        Share,
+        Sizes,
     )
     from refold.application.memory import (
         Memory,
@@ -105,6 +122,9 @@ if TYPE_CHECKING:
     from refold.infrastructure.opening import (
         open_memory as open,
     )
+    from refold.infrastructure.restoring import (
+        restore_log as restore,
+    )
 
 __all__ = [
     "AnchorState",
@@ -112,6 +132,8 @@ __all__ = [
     "AppendedMessage",
     "AsyncChat",
     "AsyncMemory",
+    "BackedUp",
+    "BackupDamaged",
     "BoundedSummariser",
     "Budget",
     "Chat",
@@ -119,10 +141,15 @@ __all__ = [
     "CompactionResult",
     "CompactionRow",
     "Context",
+    "ContextDiff",
     "ContextWindowExceeded",
     "ConversationRow",
+    "ConversationSize",
     "DamageReport",
+    "ErasedAgain",
     "ErasureReport",
+    "EventCount",
+    "FileSize",
     "ForeignAddress",
     "InvalidAddress",
     "InvalidMessage",
@@ -137,6 +164,7 @@ __all__ = [
     "LostEvent",
     "Memory",
     "Message",
+    "MessageChange",
     "MessageFate",
     "NewerLog",
     "NotARefoldLog",
@@ -148,7 +176,10 @@ __all__ = [
     "RefoldError",
     "Removed",
     "Replayed",
+    "Restored",
     "Salvaged",
+    "Share",
+    "Sizes",
     "SourceMessage",
     "StoredMessage",
     "Summariser",
@@ -156,6 +187,8 @@ __all__ = [
     "SummaryDraft",
     "SummaryRequest",
     "SummaryRow",
+    "TargetExists",
+    "ThreadExists",
     "TokenCount",
     "TokenCountError",
     "TokenCounter",
@@ -165,6 +198,7 @@ __all__ = [
     "Verification",
     "aopen",
     "open",
+    "restore",
 ]
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
@@ -172,12 +206,17 @@ _PLACES = {
     "refold.application.async_memory": "AsyncChat AsyncMemory",
     "refold.application.chat": "Chat",
     "refold.application.context": "Context",
+    "refold.application.diffing": "ContextDiff EventCount MessageChange",
     "refold.application.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
-        "ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogNotFound "
-        "LogNotWritable NewerLog NotARefoldLog SummariserError TokenCountError TranscriptError"
+        "BackupDamaged ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogNotFound "
+        "LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists ThreadExists TokenCountError "
+        "TranscriptError"
     ),
     "refold.application.explaining": "MessageFate",
+    "refold.application.housekeeping": (
+        "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
+    ),
     "refold.application.memory": "Memory",
     "refold.application.pinning": "PinnedItem",
     "refold.application.ports": (
@@ -197,9 +236,10 @@ _PLACES = {
     "refold.domain.messages": "Message",
     "refold.domain.policy": "CompactionPolicy",
     "refold.infrastructure.opening": "aopen open",
+    "refold.infrastructure.restoring": "restore",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
-_OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory"}
+_OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}
 
 
 def __getattr__(name: str) -> Any:

@@ -73,7 +73,7 @@ class Session:
         try:
             stored = await chat.append(list(messages), key=keys)
         except refold.LogError as error:
-            self.told.tell(act="append", phase="refused", error=type(error).__name__)
+            self.told.tell(act="append", phase="refused", error=type(error).__name__, text=str(error))
             if keys is None:
                 return  # Not known whether it is stored: nobody can ask twice.
             stored = await chat.append(list(messages), key=keys)
@@ -239,7 +239,7 @@ def play(folder: Path) -> None:
     try:
         session = Session(folder, told)
     except refold.LogError as error:
-        told.tell(act="open", phase="refused", error=type(error).__name__)
+        told.tell(act="open", phase="refused", error=type(error).__name__, text=str(error))
         return
     with asyncio.Runner() as loop:
         loop.get_loop().set_default_executor(Here())
@@ -249,7 +249,7 @@ def play(folder: Path) -> None:
                 if waiting is not None:
                     loop.run(_awaited(waiting))
             except refold.RefoldError as error:
-                told.tell(act="step", phase="refused", error=type(error).__name__)
+                told.tell(act="step", phase="refused", error=type(error).__name__, text=str(error))
     told.tell(act="session", phase="ended")
 
 

@@ -5,18 +5,26 @@ from typing import Any
 
 import pytest
 
+from refold.application.blocking import Runner
+from refold.application.chat import Chat
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    EventLost,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
 )
+from refold.infrastructure.log.file_format import FORMAT_VERSION
 from refold.infrastructure.log.store import SQLiteLog
+from tests.support.fake_ports import core_of
 from tests.support.golden_files import golden_json, golden_text
-from tests.support.golden_log import LOGS, as_sql, contexts, from_sql, write_log
+from tests.support.golden_log import LOGS, WINDOW, as_sql, contexts, from_sql, write_log
 
 HOLDS = {
     "log-1": {CompactionPerformed, ToolContentOffloaded, CompactionFailed},
@@ -24,6 +32,19 @@ HOLDS = {
         CompactionPerformed,
         CompactionFailed,
         CompactionReverted,
+        MessagesCondensed,
+        MessagePinned,
+        MessageUnpinned,
+        ToolContentOffloaded,
+    },
+    "log-3": {
+        CompactionPerformed,
+        CompactionFailed,
+        CompactionReverted,
+        ConversationErased,
+        ConversationForked,
+        EventLost,
+        MessageErased,
         MessagesCondensed,
         MessagePinned,
         MessageUnpinned,
@@ -88,6 +109,28 @@ def test_the_contexts_of_the_kept_log_are_the_golden_ones_at_every_version(
     name: str, kept: Path, expected: Any
 ) -> None:
     same_bytes(contexts(kept, LOGS[name]), expected)
+
+
+def test_the_contexts_are_the_same_after_the_log_was_opened_and_written_to(
+    name: str, kept: Path, expected: Any
+) -> None:
+    raised = from_sql(as_sql(kept), kept.with_name(f"{name}-raised.db"))
+    log = SQLiteLog(raised)
+    core, runner = core_of(log, window=WINDOW), Runner()
+    for thread_id in LOGS[name]:
+        chat = Chat(core, thread_id, runner)
+        chat.append({"role": "user", "content": "and on it goes"})
+        chat.fork(thread_id=f"copy of {thread_id}, made now")
+    assert list(log.check()) == []
+    assert f"PRAGMA user_version={FORMAT_VERSION};" in as_sql(raised)
+    runner.close()
+    log.close()
+    shown = contexts(raised, LOGS[name])
+    then = {
+        t: {"newest": expected[t]["newest"], "digests": shown[t]["digests"][: len(e["digests"])]}
+        for t, e in expected.items()
+    }
+    same_bytes(then, expected)
 
 
 def test_without_snapshots_the_contexts_are_the_same(name: str, kept: Path, expected: Any) -> None:

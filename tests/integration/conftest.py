@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from refold.application.memory import Memory
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.app import main
 from tests.support.command_line import Ran, Refold, talk_file
+from tests.support.erasing_scenes import opened
 
 
 @pytest.fixture
@@ -45,3 +47,18 @@ def stored(refold: Refold, tmp_path: Path) -> Path:
     assert refold("import", "talk.json").code == 0
     assert refold("compact", "talk").code == 0
     return tmp_path / "agent.db"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for one log and the files beside it."""
+    made = tmp_path / "log"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def memory(folder: Path) -> Iterator[Memory]:
+    """The memory of a log in that folder, with a small window."""
+    with opened(folder) as made:
+        yield made

@@ -6,6 +6,7 @@ import pickle
 import secrets
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def test_a_failing_callback_is_told_without_its_words(path: Path) -> None:
     def fails(asked: str | None) -> bytes:
         raise RuntimeError(f"could not use {KEY.hex()} for {asked}")
 
-    with pytest.raises(LogLocked, match="callback encryption_key failed .RuntimeError") as caught:
+    with pytest.raises(LogLocked, match="callback encryption_key failed") as caught:
         refold.open(path, encryption_key=fails)
     assert KEY.hex() not in str(caught.value)
 
@@ -276,11 +277,9 @@ def test_a_bit_turned_over_anywhere_in_a_row_is_noticed(path: Path) -> None:
         changed = StoredEvent(
             row.originator_id, row.originator_version, row.topic, flipped(row.state, place)
         )
-        try:
+        with suppress(EnvelopeError):
             # The link before is in the chain, not in the digest of the row.
             assert mapper.to_domain_event(changed).link != whole.link
-        except EnvelopeError:
-            pass
     log.close()
 
 

@@ -39,7 +39,7 @@ READING: Lines = {
     "explain": ("explain T",),
     "read": ("read refold://T/0", "read refold://../../etc/passwd/1", "read file:///etc/passwd"),
     "pins": ("pins T",),
-    "verify": ("verify",),
+    "verify": ("verify", "verify --repair"),
     "settings": ("settings",),
     "stats": ("stats",),
     "diff": ("diff T 1 3", "diff T 1 9 --full"),
@@ -56,8 +56,7 @@ ACTING: Lines = {
     "compress": ("compress",),
     "backup": ("backup agent.copy",),
     "restore": ("restore agent.copy --force",),
-    "anchor": ("anchor", "anchor --export agent.anchored", "anchor --accept"),
-    "repair": ("repair",),
+    "anchor": ("anchor", "anchor --out agent.anchored", "anchor --accept"),
     "salvage": ("salvage agent.salvaged",),
 }
 PLAYING: Lines = {

@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import re
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -21,6 +24,7 @@ from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.observing.log_lines import LEVELS
 from tests.architecture.rules import ROOT
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser
+from tests.support.log_files import execute
 
 PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
 SECRET = "xyzzy"
@@ -125,8 +129,28 @@ def everything() -> None:
         summariser.troubles = 100
         talk(chat, 14)
         chat.context()  # It must fit: the embedded summariser steps in.
+        chat.erase(0)
+        memory.erase_conversation("one")
     tools()
+    damages()
     asyncio.run(two_at_once())
+
+
+def damages() -> None:
+    """Read models and snapshots are repaired by themselves; a log that is behind is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.db"
+        with refold.open(path, window=8_000) as memory:
+            talk(memory.conversation("t"), 12)
+            memory.conversation("t").compact()
+            memory.conversations()
+        execute(path, "UPDATE stored_snapshots SET state=x'00'")
+        execute(Path(folder) / "a.views.db", "UPDATE messages SET text='other'")
+        with refold.open(path, window=8_000) as memory:
+            memory.conversation("t").messages()
+        execute(path, "DELETE FROM stored_events WHERE originator_version>20")
+        with refold.open(path, window=8_000) as memory, suppress(refold.RefoldError):
+            memory.conversation("t").context()
 
 
 def tools() -> None:

@@ -13,6 +13,7 @@ from refold.application.errors import (
     LogBusy,
     LogError,
     LogGone,
+    LogLocked,
     LogNotFound,
     NotARefoldLog,
     TargetExists,
@@ -23,7 +24,7 @@ from refold.infrastructure.log.lock import WriteLock
 from refold.infrastructure.opening import open_memory
 from refold.infrastructure.restoring import restore_log
 from tests.support.command_line import Refold, talk
-from tests.support.log_files import execute, rows, set_state
+from tests.support.log_files import compacted_log, execute, rows, set_state
 
 SECRET = "the code is 7391"
 
@@ -196,6 +197,33 @@ def test_read_models_and_snapshots_are_made_anew(tmp_path: Path) -> None:
     with open_memory(log, window=8_000) as memory:
         assert memory.conversation("t").context().messages == shown
         assert len(memory.conversation("t").messages()) == 160
+
+
+def test_a_damaged_snapshot_keeps_nobody_from_backing_up_and_restoring(tmp_path: Path) -> None:
+    log = compacted_log(tmp_path / "agent.db")
+    backup = kept(log, tmp_path / "backup.db")
+    execute(log, "UPDATE stored_snapshots SET state=x'00'")
+    kept(log, tmp_path / "other.db")
+    execute(backup, "UPDATE stored_snapshots SET state=x'00'")
+    restore_log(backup, log, force=True)
+    assert len(words_in(log)) == 61
+
+
+def test_a_log_that_is_encrypted(tmp_path: Path) -> None:
+    log, backup, key = tmp_path / "agent.db", tmp_path / "backup.db", b"k" * 32
+    with open_memory(log, encryption_key=key) as memory:
+        memory.conversation("t").append({"role": "user", "content": SECRET})
+        memory.backup(backup)
+        assert memory.stats().frames[0].name == "aes"
+        memory.conversation("t").erase(0)
+    assert SECRET.encode() not in backup.read_bytes()
+    with pytest.raises(LogLocked):
+        restore_log(backup, log, force=True)
+    restored = restore_log(backup, log, force=True, encryption_key=key)
+    assert len(restored.erased_again) == 1
+    with open_memory(log, encryption_key=key) as memory:
+        assert memory.verify().ok
+        assert SECRET not in memory.conversation("t").messages()[0].text
 
 
 def test_a_message_that_was_erased_since_does_not_come_back(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.support.forgetting import Said, Talk, Talks, World, check, related
 from tests.support.witness import SHM
 
 NUMBERS = st.integers(0, 60)
-DEATHS = st.lists(NUMBERS, min_size=1, max_size=3)
+DEATHS = st.lists(NUMBERS, min_size=1, max_size=2)
 SHARES = st.sampled_from((0.5, 0.01, 0.99))
 WHERE = st.lists(NUMBERS, min_size=1, max_size=3, unique=True)
 MOST = 5
@@ -128,11 +128,11 @@ class Forgetting(RuleBasedStateMachine):
             chat.revert_compaction()
         check(self.world, self.world.talks)
 
-    @rule(number=NUMBERS, where=WHERE, deaths=DEATHS, share=SHARES)
+    @rule(number=NUMBERS, where=WHERE, fork=st.booleans(), deaths=DEATHS, share=SHARES)
     def summarise_and_erase(
-        self, number: int, where: list[int], deaths: list[int], share: float
+        self, number: int, where: list[int], fork: bool, deaths: list[int], share: float
     ) -> None:
-        """What is erased is in a summary, a pin and read models."""
+        """What is erased is in a summary, a pin, read models and maybe a copy."""
         thread = self.thread(number)
         said = [one for _ in range(3) for one in self.world.exchange()]
         old = self.world.talks[thread]
@@ -143,6 +143,10 @@ class Forgetting(RuleBasedStateMachine):
             chat.pin(where[0] % len(old.said))
         chat.compact(force=True)
         chat.summaries()
+        if fork and len(self.world.talks) < MOST:
+            into = f"fork-{len(self.world.talks)}"
+            chat.fork(thread_id=into)
+            self.world.talks[into] = replace(self.world.talks[thread], source=thread)
         self.erase(number, where, deaths, share)
 
     @precondition(lambda self: len(self.world.talks) < MOST)
@@ -244,4 +248,5 @@ def _length_at(world: World, thread: str, version: int) -> int:
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_what_is_erased_is_nowhere_whenever_the_process_dies() -> None:
-    run_state_machine_as_test(Forgetting, settings=one_in(10, stateful_step_count=10))
+    # Every file and every conversation is read after each step: 10 examples where the profile says 300.
+    run_state_machine_as_test(Forgetting, settings=one_in(30, stateful_step_count=8))

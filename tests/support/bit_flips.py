@@ -64,6 +64,7 @@ def make_store(folder: Path) -> Path:
         _talk(memory, "three", 22)
         everything(memory)
         memory.conversation("two").append({"role": "user", "content": "the newest of all"})
+        everything(memory)
         return Path(shutil.copytree(living, folder / "killed"))
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -79,18 +80,19 @@ def traced() -> Generator[None]:
     if not _hooked:
         sys.addaudithook(_hook)
         _hooked.append(True)
-    connect = sqlite3.connect
+    module: Any = sqlite3
+    connect: Callable[..., sqlite3.Connection] = module.connect
 
     def connect_traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **options)
         connection.set_trace_callback(_note)
         return connection
 
-    sqlite3.connect = connect_traced
+    module.connect = connect_traced
     try:
         yield
     finally:
-        sqlite3.connect = connect
+        module.connect = connect
 
 
 @contextmanager
@@ -128,7 +130,7 @@ def write_files(files: Files, folder: Path) -> None:
 
 def torn(moments: Sequence[Moment[Known]], share: float) -> Iterator[Moment[Known]]:
     """Moments between two others: killed while a WAL was written, only a share of it is there."""
-    for i, (one, next_one) in enumerate(zip(moments, moments[1:], strict=False)):
+    for one, next_one in pairwise(moments):
         changed = [n for n in next_one.files if one.files.get(n) != next_one.files[n]]
         if len(changed) != 1 or not changed[0].endswith("-wal"):
             continue
@@ -137,4 +139,4 @@ def torn(moments: Sequence[Moment[Known]], share: float) -> Iterator[Moment[Know
         if new.startswith(old):
             cut = len(old) + int(share * (len(new) - len(old)))
             files = {**next_one.files, name: new[:cut]}
-            yield Moment(f"within: {moments[i].before}", files, one.known)
+            yield Moment(f"within: {one.before}", files, one.known)

@@ -17,7 +17,7 @@ from refold.application.event_log import (
     Fork,
     LoggedEvent,
 )
-from refold.application.housekeeping import BackedUp, KnownErasures, Sizes
+from refold.application.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
 from refold.application.loaded import LoadedConversation
 from refold.application.log_keeping import Checked
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
@@ -175,6 +175,9 @@ class NoKeeper:
     def erasures_in(self, other: Path) -> KnownErasures:
         del other
         return KnownErasures()
+
+    def compress(self, *, keep: int) -> Compressed:
+        raise AssertionError(keep)
 
     def sizes(self) -> Sizes:
         return Sizes(conversations=(), frames=(), files=())

@@ -177,7 +177,9 @@ def _is_gone(world: World, thread: str) -> None:
 def _is_whole(world: World, thread: str, talk: Talk) -> None:
     chat = world.memory.conversation(thread)
     stored = chat.messages()
-    assert len(stored) == len(talk.said), f"{thread} has {len(stored)} messages, not {len(talk.said)}"
+    assert len(stored) == len(talk.said), (
+        f"{thread} has {len(stored)} messages, not {len(talk.said)}"
+    )
     for found, said in zip(stored, talk.said, strict=True):
         message = found.message
         assert found.erased == (said.word in talk.erased), f"{said.word} in {thread}: erased?"

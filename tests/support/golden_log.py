@@ -10,8 +10,11 @@ from typing import Any
 
 from refold.application.blocking import Runner
 from refold.application.chat import Chat
+from refold.application.core import Core
+from refold.application.erasing import erase_all
 from refold.domain.messages import Message
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.lost_logs import salvage_file
 
 from .builders import (
     assistant,
@@ -27,15 +30,32 @@ from .builders import (
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
 
-THREADS = ("compacted", "对话 2", "failed", "kept", "undone", "long turn")
-LOGS = {"log-1": THREADS[:3], "log-2": THREADS}
+THREADS = (
+    "compacted",
+    "对话 2",
+    "failed",
+    "kept",
+    "undone",
+    "long turn",
+    "lost",
+    "erased",
+    "copy",
+    "copy of a copy",
+    "early copy",
+)
+LOST = (2, 4, 16)
+"""Versions that damage took from one of them: two before its compaction, one after it."""
+GONE = "gone"
+"""A conversation that was erased as a whole: it has no contexts."""
+LOGS = {"log-1": THREADS[:3], "log-2": THREADS[:6], "log-3": THREADS}
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 WORDS = "word " * 60
 WINDOW = 4_000
 
 
 def write_log(path: Path) -> None:
-    """Play the conversations into a new log at ``path``."""
+    """Play the conversations into a new log at ``path``, which begins with what a damaged one left."""
+    _salvage_lost(path)
     log = SQLiteLog(path)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
@@ -46,6 +66,9 @@ def write_log(path: Path) -> None:
         _kept(Chat(core, THREADS[3], runner))
         _undone(Chat(core, THREADS[4], runner))
         _long_turn(Chat(core, THREADS[5], runner))
+        _gone_on(Chat(core, THREADS[6], runner))
+        _erased(Chat(core, THREADS[7], runner))
+        _copied(core, runner)
     finally:
         runner.close()
         log.close()
@@ -119,6 +142,58 @@ def _long_turn(chat: Chat) -> None:
         chat.append(assistant(thinking(), call))
         chat.append(user(tool_result(f"toolu_{n}", f"{n} failed, src/app.py:42\n" * 60)))
         chat.context()
+
+
+def _salvage_lost(path: Path) -> None:
+    """A log of one conversation, of which three events were damaged and are lost."""
+    damaged = path.with_name(f"damaged-{path.name}")
+    log, runner = SQLiteLog(damaged), Runner()
+    chat = Chat(core_of(log, window=WINDOW), THREADS[6], runner)
+    chat.append(long(6))
+    chat.pin(2)
+    chat.compact()
+    chat.append(long(3))
+    runner.close()
+    log.close()
+    with closing(sqlite3.connect(damaged)) as connection:
+        for version in LOST:
+            connection.execute(
+                "UPDATE stored_events SET state = substr(state, 1, length(state) - 9) || x'7d' "
+                "WHERE originator_version=?",
+                (version,),
+            )
+        connection.commit()
+    salvage_file(damaged, path)
+
+
+def _gone_on(chat: Chat) -> None:
+    chat.append(long(4))
+    chat.compact()
+    chat.append(long(2))
+
+
+def _erased(chat: Chat) -> None:
+    chat.append(long(4))
+    chat.append(assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat key.pem")))
+    chat.append(user(tool_result("toolu_1", "the secret key\n" * 100)))
+    chat.append(long(3))
+    chat.pin(3)
+    chat.compact()
+    chat.append(long(2))
+    chat.fork(thread_id="copy", at=chat.version)
+
+
+def _copied(core: Core, runner: Runner) -> None:
+    source, copy = Chat(core, THREADS[7], runner), Chat(core, THREADS[8], runner)
+    copy.append(long(3))
+    copy.compact()
+    source.erase([1, 3, 8, 9, source.messages()[-1].position], "a leaked key")
+    copy.fork(thread_id=THREADS[9]).append(long(2))
+    # Of this beginning no event tells that something in it was erased.
+    source.fork(thread_id=THREADS[10], at=12).append(long(1))
+    source.append(long(2))
+    source.fork(thread_id=GONE).append(long(1))
+    erase_all(core, GONE)
 
 
 def contexts(path: Path, threads: Sequence[str] = THREADS) -> dict[str, Any]:

@@ -112,7 +112,9 @@ def _take_what_is_there(witness: Witness, lived: Lived, moment: Moment[Known]) -
     story, after = witness.story, lived.after
     allowed = _from(lived.marks, moment.known)
     stored = {mark.said for mark in allowed}
-    assert story.length in stored, f"{story.length} messages are stored, not {stored}: a part of them"
+    assert story.length in stored, (
+        f"{story.length} messages are stored, not {stored}: a part of them"
+    )
     witness.spoken[:] = after.spoken[: story.length]
     pins = {mark.pins for mark in allowed}
     assert frozenset(story.pins) in pins, "pins are not as they were acknowledged"
@@ -134,14 +136,17 @@ def _follow(witness: Witness, lived: Lived, told: int) -> None:
     for result in everything[:told]:
         # An attempt that was given up before it was recorded has no id.
         is_stored = result.attempt_id is None or result.attempt_id in ended
-        assert is_stored or result.outcome not in ("performed", "failed"), f"told, not stored: {result}"
+        assert is_stored or result.outcome not in ("performed", "failed"), (
+            f"told, not stored: {result}"
+        )
     witness.follower.told = [r for r in everything if r.attempt_id in ended]
     begun = {a.requested.attempt_id for a in witness.story.attempts}
     followed = lived.after.follower.attempts
     witness.follower.attempts = [
         attempted
         for number, attempted in enumerate(followed)
-        if number < lived.books.followed or begun.intersection(r.attempt_id for r in attempted.results)
+        if number < lived.books.followed
+        or begun.intersection(r.attempt_id for r in attempted.results)
     ]
 
 

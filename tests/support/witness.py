@@ -13,6 +13,7 @@ from refold.application.event_log import LoggedEvent
 from refold.application.results import CompactionResult
 from refold.application.transcripts import RecordedMessage
 from refold.domain.events import CompactionPerformed
+from refold.infrastructure.log.keeping import SQLiteKeeper
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_core, views_path
 from refold.infrastructure.summarisers.retrying import retrying
@@ -141,7 +142,9 @@ class Witness:
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(views_path(self.path), log)
-        return replace(core, log=log, views=views, owner=replace(self.process))
+        return replace(
+            core, log=log, keeper=SQLiteKeeper(log), views=views, owner=replace(self.process)
+        )
 
     def open(self) -> refold.Memory:
         """Another memory on the same file, as another process would open it."""

@@ -3,7 +3,7 @@
 from refold.application.projections.conversations import changes
 from refold.application.projections.row_changes import Added, Changed
 from refold.application.read_models import ConversationRow
-from refold.domain.events import ConversationLabelled, SummarySuperseded
+from refold.domain.events import ConversationForked, ConversationLabelled, SummarySuperseded
 from tests.support.view_events import appended, failed, logged, performed, requested
 
 
@@ -20,6 +20,8 @@ def test_the_first_event_of_a_conversation_makes_its_row() -> None:
             last_activity="2026-01-02T03:04:05.000000Z",
             version=1,
             erased=False,
+            forked_from=None,
+            forked_at=None,
         )
     )
     assert isinstance(counted, Changed)
@@ -38,6 +40,12 @@ def test_a_message_counts_and_is_activity() -> None:
 def test_a_label_is_kept_and_is_no_activity() -> None:
     (changed,) = changes(logged(ConversationLabelled(label="Parser work")))
     assert changed == Changed({"thread_id": "t"}, {"version": 2, "label": "Parser work"}, {})
+
+
+def test_a_copy_says_of_what_it_is_one() -> None:
+    (changed,) = changes(logged(ConversationForked(source="s", version=7)))
+    forked = {"version": 2, "forked_from": "s", "forked_at": 7}
+    assert changed == Changed({"thread_id": "t"}, forked, {})
 
 
 def test_only_a_performed_compaction_counts() -> None:

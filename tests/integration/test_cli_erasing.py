@@ -1,0 +1,63 @@
+"""``refold erase``, as people and programs use it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Refold
+
+
+@pytest.mark.usefixtures("stored")
+def test_messages_are_erased_and_the_report_says_from_where(refold: Refold) -> None:
+    ran = refold("erase", "talk", "0", "refold://talk/2", "--yes", "--reason", "asked")
+    assert ran.code == 0
+    assert "ledger lines" in ran.out
+    assert "was made anew" in ran.out
+    assert "No file of the log holds it any more" in ran.out
+    assert "Content unavailable" in refold("read", "refold://talk/0").out
+    assert {
+        m["fate"] for m in refold("explain", "talk", "--stop", 1, "--json").answer["messages"]
+    } == {"erased"}
+    assert refold("verify").code == 0
+    again = refold("erase", "talk", "0", "--yes")
+    assert (again.code, again.out) == (0, "Nothing was left to erase.\n")
+
+
+@pytest.mark.usefixtures("stored")
+def test_programs_get_the_report_as_json(refold: Refold) -> None:
+    answer = refold("erase", "talk", "3", "--yes", "--json").answer
+    assert answer["positions"] == [3]
+    assert answer["complete"]
+    assert answer["changed"]
+    assert {"thread_id": "talk", "place": "message", "version": 4, "count": 1} in answer["removed"]
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_whole_conversation_is_erased(refold: Refold, stored: Path) -> None:
+    assert refold("erase", "talk", "--all", "--yes").code == 0
+    assert b"Some words of the talk" not in stored.read_bytes()
+    assert refold("list", "--json").answer["conversations"] == []
+    assert refold("verify").code == 0
+    gone = refold("read", "refold://talk/0")
+    assert gone.code == 2
+    assert "was erased" in gone.err
+
+
+@pytest.mark.usefixtures("stored")
+def test_nothing_is_erased_where_nobody_can_be_asked(refold: Refold) -> None:
+    ran = refold("erase", "talk", "0")
+    assert ran.code == 2
+    assert "--yes" in ran.err
+    assert "Question 0" in refold("read", "refold://talk/0").out
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("words", [["talk"], ["talk", "1", "--all"]])
+def test_wrong_use_is_refused(refold: Refold, words: list[str]) -> None:
+    assert refold("erase", *words, "--yes").code == 2
+
+
+@pytest.mark.usefixtures("stored")
+def test_what_is_not_there_is_told(refold: Refold) -> None:
+    assert "no message at position 999" in refold("erase", "talk", "999", "--yes").err
+    assert "no conversation 'nobody'" in refold("erase", "nobody", "1", "--yes").err

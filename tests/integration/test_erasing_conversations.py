@@ -1,0 +1,85 @@
+"""Erasing whole conversations, and the copies that forks have."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from refold.application.memory import Memory
+from refold.domain.errors import ConversationGone
+from tests.support.erasing_scenes import SECRET, holding, is_sound, talk
+
+
+def test_its_copies_in_forks_go_with_it_in_whichever_it_is_erased(
+    folder: Path, memory: Memory
+) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 30, [1, 25])
+    early = chat.fork(at=20, thread_id="early")
+    copy = chat.fork(thread_id="copy")
+    copy.append({"role": "user", "content": "only here"})
+    deeper = copy.fork(thread_id="deeper")
+    report = deeper.erase(2)
+    assert report.copies == ("copy", "early", "t")
+    assert chat.erase(50).copies == ("copy", "deeper")
+    assert holding(folder) == {}
+    for one in (chat, early, copy, deeper):
+        assert one.read(2).erased
+        is_sound(memory, one)
+
+
+def test_nothing_is_left_of_an_erased_conversation(folder: Path, memory: Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 30, [1, 28])
+    chat.append({"role": "user", "content": SECRET}, key="k")
+    chat.label(SECRET)
+    other = memory.conversation("other")
+    other.append({"role": "user", "content": "hello"})
+    report = memory.erase_conversation("t", "asked")
+    assert report.conversation
+    assert report.complete
+    assert holding(folder) == {}
+    assert [row.thread_id for row in memory.conversations()] == ["other"]
+    assert memory.verify().ok
+    assert not memory.erase_conversation("t").changed
+    attempts: list[Callable[[], object]] = [
+        lambda: chat.append({"role": "user", "content": "again"}, key="k"),
+        chat.context,
+        lambda: chat.context(at=3),
+        chat.compact,
+        chat.revert_compaction,
+        chat.fork,
+        lambda: chat.pin("x"),
+        lambda: chat.unpin("x"),
+        lambda: chat.label("x"),
+        lambda: chat.read(0),
+        lambda: chat.erase(0),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ConversationGone):
+            attempt()
+    assert chat.messages() == []
+    assert chat.explain() == ()
+    memory.close()
+    assert holding(folder) == {}
+
+
+def test_a_fork_of_an_erased_conversation_keeps_only_what_was_said_there(
+    folder: Path, memory: Memory
+) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 10, [1])
+    fork = chat.fork(thread_id="f")
+    fork.append({"role": "user", "content": "only here"})
+    assert memory.erase_conversation("t").copies == ("f",)
+    assert holding(folder) == {}
+    assert [m.erased for m in fork.messages()] == [True] * 20 + [False]
+    is_sound(memory, fork)
+
+
+def test_erasing_a_fork_leaves_the_original(memory: Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 3, [1])
+    chat.fork(thread_id="f")
+    assert memory.erase_conversation("f").copies == ()
+    assert not chat.read(2).erased

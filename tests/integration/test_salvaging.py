@@ -1,0 +1,185 @@
+"""A salvage copies every intact event of a damaged log into a new one, and says what was lost."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.errors import LogDamaged, LogNotFound, TargetExists
+from refold.application.salvaging import Salvaged
+from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.lost_logs import salvage_file
+from tests.support.legality import violations
+from tests.support.log_files import execute, flipped, log_of, rows, set_state, words_of
+
+FIVE = ("one", "two", "three", "four", "five")
+
+
+def refusals(chat: refold.Chat) -> list[str]:
+    """What the provider would say against a request now; a call may still wait for its result."""
+    request = {"messages": chat.context().messages}
+    return violations(request, allow_pending_at_end=True)
+
+
+def spoil(path: Path, *versions: int) -> None:
+    for version in versions:
+        state = rows(path)[version - 1][3]
+        set_state(path, version, flipped(state, len(state) - 3))
+
+
+def salvaged(path: Path) -> tuple[Salvaged, Path]:
+    before = {p: p.read_bytes() for p in path.parent.iterdir() if p.name.startswith("a.db")}
+    to = path.with_name("new.db")
+    made = salvage_file(path, to)
+    assert {p: p.read_bytes() for p in before} == before
+    return made, to
+
+
+def test_of_an_intact_log_everything_is_copied_with_its_times_and_keys(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    made, to = salvaged(path)
+    assert made.complete
+    assert (made.events, made.conversations) == (5, 1)
+    old, new = SQLiteLog(path), SQLiteLog(to)
+    assert list(new.scan()) == list(old.scan())
+    assert new.versions_of_keys("t", ["t-0", "t-4"]) == {"t-0": 1, "t-4": 5}
+    assert list(new.check()) == []
+    old.close()
+    new.close()
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_a_damaged_event_leaves_its_place_and_the_others_keep_theirs(
+    tmp_path: Path, version: int
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    spoil(path, version)
+    made, to = salvaged(path)
+    assert [(e.thread_id, e.version, e.position, e.kind) for e in made.lost] == [
+        ("t", version, version - 1, "digest")
+    ]
+    with refold.open(to) as memory:
+        assert memory.verify().ok
+        chat = memory.conversation("t")
+        assert chat.version == 5
+        assert [m.position for m in chat.messages()] == [p for p in range(5) if p != version - 1]
+        assert chat.append({"role": "user", "content": "on"}).messages[0].position == 5
+        assert refusals(chat) == []
+
+
+def test_deleted_events_leave_their_places(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    execute(path, "DELETE FROM stored_events WHERE originator_version IN (2, 3)")
+    made, to = salvaged(path)
+    assert made.events == 3
+    assert ("t", 2, "gap", 1) in [(e.thread_id, e.version, e.kind, e.position) for e in made.lost]
+    log = SQLiteLog(to)
+    assert words_of(log) == ["one", "four", "five"]
+    assert log.load("t").state.length == 5
+    log.close()
+
+
+def test_events_that_are_merely_out_of_order_are_all_copied(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    execute(path, "UPDATE stored_events SET rowid=90 WHERE originator_version=2")
+    made, to = salvaged(path)
+    assert made.events == 5
+    log = SQLiteLog(to)
+    assert words_of(log) == list(FIVE)
+    assert list(log.check()) == []
+    log.close()
+
+
+def test_a_target_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    (tmp_path / "new.db").write_bytes(b"mine")
+    with pytest.raises(TargetExists):
+        salvage_file(path, tmp_path / "new.db")
+    assert (tmp_path / "new.db").read_bytes() == b"mine"
+
+
+def test_nothing_is_salvaged_from_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.db").write_bytes(b"")
+    (tmp_path / "rubbish.db").write_bytes(b"no database at all " * 1_000)
+    with pytest.raises(LogNotFound):
+        salvage_file(tmp_path / "empty.db", tmp_path / "new.db")
+    with pytest.raises(LogDamaged):
+        salvage_file(tmp_path / "rubbish.db", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+def conversation(path: Path) -> Path:
+    with refold.open(path, window=8_000) as memory:
+        for thread_id in ("t", "u"):
+            chat = memory.conversation(thread_id)
+            for number in range(30):
+                call = {"type": "tool_use", "id": f"c{number}", "name": "n", "input": {"n": number}}
+                result = {
+                    "type": "tool_result",
+                    "tool_use_id": f"c{number}",
+                    "content": "line\n" * 90,
+                }
+                chat.append({"role": "user", "content": f"do {number} " * 30})
+                chat.append({"role": "assistant", "content": [call]})
+                chat.append({"role": "user", "content": [result]})
+                chat.append({"role": "assistant", "content": f"done {number}"})
+                chat.context()
+            chat.pin("never push")
+            chat.compact(force=True)
+            chat.append({"role": "user", "content": "after"})
+    return path
+
+
+def zero_page(path: Path, draw: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    page = draw.randrange(5, len(content) // 4096)
+    content[page * 4096 : (page + 1) * 4096] = bytes(4096)
+    path.write_bytes(content)
+
+
+def garble_bytes(path: Path, draw: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(40):
+        content[draw.randrange(4096, len(content))] = draw.randrange(256)
+    path.write_bytes(content)
+
+
+def drop_rows(path: Path, draw: random.Random) -> None:
+    for _ in range(9):
+        execute(path, "DELETE FROM stored_events WHERE rowid=?", (draw.randrange(1, 240),))
+
+
+def cut_file(path: Path, draw: random.Random) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: draw.randrange(len(content) // 2, len(content)) // 4096 * 4096])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("harm", [zero_page, garble_bytes, drop_rows, cut_file])
+def test_a_salvaged_log_loads_is_whole_and_renders_legal_requests(
+    tmp_path: Path, harm: Callable[[Path, random.Random], None], seed: int
+) -> None:
+    path = conversation(tmp_path / "a.db")
+    with refold.open(path, window=8_000) as memory:
+        said = {t: {m.position: m.text for m in memory.conversation(t).messages()} for t in "tu"}
+    harm(path, random.Random(seed))
+    try:
+        made, to = salvaged(path)
+    except LogDamaged:
+        assert harm is cut_file  # Not even the table of tables can be read.
+        return
+    with refold.open(to, window=8_000) as memory:
+        found = memory.verify()
+        assert found.damage == ()
+        assert found.events >= made.events
+        for row in memory.conversations():
+            chat = memory.conversation(row.thread_id)
+            assert refusals(chat) == []
+            for message in chat.messages():
+                assert message.text == said[row.thread_id][message.position]
+            chat.append({"role": "user", "content": "and on"})
+            chat.compact(force=True)
+            assert refusals(chat) == []
+        assert memory.verify().ok

@@ -1,0 +1,184 @@
+"""A verification names conversation, version, kind and remedy of every damage, and repairs what it may."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.infrastructure.log.envelope import framed
+from tests.support.command_line import Refold
+from tests.support.log_files import execute, flipped, log_of, rows, set_state
+
+FIVE = ("one", "two", "three", "four", "five")
+
+
+def copied(path: Path) -> None:
+    """An event at two places."""
+    execute(
+        path,
+        "INSERT INTO stored_events SELECT originator_id, 6, topic, state FROM stored_events "
+        "WHERE originator_version=2",
+    )
+
+
+def moved(path: Path) -> None:
+    execute(path, "UPDATE stored_events SET rowid=90 WHERE originator_version=2")
+
+
+def taken_out(path: Path) -> None:
+    """An erasure that nobody recorded."""
+    from refold.infrastructure.log.envelope import Place, erase
+
+    before = framed(rows(path)[2][3])
+    remains = before.payload.replace(b"three", b"[gone]")
+    set_state(path, 3, erase(Place("t", 3, "message_appended"), before, before.shape, remains))
+
+
+def cut(path: Path) -> None:
+    execute(path, "DELETE FROM stored_events WHERE originator_version=5")
+    execute(path, "DELETE FROM message_keys WHERE originator_version=5")
+
+
+def key_lost(path: Path) -> None:
+    execute(path, "DELETE FROM message_keys WHERE originator_version=4")
+
+
+CASES: list[tuple[Callable[[Path], None], int, str]] = [
+    (copied, 6, "duplicate"),
+    (moved, 2, "reordered"),
+    (taken_out, 3, "erased"),
+    (cut, 5, "behind"),
+    (key_lost, 4, "keys"),
+]
+
+
+@pytest.mark.parametrize(("harm", "version", "kind"), CASES)
+def test_each_kind_of_damage_is_named_with_its_place_and_what_can_be_done(
+    tmp_path: Path, harm: Callable[[Path], None], version: int, kind: str
+) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    harm(path)
+    with refold.open(path) as memory:
+        found = memory.verify()
+        assert [(d.place, d.thread_id, d.version, d.kind) for d in found.damage] == [
+            ("log", "t", version, kind)
+        ]
+        assert len(found.damage[0].remedy) > 15
+        before = rows(path)
+        assert not memory.verify(repair=True).ok
+        assert rows(path) == before
+
+
+def test_erased_content_that_is_back_is_told(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    whole = rows(path)[1][3]
+    with refold.open(path) as memory:
+        memory.conversation("t").erase(1)
+        assert memory.verify().ok
+        set_state(path, 2, whole)
+        [found] = memory.verify().damage
+        assert (found.version, found.kind) == (2, "restored")
+        assert "refold erase" in found.remedy
+
+
+def test_a_page_that_cannot_be_read_is_told_and_hides_nothing_else(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *(f"{n} " + "word " * 400 for n in range(20)))
+    content = bytearray(path.read_bytes())
+    state = rows(path)[10][3]
+    at = content.index(state[-60:]) // 4096 * 4096
+    content[at : at + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    with refold.open(path) as memory:
+        found = memory.verify()
+    assert {"unreadable", "gap"} <= {d.kind for d in found.damage}
+    assert found.events >= 15
+
+
+def snapshot_flipped(path: Path) -> None:
+    [(_, version, _, state)] = rows(path, "stored_snapshots")
+    set_state(path, version, flipped(state, len(state) - 9), "stored_snapshots")
+
+
+def stored(path: Path) -> Path:
+    with refold.open(path, window=8_000) as memory:
+        chat = memory.conversation("t")
+        for number in range(20):
+            chat.append({"role": "user", "content": f"check {number} please. " * 30})
+            chat.append({"role": "assistant", "content": f"{number} is fine. " * 30})
+        assert chat.compact().outcome == "performed"
+        memory.conversations()
+    return path
+
+
+def test_a_damaged_snapshot_is_told_and_repaired(tmp_path: Path) -> None:
+    path = stored(tmp_path / "a.db")
+    snapshot_flipped(path)
+    with refold.open(path) as memory:
+        [found] = memory.verify().damage
+        assert (found.place, found.thread_id, found.kind) == ("snapshots", "t", "snapshot")
+        repaired = memory.verify(repair=True)
+        assert repaired.ok
+        assert "snapshot" in repaired.repaired[0]
+
+
+def test_a_load_replaces_a_damaged_snapshot_by_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = stored(tmp_path / "a.db")
+    snapshot_flipped(path)
+    with refold.open(path, window=8_000) as memory:
+        memory.conversation("t").context()
+        assert memory.verify().ok
+    assert len(rows(path, "stored_snapshots")) == 1
+    told = [getattr(record, "event", "") for record in caplog.records]
+    assert "snapshot.replaced" in told
+
+
+def test_damaged_read_models_are_repaired_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = stored(tmp_path / "a.db")
+    views = tmp_path / "a.views.db"
+    execute(views, "UPDATE messages SET text='other' WHERE position=3")
+    with refold.open(path) as memory:
+        assert not memory.verify().ok
+        repaired = memory.verify(repair=True)
+        assert (repaired.ok, len(repaired.repaired)) == (True, 1)
+        execute(views, "UPDATE messages SET text='other' WHERE position=3")
+        assert "other" not in [m.text for m in memory.conversation("t").messages()]
+    told = [getattr(record, "event", "") for record in caplog.records]
+    assert "views.rebuilt" in told
+
+
+def test_a_lost_wal_is_told(tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    with refold.open(log_of(tmp_path / "a.db", *FIVE)) as memory:
+        memory.conversation("t").append({"role": "user", "content": "newest"})
+        for name in ("a.db", "a.db-wal", "a.anchor"):
+            shutil.copy(tmp_path / name, killed / name)
+    content = bytearray((killed / "a.db-wal").read_bytes())
+    content[40] ^= 1
+    (killed / "a.db-wal").write_bytes(content)
+    with refold.open(killed / "a.db") as memory:
+        assert ("t", 6, "behind") in [
+            (d.thread_id, d.version, d.kind) for d in memory.verify().damage
+        ]
+
+
+def test_commands_look_into_logs_that_cannot_be_opened(refold: Refold, tmp_path: Path) -> None:
+    path = log_of(tmp_path / "agent.db", *FIVE)
+    assert refold("verify").code == 0
+    path.write_bytes(b"")
+    ran = refold("verify")
+    assert (ran.code, "empty" in ran.out) == (1, True)
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 9_000)
+    ran = refold("verify")
+    assert (ran.code, "Traceback" in ran.err) == (1, False)
+    assert refold("salvage", "new.db").code == 2
+    path.unlink()
+    assert refold("verify").code == 1
+    assert refold("anchor", "--accept").code == 0
+    assert refold("verify").code == 2

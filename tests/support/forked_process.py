@@ -1,0 +1,84 @@
+"""A process that forks while everything of a memory is in use: ``python -m tests.support.forked_process PATH``."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+import refold
+from refold.infrastructure.views.views import SQLiteViews
+
+
+def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:
+    """Everything that can be asked of a memory."""
+    chat = memory.conversation("t")
+    return {
+        "append": lambda: chat.append({"role": "user", "content": "from the child"}),
+        "context": chat.context,
+        "compact": chat.compact,
+        "revert": chat.revert_compaction,
+        "pin": lambda: chat.pin(0),
+        "pins": chat.pins,
+        "label": lambda: chat.label("a name"),
+        "messages": chat.messages,
+        "read": lambda: chat.read(0),
+        "explain": chat.explain,
+        "summaries": chat.summaries,
+        "compactions": chat.compactions,
+        "version": lambda: chat.version,
+        "fork": chat.fork,
+        "erase": lambda: chat.erase(0),
+        "conversations": memory.conversations,
+        "erase_conversation": lambda: memory.erase_conversation("t"),
+        "verify": memory.verify,
+        "replay": memory.replay,
+        "stats": memory.stats,
+    }
+
+
+def child(memory: refold.Memory) -> None:
+    for name, act in acts(memory).items():
+        try:
+            act()
+            print(name, "done")
+        except refold.LogError as error:
+            print(name, "refused" if "forked; open it again here" in str(error) else error)
+    memory.close()
+    print("close", "done")
+
+
+def main(path: str) -> None:
+    memory = refold.open(path, window=4_000)
+    chat = memory.conversation("t")
+    chat.append({"role": "user", "content": "from the parent"})
+    chat.context()
+    memory.conversations()
+    views = memory._core.views  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(views, SQLiteViews)
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        """A thread that is in the middle of something, and does not live in the child."""
+        with views._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
+            held.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    pid = os.fork()
+    if pid == 0:
+        child(memory)
+        sys.stdout.flush()
+        # As a program that ends: what is collected then must not touch the parent's files.
+        sys.exit(0)
+    forked.set()
+    thread.join()
+    _, status = os.waitpid(pid, 0)
+    chat.append({"role": "user", "content": "and again"})
+    print("parent", os.waitstatus_to_exitcode(status), len(chat.messages()), memory.verify().ok)
+    memory.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
