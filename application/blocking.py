@@ -81,9 +81,11 @@ class Runner:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop, which runs."""
+        if os.getpid() != self._pid:
+            # Whoever held the lock may not live in this process.
+            self._lock, self._pid, self._loop = threading.Lock(), os.getpid(), None
         with self._lock:
-            if self._loop is None or os.getpid() != self._pid:
-                self._pid = os.getpid()
+            if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._workers = ThreadPoolExecutor(thread_name_prefix="refold")
                 self._loop.set_default_executor(self._workers)

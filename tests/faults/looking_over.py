@@ -52,12 +52,10 @@ def faults_of(folder: Path) -> Iterator[str]:
         yield from _damage(memory, "found")
         yield from _contents(memory, facts)
         yield from _requests(memory)
-        secret_is_gone = SECRET not in repr(memory.conversation("a").messages())
-        if not secret_is_gone and _acknowledged(facts, "erase", "a"):
-            yield "a: erased, and still there"
         yield from _goes_on(memory)
+        _erase_again(memory, facts)
         yield from _damage(memory, "found after going on")
-    if secret_is_gone:
+    if any(fact.get("act") == "erase" for fact in facts):
         yield from _secret(folder)
 
 
@@ -149,6 +147,13 @@ def _goes_on(memory: refold.Memory) -> Iterator[str]:
         chat.append({"role": "user", "content": word}, key=word)
     if [_text(m.message.content) for m in chat.messages()] != [_text(word) for word in words]:
         yield "what is appended afterwards is not there"
+
+
+def _erase_again(memory: refold.Memory, facts: Sequence[Fact]) -> None:
+    """Ask once more for an erasure that was not acknowledged; one that was must need nothing more."""
+    asked = [fact for fact in facts if fact.get("act") == "erase"]
+    if asked and not _acknowledged(facts, "erase", "a"):
+        memory.conversation("a").erase(asked[0]["position"])
 
 
 def _secret(folder: Path) -> Iterator[str]:

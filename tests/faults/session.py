@@ -55,6 +55,8 @@ class Session:
     def __init__(self, folder: Path, told: Told) -> None:
         self.path = folder / "agent.db"
         self.told = told
+        self.secret: int | None = None
+        """Where it was said."""
         self._moments, self._ids = count(), count()
         self.open()
 
@@ -73,11 +75,15 @@ class Session:
         try:
             stored = await chat.append(list(messages), key=keys)
         except refold.LogError as error:
-            self.told.tell(act="append", phase="refused", error=type(error).__name__, text=str(error))
+            self.told.tell(
+                act="append", phase="refused", error=type(error).__name__, text=str(error)
+            )
             if keys is None:
                 return  # Not known whether it is stored: nobody can ask twice.
             stored = await chat.append(list(messages), key=keys)
         self.told.tell(act="append", phase="done", positions=list(stored.positions), **facts)
+        if SECRET in str(messages):
+            [self.secret] = stored.positions
 
     def _now(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=next(self._moments))
@@ -180,9 +186,11 @@ async def fork(session: Session) -> None:
 
 def forget(session: Session) -> None:
     """Erase one message, wherever it came to. Runs a loop of its own."""
-    facts = {"act": "erase", "thread": "a", "position": 4}
+    if session.secret is None:
+        return
+    facts = {"act": "erase", "thread": "a", "position": session.secret}
     session.told.tell(phase="begun", **facts)
-    report = erase(session.core, "a", 4, "asked for")
+    report = erase(session.core, "a", session.secret, "asked for")
     session.told.tell(phase="done", **facts, complete=report.complete)
 
 

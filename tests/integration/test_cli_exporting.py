@@ -68,6 +68,20 @@ def test_texts_without_any_block_come_back_too(tmp_path: Path, refold: Refold) -
         assert imported(tmp_path / f"{format}.db", refold, tmp_path / name) == messages
 
 
+def test_our_own_lines_are_told_from_those_of_another_api(tmp_path: Path, refold: Refold) -> None:
+    with open_memory(tmp_path / "agent.db") as memory:
+        said_before = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hi."},
+        ]
+        memory.conversation("t").append(said_before, recorded=True)
+    assert refold("export", "t", "--out", "t.jsonl").code == 0
+    answer = refold("import", "t.jsonl", "--db", "other.db", "--json").answer
+    assert answer["files"][0]["format"] == "anthropic"
+    lines = exported(refold("export", "t", "--db", "other.db").out)
+    assert lines == exported(refold("export", "t").out)
+
+
 def test_the_events_have_their_stored_names_and_all_fields(tmp_path: Path, refold: Refold) -> None:
     with open_memory(tmp_path / "agent.db", window=8_000) as memory:
         memory.conversation("t").append(talk(40), recorded=True)

@@ -55,7 +55,7 @@ def test_threads_share_one_memory(tmp_path: Path) -> None:
                 for chat in (own, shared):
                     words = f"{name} {number} " + "word " * 60
                     pair = [{"role": role, "content": words} for role in ("user", "assistant")]
-                    chat.append(pair, key=[f"{name}{number}{end}" for end in "qa"])
+                    chat.append(pair, key=[f"{name}-{number}{end}" for end in "qa"])
                 if number % 8 == 0:
                     shared.compact()
                     memory.conversations()

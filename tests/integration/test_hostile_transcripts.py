@@ -54,16 +54,18 @@ ACTING: Lines = {
     "fork": ("fork T ../../fork --at 3", "fork T"),
     "erase": ("erase T 1 --yes --reason ../..", "erase ../../fork --all --yes"),
     "compress": ("compress",),
-    "backup": ("backup agent.copy",),
-    "restore": ("restore agent.copy --force",),
-    "anchor": ("anchor", "anchor --out agent.anchored", "anchor --accept"),
-    "salvage": ("salvage agent.salvaged",),
+    "backup": ("backup copy.db",),
+    "restore": ("restore copy.db --force",),
+    "anchor": ("anchor", "anchor --out agent.exported", "anchor --accept"),
+    "salvage": ("salvage salvaged.db",),
 }
 PLAYING: Lines = {
     "play": ("play F --window 4000", "play F --window 4000 --requests out.jsonl"),
     "simulate": ("simulate F --window 4000 --policy default --policy early",),
     "import": ("import F",),
 }
+OURS = ("work/agent.", "work/copy.", "work/salvaged.")
+"""How the files begin that the commands above are told to make."""
 LEFT_OUT = {"demo"}
 """Shows a text of ours only."""
 
@@ -83,7 +85,7 @@ def files_of(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
-        if path.is_file() and not str(path.relative_to(folder)).startswith("work/agent.")
+        if path.is_file() and not str(path.relative_to(folder)).startswith(OURS)
     }
 
 

@@ -101,6 +101,19 @@ def test_what_lies_in_the_write_ahead_log_only_is_moved_as_well(log: Path, backu
     assert words_in(log) == ["one", "two"]
 
 
+def test_a_reader_in_the_way_takes_nothing_from_either_log(log: Path, backup: Path) -> None:
+    with open_memory(log) as memory, closing(sqlite3.connect(log)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM stored_events").fetchall()
+        # It keeps what comes now in the write-ahead log.
+        memory.conversation("t").append({"role": "user", "content": "three"})
+        moved = restore_log(backup, log, force=True).moved_aside
+        assert not Path(f"{log}-wal").exists() or not Path(f"{log}-wal").stat().st_size
+        assert words_in(log) == ["one", "two"]
+    assert moved is not None
+    assert words_in(moved) == ["one", "two", "three"]
+
+
 def test_another_process_that_had_it_open_is_told(log: Path, backup: Path) -> None:
     program = f"""
 from refold.infrastructure.opening import open_memory
@@ -260,6 +273,15 @@ def test_a_conversation_that_was_erased_since_does_not_come_back(tmp_path: Path)
     assert SECRET.encode() not in log.read_bytes()
     with open_memory(log) as memory:
         assert list(memory.conversations()) == []
+
+
+def test_a_conversation_of_the_same_name_in_another_history_stays(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", "one")
+    other = kept(filled(tmp_path / "other.db", "something else"), tmp_path / "backup.db")
+    with open_memory(log) as memory:
+        memory.erase_conversation("t")
+    assert restore_log(other, log, force=True).erased_again == ()
+    assert words_in(log) == ["something else"]
 
 
 def test_an_erasure_in_another_history_touches_nothing(tmp_path: Path) -> None:

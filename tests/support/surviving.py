@@ -168,7 +168,7 @@ def settle(witness: Witness) -> None:
     compact(witness)
     for attempt in witness.story.attempts:
         if attempt.requested.attempt_id in left:
-            assert isinstance(attempt.ended, CompactionFailed), "what the dead began was performed"
+            assert isinstance(attempt.ended, CompactionFailed), "what the dead began is not given up"
             then = as_bytes(witness.shown(attempt.ended_at))
             assert then == before, "settling what was left open changed the context"
 

@@ -44,8 +44,9 @@ def test_a_label_is_kept_and_is_no_activity() -> None:
 
 def test_a_copy_says_of_what_it_is_one() -> None:
     (changed,) = changes(logged(ConversationForked(source="s", version=7)))
-    forked = {"version": 2, "forked_from": "s", "forked_at": 7}
-    assert changed == Changed({"thread_id": "t"}, forked, {})
+    assert changed == Changed(
+        {"thread_id": "t"}, {"version": 2, "forked_from": "s", "forked_at": 7}, {}
+    )
 
 
 def test_only_a_performed_compaction_counts() -> None:
