@@ -24,8 +24,17 @@ from .events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
+from .facts import LiveMessage, Pin
 from .fading import REMEMBERED, fading
+from .folding_summaries import (
+    compacted,
+    failed,
+    remade,
+    requested,
+    reverted,
+    size,
+    without_thinking,
+)
 from .messages import gist
 
 
@@ -36,31 +45,22 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case MessageAppended():
             return _appended(state, (event,))
         case CompactionRequested():
-            attempt = Attempt(
-                attempt_id=event.attempt_id,
-                requested_at=event.requested_at,
-                coverage=event.coverage,
-                supersedes=event.supersedes,
-                owner=event.owner,
-            )
-            return state.replaced(version=version, attempt=attempt)
+            return requested(state, event, version)
         case CompactionPerformed(trigger="erasure"):
-            return _remade(state, event, version)
+            return remade(state, event, version)
         case CompactionPerformed():
-            return _compacted(state, event, version)
+            return compacted(state, event, version)
         case CompactionFailed():
-            return _failed(state, event, version)
+            return failed(state, event, version)
         case CompactionReverted():
-            return _reverted(state, event, version)
+            return reverted(state, event, version)
         case ToolContentOffloaded() | MessagesCondensed():
             return _shortened(state, event.parts, version)
         case MessagePinned():
             pin = Pin(event.pin_id, version, event.position, event.tokens)
             return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
         case MessageUnpinned():
-            left = tuple(pin for pin in state.pins if pin.pin_id != event.pin_id)
-            shown = any(pin.tokens for pin in state.pins if pin.pin_id == event.pin_id)
-            return _pins(state, left, version, shown=shown)
+            return _unpinned(state, event.pin_id, version)
         case SummarySuperseded() | ConversationForked():
             return state.replaced(version=version)
         case MessageErased():
@@ -103,7 +103,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         version += 1
         fact = _fact(event, version)
         if pending and fact.role == "assistant":
-            fact, pending = _without_thinking(fact), False
+            fact, pending = without_thinking(fact), False
         live.append(fact)
         tokens += fact.tokens
         if preamble == length:
@@ -114,7 +114,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         length = event.position + 1
         if len(live) > REMEMBERED and (gone := fading(live, preamble, pinned)):
             # At once, so that a run of messages gives the same state as one by one.
-            older, older_tokens = older + len(gone), older_tokens + _size(live, gone)
+            older, older_tokens = older + len(gone), older_tokens + size(live, gone)
             live = [m for m in live if m.position not in gone]
     return state.replaced(
         version=version,
@@ -145,79 +145,11 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
     )
 
 
-def _size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
-    return sum(message.tokens for message in live if message.position in positions)
-
-
-def _bounded(state: Conversation) -> Conversation:
-    gone = fading(state.live, state.preamble, state.pinned_positions)
-    return state.replaced(
-        live=tuple(m for m in state.live if m.position not in gone),
-        older_live=state.older_live + len(gone),
-        older_tokens=state.older_tokens + _size(state.live, gone),
-    )
-
-
-def _compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
-    live = tuple(_without_thinking(m) for m in state.live if not event.coverage.covers(m.position))
-    live_tokens = sum(m.tokens for m in live)
-    after = [m.version for m in live if m.position >= event.coverage.stop]
-    return state.replaced(
-        version=version,
-        live=live,
-        older_live=0,
-        older_tokens=0,
-        live_from=after[0] if after else version,
-        live_tokens=live_tokens,
-        summary=ActiveSummary(
-            summary_id=event.summary_id,
-            version=version,
-            coverage=event.coverage,
-            tokens=event.tokens,
-            at_length=state.length,
-            at_tokens=live_tokens + event.tokens + sum(pin.tokens for pin in state.pins),
-            generation=event.generation,
-            text_tokens=event.text_tokens,
-            leaves=_leaves(state, event, version),
-            effective=event.effective,
-        ),
-        answer_pending=True,
-        attempt=None,
-        setbacks=Setbacks(),
-        compactions=state.compactions + 1,
-    )
-
-
-def _remade(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
-    # In the place of the summary before: what is live stays so, and the guard counts as before.
-    before = state.summary
-    live = tuple(map(_without_thinking, state.live))
-    return state.replaced(
-        version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
-        summary=ActiveSummary(
-            summary_id=event.summary_id,
-            version=version,
-            coverage=event.coverage,
-            tokens=event.tokens,
-            at_length=before.at_length if before else state.length,
-            at_tokens=before.at_tokens if before else state.tokens,
-            generation=event.generation,
-            text_tokens=event.text_tokens,
-            leaves=(version,) if event.leaf else (),
-            effective=event.effective,
-        ),
-        answer_pending=True,
-        attempt=None,
-    )
-
-
 def _erased(state: Conversation, event: MessageErased, version: int) -> Conversation:
     live = tuple(
         m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
         if m.position == event.position
-        else _without_thinking(m)
+        else without_thinking(m)
         for m in state.live
     )
     # A message that is only counted is not among them.
@@ -232,46 +164,13 @@ def _erased(state: Conversation, event: MessageErased, version: int) -> Conversa
     )
 
 
-def _failed(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
-    setbacks = Setbacks(count=state.setbacks.count + 1, live_tokens=event.live_tokens)
-    return state.replaced(version=version, attempt=None, setbacks=setbacks)
-
-
-def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tuple[int, ...]:
-    # A summary of an older refold has no leaf: what it covers is known from its own text alone.
-    before = state.summary.leaves if state.summary else ()
-    if event.leaf is None or (state.summary is not None and not before):
-        return ()
-    return (*before, version)
-
-
-def _reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
-    back = (*event.messages, *state.live)
-    live = tuple(_without_thinking(m) for m in sorted(back, key=lambda m: m.position))
-    live_tokens = event.older_tokens + sum(m.tokens for m in live)
-    state = state.replaced(
-        version=version,
-        live=live,
-        older_live=event.older_live,
-        older_tokens=event.older_tokens,
-        live_from=event.live_from,
-        live_tokens=live_tokens,
-        summary=event.restored,
-        answer_pending=True,
-    )
-    # The next compaction by size must not come at once and make the same summary again.
-    setbacks = Setbacks(count=state.setbacks.count + 1, live_tokens=state.tokens)
-    state = state.replaced(setbacks=setbacks)
-    return _bounded(state) if len(live) > REMEMBERED else state
-
-
 def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
     live = tuple(
         _previewed(m, freed[m.position], version) if m.position in freed else m
-        for m in map(_without_thinking, state.live)
+        for m in map(without_thinking, state.live)
     )
     return state.replaced(
         version=version,
@@ -285,7 +184,7 @@ def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bo
     if not shown:
         return state.replaced(version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
-    live = tuple(map(_without_thinking, state.live))
+    live = tuple(map(without_thinking, state.live))
     return state.replaced(
         version=version,
         pins=pins,
@@ -295,10 +194,11 @@ def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bo
     )
 
 
+def _unpinned(state: Conversation, pin_id: str, version: int) -> Conversation:
+    left = tuple(pin for pin in state.pins if pin.pin_id != pin_id)
+    shown = any(pin.tokens for pin in state.pins if pin.pin_id == pin_id)
+    return _pins(state, left, version, shown=shown)
+
+
 def _previewed(message: LiveMessage, freed: int, version: int) -> LiveMessage:
     return message._replace(tokens=message.tokens - freed, offloads=(*message.offloads, version))
-
-
-def _without_thinking(message: LiveMessage) -> LiveMessage:
-    # Signed thinking is valid only behind the very prefix it was made with; the prefix has changed.
-    return message._replace(tokens=message.tokens - message.thinking, thinking=0)

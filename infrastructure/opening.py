@@ -154,16 +154,9 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
-    log = SQLiteLog(
-        path,
-        create=options.get("create", True),
-        anchor=settings.anchor,
-        key=key,
-        told=observing.noticed,
-    )
-    views = SQLiteViews(
-        views_place(path, encrypted=key is not None), log, of=path, told=observing.noticed
-    )
+    create, told = options.get("create", True), observing.noticed
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
+    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path, told=told)
     _finish_erasures(log, views)
     return Core(
         log=observing.log(log),

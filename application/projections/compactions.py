@@ -33,8 +33,6 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
     """A request makes the row of its attempt; its end is written into it."""
     event = logged.event
     match event:
-        case MessageAppended():
-            return ()
         case CompactionRequested():
             return (Added(_requested(logged, event)),)
         case CompactionPerformed():
@@ -55,10 +53,10 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
                 model_calls=event.model_calls,
             )
         case CompactionReverted():
-            undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
-            return (Changed(undone, {"outcome": "reverted"}),)
+            return _undone(logged, event)
         case (
-            SummarySuperseded()
+            MessageAppended()
+            | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
             | MessagePinned()
@@ -77,6 +75,11 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 changes_of_run = one_by_one(
     changes, CompactionRequested, CompactionPerformed, CompactionFailed, CompactionReverted
 )
+
+
+def _undone(logged: LoggedEvent, event: CompactionReverted) -> tuple[Changed]:
+    undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+    return (Changed(undone, {"outcome": "reverted"}),)
 
 
 def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:

@@ -141,8 +141,8 @@ class HeldLog:
         rows = self._recorder.rows_after(number - 1, 1)
         if not rows or rows[0][0] != number:
             return ""
-        _, *columns = rows[0]
-        return link_of(StoredEvent(*columns))
+        _, stream, version, name, state = rows[0]
+        return link_of(StoredEvent(stream, version, name, state))
 
     def _other(self, thread_id: str, version: int) -> LogBehindAnchor:
         what = f"conversation {thread_id!r}" if thread_id else "a conversation"

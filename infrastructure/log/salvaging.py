@@ -34,7 +34,9 @@ from .sqlite import Head, LogRecorder
 from .store import SQLiteLog
 
 WRITTEN_AT_ONCE = 500
-LOST_KINDS = frozenset({"digest", "dictionary", "unreadable", "foreign", "restored", "reordered", "duplicate"})
+LOST_KINDS = frozenset(
+    {"digest", "dictionary", "unreadable", "foreign", "restored", "reordered", "duplicate"}
+)
 """Of these an event of the log is not copied; one that is merely out of order is."""
 
 
@@ -219,9 +221,8 @@ def _write(recorder: LogRecorder, batch: list[tuple[StoredEvent, str | None]]) -
 
 
 def _is_loss(damage: Damage) -> bool:
-    if damage.place != "log" or damage.kind in ("keys", "chain", "erased") or _is_late(damage):
-        return False
-    return True
+    copied = damage.kind in ("keys", "chain", "erased") or _is_late(damage)
+    return damage.place == "log" and not copied
 
 
 def _lost(damage: Damage, plan: _Plan | None) -> LostEvent:

@@ -132,6 +132,14 @@ class _Call:
         self._instruments.call_duration.record(seconds, {**self._attributes, "error.type": kind})
 
 
+def _of_damage(meter: metrics.Meter) -> tuple[metrics.Counter, metrics.Counter]:
+    said = "Reads and writes that damage of the log refused."
+    return (
+        meter.create_counter("refold.repairs", "{repair}", "What was repaired by itself, by name."),
+        meter.create_counter("refold.log.damage", "{error}", said),
+    )
+
+
 class _Instruments:
     """All metrics; docs/observability.md says what each means."""
 
@@ -168,10 +176,7 @@ class _Instruments:
         self.open_breakers = meter.create_up_down_counter(
             "refold.breakers_open", "{conversation}", "Open circuit breakers, as seen from here."
         )
-        self.repairs = counter("refold.repairs", "{repair}", "What was repaired by itself, by name.")
-        self.damage = counter(
-            "refold.log.damage", "{error}", "Reads and writes that damage of the log refused."
-        )
+        self.repairs, self.damage = _of_damage(meter)
         self.request_tokens = counter("refold.request.tokens", "{token}", "Tokens of requests.")
         self.request_repeated = counter(
             "refold.request.tokens_repeated",

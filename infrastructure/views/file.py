@@ -102,14 +102,13 @@ class ViewsFile:
         elif self._found() is None:
             yield None
         else:
-            connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=ro",
-                uri=True,
-                timeout=BUSY_TIMEOUT,
-                isolation_level=None,
-            )
-            # Bytes that are no text are a difference, not a reason to stop.
-            connection.text_factory = _lenient
+            connection = _looking("ro", self.path)
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except sqlite3.OperationalError:
+                # Whoever wrote last was killed: what it left must be joined before it can be read.
+                connection.close()
+                connection = _looking("rw", self.path)
             with closing(connection):
                 yield wrapped(connection)
 
@@ -203,6 +202,15 @@ class ViewsFile:
 
 def _unfinished(path: Path) -> Path:
     return Path(f"{path}.new")
+
+
+def _looking(mode: str, path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None
+    )
+    # Bytes that are no text are a difference, not a reason to stop.
+    connection.text_factory = _lenient
+    return connection
 
 
 def _lenient(raw: bytes) -> str:

@@ -121,13 +121,16 @@ def turn(thread_id: str, number: int) -> list[Message]:
 def turns(thread_id: str, first: int, last: int, *, keyed: bool) -> list[Step]:
     """Turns as a live agent stores them: the request alone, the call alone, result and answer together."""
 
-    async def run(session: Session, number: int) -> None:
-        request, call, *rest = turn(thread_id, number)
-        for name, part in (("r", [request]), ("c", [call]), ("a", rest)):
-            keys = [f"{name}{number}.{i}" for i in range(len(part))] if keyed else None
-            await session.append(thread_id, part, keys)
+    def of(number: int) -> Step:
+        async def run(session: Session) -> None:
+            request, call, *rest = turn(thread_id, number)
+            for name, part in (("r", [request]), ("c", [call]), ("a", rest)):
+                keys = [f"{name}{number}.{i}" for i in range(len(part))] if keyed else None
+                await session.append(thread_id, part, keys)
 
-    return [lambda session, n=n: run(session, n) for n in range(first, last)]
+        return run
+
+    return [of(number) for number in range(first, last)]
 
 
 def batch(thread_id: str, first: int, last: int) -> Step:

@@ -37,6 +37,11 @@ def replaced(path: Path) -> None:
     shutil.copy(log_of(path.with_name("other.db"), "four", "five", "six"), path)
 
 
+USES: list[Callable[[SQLiteLog], object]] = [
+    lambda log: log.load("t"),
+    lambda log: say(log, "more"),
+    lambda log: say(log, "more", thread_id="another"),
+]
 LOSSES: list[Callable[[Path], None]] = [put_back, cut_newest, emptied, deleted, replaced]
 
 
@@ -56,7 +61,7 @@ def test_a_log_behind_its_anchor_is_neither_read_nor_gone_on_with(
 ) -> None:
     lose(path)
     before = path.read_bytes() if path.exists() else None
-    for use in (lambda log: log.load("t"), lambda log: say(log, "more"), lambda log: say(log, "n", thread_id="n")):  # fmt: skip
+    for use in USES:
         with pytest.raises(LogBehindAnchor) as caught:
             used(path, use)
         for way_out in ("newer file back", "refold salvage", "refold anchor --accept"):

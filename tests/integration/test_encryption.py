@@ -16,8 +16,9 @@ from eventsourcing.persistence import StoredEvent
 import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.errors import InvalidSetting
+from refold.infrastructure.log.encodings import Encodings
 from refold.infrastructure.log.encryption import Keys, key_of
-from refold.infrastructure.log.envelope import EnvelopeError, framed
+from refold.infrastructure.log.envelope import EnvelopeError, Place, framed
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
@@ -311,3 +312,36 @@ def test_a_log_in_memory_can_have_a_key_and_be_compressed() -> None:
 def test_keys_are_not_copied_by_accident() -> None:
     with pytest.raises((TypeError, AttributeError, pickle.PicklingError)):
         pickle.dumps(Keys(KEY))
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"stream": "u"},
+        {"version": 6},
+        {"name": "conversation_labelled"},
+        {"shape": 2},
+        {"at": "2026-01-02T03:04:05.000000Z"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_the_cipher_itself_binds_an_event_to_its_place(
+    path: Path, elsewhere: dict[str, Any]
+) -> None:
+    place, envelope = Place(*rows(path)[4][:3]), framed(rows(path)[4][3])
+    in_place = {name: value for name, value in elsewhere.items() if name in Place._fields}
+    in_frame = {name: value for name, value in elsewhere.items() if name not in in_place}
+    encoder = Encodings(Keys(KEY), NoShelf())
+    assert SAID.encode() in encoder.decode(place, envelope).payload
+    with pytest.raises(EnvelopeError, match="encrypted content was changed"):
+        encoder.decode(place._replace(**in_place), envelope._replace(**in_frame))
+
+
+class NoShelf:
+    """A shelf of which nothing is asked."""
+
+    def dictionary(self, number: int, encoder: Encodings) -> bytes:
+        raise AssertionError((number, encoder))
+
+    def fingerprints(self) -> frozenset[str]:
+        raise AssertionError
