@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from refold.application.errors import LogDamaged, LogError, LogNotFound
+from refold.application.errors import LogDamaged, LogError, LogNotFound, NotARefoldLog
 from refold.application.log_keeping import Checked
 from refold.application.salvaging import Salvaged
 from refold.application.verifying import Verification, report_of
@@ -71,7 +71,10 @@ def accept_lost(path: Path) -> bool:
 def _is_no_log(path: Path, refused: LogError) -> bool:
     if path.exists() and not path.is_file():
         return True
-    return isinstance(refused, LogNotFound) and not path.exists()
+    if isinstance(refused, LogNotFound):
+        return not path.exists()
+    # An anchor beside it says that there was a log here, whatever the file looks like now.
+    return isinstance(refused, NotARefoldLog) and not anchor_path(path.absolute()).exists()
 
 
 def _key() -> bytes | str | None:

@@ -26,6 +26,7 @@ LEVELS = {
     "message.unpinned": logging.DEBUG,
     "message.erased": logging.INFO,
     "conversation.erased": logging.INFO,
+    "conversation.forked": logging.INFO,
     "breaker.opened": logging.WARNING,
     "breaker.closed": logging.INFO,
     "request.made": logging.DEBUG,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         LogDamaged,
         LogError,
         LogFull,
+        LogGone,
         LogNotFound,
         LogNotWritable,
         NewerLog,
@@ -159,6 +160,7 @@ __all__ = [
     "LogDamaged",
     "LogError",
     "LogFull",
+    "LogGone",
     "LogNotFound",
     "LogNotWritable",
     "LostEvent",
@@ -209,7 +211,7 @@ _PLACES = {
     "refold.application.diffing": "ContextDiff EventCount MessageChange",
     "refold.application.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
-        "BackupDamaged ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogNotFound "
+        "BackupDamaged ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogGone LogNotFound "
         "LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists ThreadExists TokenCountError "
         "TranscriptError"
     ),

@@ -526,7 +526,7 @@ def test_a_changed_event_is_named_by_thread_and_version(refold: Refold, stored: 
     done = refold("verify")
     assert done.code == 1
     assert re.search(r"log +talk +7 ", done.out)
-    assert "restore it from a backup" in done.out
+    assert "restore the log from a backup" in done.out
     damage = refold("verify", "--json")
     assert damage.code == 1
     assert not damage.answer["ok"]

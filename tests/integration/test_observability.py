@@ -129,6 +129,7 @@ def everything() -> None:
         summariser.troubles = 100
         talk(chat, 14)
         chat.context()  # It must fit: the embedded summariser steps in.
+        chat.fork()
         chat.erase(0)
         memory.erase_conversation("one")
     tools()
