@@ -20,10 +20,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import refold
 from refold.application.errors import SummariserError
 from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.observing.log_lines import LEVELS
+from refold.infrastructure.observing.notices import of_decisions
 from tests.architecture.rules import ROOT
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser
+from tests.support.golden_events import EVENTS
 from tests.support.log_files import execute
 
 PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
@@ -218,6 +221,12 @@ def test_the_levels_are_those_of_the_documentation() -> None:
         for name in re.findall(r"`([^`]+)`", names)
     }
     assert levels == LEVELS
+
+
+def test_whatever_an_event_is_told_by_has_a_level() -> None:
+    either = [event for pair in EVENTS.values() for event in pair]
+    told = of_decisions("t", Conversation(), Conversation(), either, breaker_after=3)
+    assert {notice.name for notice in told} - set(LEVELS) == set()
 
 
 def test_no_text_of_a_conversation_and_no_words_of_a_summariser_are_told(
