@@ -15,14 +15,27 @@ Decision = Callable[[LoadedConversation], Sequence[Event]]
 class Erasure(NamedTuple):
     """What is to be removed from a conversation, and what happens with that."""
 
-    remains: Mapping[int, Event]
-    """By version: what is left of each event that loses content; an event of the same kind."""
+    remains: Mapping[int, Event] | None
+    """By version: what is left of each event that loses content; an event of the same kind. None:
+    nothing of any but places, times and links, and what it was forked from."""
     events: Callable[[Sequence[Rewritten]], Sequence[Event]]
     """What is appended, given what was left of each of these events."""
 
 
-ErasureDecision = Callable[[LoadedConversation], Erasure | None]
-"""Looks at the newest state and returns what is removed; None: nothing. Asked again after a conflict."""
+Loading = Callable[[str], LoadedConversation]
+"""Gives the newest state of a conversation, by its id."""
+
+ErasureDecision = Callable[[Loading], Mapping[str, Erasure]]
+"""Looks at the newest states and returns what is removed, by conversation. May be asked again after a
+conflict; what it asks for must be loaded with what it is given."""
+
+
+class Stored(NamedTuple):
+    """What was stored of a decision, and the conversation after it."""
+
+    loaded: LoadedConversation
+    events: tuple[Event, ...]
+
 
 
 class Fork(NamedTuple):
@@ -88,19 +101,12 @@ class ConversationLog(Protocol):
         """Decide on the newest state and store the events, all in one transaction or none."""
         ...
 
-    def erase(
-        self, thread_id: str, decide: ErasureDecision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Rewrite events in place, drop snapshots and append what happened, all in one transaction.
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """Rewrite events in place, drop snapshots and append what happened, in all of these
+        conversations in one transaction or in none.
 
         Older bytes may be left in files until ``finish_erasures`` says that nothing is.
         """
-        ...
-
-    def erase_all(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """The same for every event of the conversation: nothing is left but places, times and links."""
         ...
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -115,10 +121,13 @@ class ConversationLog(Protocol):
         ...
 
     def fork(
-        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
         """Copy the events of ``source`` up to ``version``, with their times, into the new conversation
-        ``into`` and append ``events`` to it, all in one transaction.
+        ``into`` and append what is decided to it, all in one transaction.
+
+        ``decide`` is given the source as it was then, while nobody can write. What is left of an erased
+        event stays marked as that where an event of the copy records it.
 
         Raises:
             ThreadExists: ``into`` has events already.

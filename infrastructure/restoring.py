@@ -49,8 +49,7 @@ def restore_log(
     with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
         made = Path(folder) / to.name
         _copy(backup, made)
-        if anchor_path(backup.absolute()) != anchor_path(to):
-            _copy_anchor(backup.absolute(), made)
+        _copy_anchor(backup.absolute(), made)
         with _opened(made, options) as core:
             _check(core, backup)
         with _locked(to):

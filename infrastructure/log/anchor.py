@@ -1,8 +1,9 @@
 """The anchor: what the newest event of each conversation was, kept in a file outside of the log.
 
 A log that was cut, put back to an earlier day or lost its write-ahead log is whole in itself; only what
-lies outside of it can tell. The file is a row of lines of 128 bytes, a first one that names the format
-and then one for each conversation::
+lies outside of it can tell. The file is a row of lines of 128 bytes: one for each conversation, and
+before them a copy of the line that was written last, with the name of the format in place of the
+conversation's::
 
     FINGERPRINT VERSION NUMBER LINK CHECKSUM
 
@@ -12,6 +13,7 @@ never ahead of it. A line that is damaged counts as absent.
 
 import logging
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
@@ -21,8 +23,9 @@ from typing import IO, NamedTuple
 from refold.infrastructure.private_files import open_private
 
 SIZE = 128
-_TITLE = b"refold anchor 1".ljust(SIZE - 1) + b"\n"
 _FINGERPRINT = 24
+_TITLE = b"refold-anchor-1".ljust(_FINGERPRINT, b"-")
+"""Begins the file, where the lines of conversations have a fingerprint."""
 _CHECKED = SIZE - 9
 
 logger = logging.getLogger(__name__)
@@ -55,8 +58,8 @@ def fingerprint(thread_id: str) -> bytes:
 
 
 def anchor_path(log: Path) -> Path:
-    """Where the anchor of a log lies: ``agent.anchor`` beside ``agent.db``."""
-    return log.with_name(f"{log.stem}.anchor")
+    """Where the anchor of a log lies: ``agent.db.anchor`` beside ``agent.db``."""
+    return log.with_name(f"{log.name}.anchor")
 
 
 class Anchor:
@@ -67,26 +70,46 @@ class Anchor:
         self.path = path
         self._file: IO[bytes] | None = None
         self._slots: dict[bytes, int] = {}
+        """Where the line of a conversation is; of some, or of all among the first ``_known`` lines."""
         self._known = 0
-        """How many lines of the file ``_slots`` was made from."""
+        self._threads = threading.Lock()
         self._fails = False
 
     def find(self, thread_id: str) -> Anchored | None:
         """What is known of a conversation. Read it before the log that it is compared with."""
-        data, wanted = self._content(), fingerprint(thread_id)
-        found: Anchored | None = None
-        start = data.find(wanted)
-        while start >= 0:
-            if start % SIZE == 0 and (line := _read(data[start : start + SIZE])):
-                found = line if found is None or line.version > found.version else found
-            start = data.find(wanted, start + 1)
-        return found
+        name = fingerprint(thread_id)
+        with self._threads:
+            if self._file is not None and self._is_here(self._file):
+                slot = self._slots.get(name)
+                if slot is None and self._known:
+                    slot = self._look_up(self._file, name)
+                if slot is not None:
+                    self._file.seek(slot * SIZE)
+                    return _read(self._file.read(SIZE))
+                if self._known:
+                    return None
+        data = self._content()
+        lines = (_read(data[slot * SIZE : (slot + 1) * SIZE]) for slot in _places(data, name))
+        return max((x for x in lines if x), key=lambda line: line.version, default=None)
+
+    def newest(self) -> Anchored | None:
+        """What was stored last, in whatever conversation; its fingerprint is not known."""
+        if self.path is None:
+            return None
+        first = self._first()
+        line = _read(first)
+        if first and line is None:
+            # Damaged: the lines themselves say it as well.
+            lines, _ = self.lines()
+            line = max(lines.values(), key=lambda line: line.number, default=None)
+        return line
 
     def lines(self) -> tuple[dict[bytes, Anchored], int]:
         """Everything that is known, and how many lines are damaged."""
         data = self._content()
         found: dict[bytes, Anchored] = {}
-        damaged = int(bool(data) and data[:SIZE] != _TITLE)
+        first = _read(data[:SIZE])
+        damaged = int(bool(data) and (first is None or first.fingerprint != _TITLE))
         for start in range(SIZE, len(data), SIZE):
             line = _read(data[start : start + SIZE])
             if line is None:
@@ -97,9 +120,9 @@ class Anchor:
 
     def changed(self, since: bytes) -> tuple[list[Anchored], bytes]:
         """The lines that are not as they were in a content that was read before, and the content now."""
+        if since and self._first() == since[:SIZE]:
+            return [], since
         data = self._content()
-        if data == since:
-            return [], data
         parts = (slice(start, start + SIZE) for start in range(SIZE, len(data), SIZE))
         new = (_read(data[part]) for part in parts if data[part] != since[part])
         return [line for line in new if line is not None], data
@@ -114,9 +137,11 @@ class Anchor:
         try:
             file = self._opened(everything)
             name = fingerprint(mark.thread_id)
-            slot = self._slot(file, name)
-            file.seek(slot * SIZE)
-            file.write(_line(name, mark))
+            with self._threads:
+                file.seek(self._slot(file, name) * SIZE)
+                file.write(_line(name, mark))
+                file.seek(0)
+                file.write(_line(_TITLE, mark))
             self._fails = False
         except OSError as error:
             self._tell("written", error)
@@ -141,11 +166,15 @@ class Anchor:
             self._file.close()
         self._file, self._known, self._slots = None, 0, {}
 
-    def _content(self) -> bytes:
+    def _first(self) -> bytes:
+        return self._content(SIZE)
+
+    def _content(self, size: int = -1) -> bytes:
         if self.path is None:
             return b""
         try:
-            return self.path.read_bytes()
+            with self.path.open("rb", buffering=0) as file:
+                return file.read(size)
         except FileNotFoundError:
             return b""
         except OSError as error:
@@ -174,17 +203,33 @@ class Anchor:
 
     def _slot(self, file: IO[bytes], name: bytes) -> int:
         slot = self._slots.get(name)
-        if slot is not None:
-            return slot
+        if slot is None and not self._known:
+            # Most processes go on with what is there: looking for one is quicker than learning all.
+            file.seek(0)
+            slot = next(_places(file.read(), name), None)
+        if slot is None:
+            slot = self._look_up(file, name)
+        if slot is None:
+            slot, self._known = self._known, self._known + 1
+        self._slots[name] = slot
+        return slot
+
+    def _look_up(self, file: IO[bytes], name: bytes) -> int | None:
         # Others may have added lines since the last look.
         file.seek(self._known * SIZE)
         while data := file.read(SIZE * 8_192):
             for start in range(0, len(data), SIZE):
                 self._slots[data[start : start + _FINGERPRINT]] = self._known + start // SIZE
             self._known += -(-len(data) // SIZE)
-        slot = self._slots.setdefault(name, self._known)
-        self._known = max(self._known, slot + 1)
-        return slot
+        return self._slots.get(name)
+
+
+def _places(data: bytes, name: bytes) -> Iterator[int]:
+    start = data.find(name)
+    while start >= 0:
+        if start % SIZE == 0:
+            yield start // SIZE
+        start = data.find(name, start + 1)
 
 
 def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
@@ -194,8 +239,13 @@ def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
         OSError: it is there already, or cannot be written.
     """
     with open_private(path, "xb") as file:
-        file.write(_TITLE)
-        file.writelines(_line(fingerprint(mark.thread_id), mark) for mark in marks)
+        newest = Mark("", 0, "-" * 64, 0)
+        file.write(_line(_TITLE, newest))
+        for mark in marks:
+            file.write(_line(fingerprint(mark.thread_id), mark))
+            newest = max(newest, mark, key=lambda mark: mark.number)
+        file.seek(0)
+        file.write(_line(_TITLE, newest))
 
 
 def _line(name: bytes, mark: Mark) -> bytes:
@@ -222,6 +272,6 @@ def read_exported(path: Path) -> Iterator[Anchored]:
         ValueError: it is no anchor.
     """
     found, _ = Anchor(path).lines()
-    if not path.read_bytes().startswith(b"refold anchor") and not found:
+    if not path.read_bytes().startswith(_TITLE) and not found:
         raise ValueError(f"{path} is no anchor of refold; `refold anchor --out FILE` makes one")
     yield from found.values()

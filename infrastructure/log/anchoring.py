@@ -65,9 +65,9 @@ class HeldLog:
         """
         if self._admitted or self.anchor.path is None:
             return
-        lines, _ = self.anchor.lines()
-        newest = max(lines.values(), key=lambda line: line.number, default=None)
+        newest = self.anchor.newest()
         if newest is not None and self._link_at(newest.number) != newest.link:
+            lines, _ = self.anchor.lines()
             heads = {fingerprint(mark.thread_id): mark for mark in self.marks()}
             for name, line in lines.items():
                 mark = heads.get(name)
@@ -83,6 +83,13 @@ class HeldLog:
         if self.anchor.path is not None:
             place = self._recorder.max_notification_id() if number is None else number
             self.anchor.keep(Mark(thread_id, head.version, head.link, place), self.marks)
+
+    def keep_all(self, heads: Mapping[str, tuple[Head, int | None]]) -> None:
+        """The same for several conversations that were committed together."""
+        unknown = self.anchor.path is not None and any(n is None for _, n in heads.values())
+        numbers = {mark.thread_id: mark.number for mark in self.marks()} if unknown else {}
+        for thread_id, (head, number) in heads.items():
+            self.keep(thread_id, head, numbers.get(thread_id) if number is None else number)
 
     def prove(self, changed: list[Anchored], seen: Mapping[str, int], after: int) -> None:
         """Refuse a scan that began ``after`` a number and did not come to what is anchored.
@@ -185,8 +192,10 @@ def refuse_lost(log: Path, anchor: Anchor) -> None:
     Raises:
         LogBehindAnchor: as said.
     """
+    if log.exists() and log.stat().st_size:
+        return
     lines, _ = anchor.lines()
-    if lines and not (log.exists() and log.stat().st_size):
+    if lines:
         state = "is empty" if log.exists() else "is not there"
         raise LogBehindAnchor(
             f"the log {log} {state}, and {len(lines)} conversations were stored in it. "

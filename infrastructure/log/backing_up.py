@@ -40,10 +40,6 @@ def back_up(
     real = Path(os.path.realpath(to))
     if to.exists() and path.exists() and to.samefile(path):
         raise TargetExists(to, "is the log itself; give another path")
-    if anchor_path(real) == anchor_path(Path(os.path.realpath(path))):
-        raise TargetExists(
-            to, "would have the anchor of the log; give it a name that begins otherwise"
-        )
     with translated(to), new_file(real, replace=replace) as made:
         copy_pages(source, made)
         size, marks = check_copy(made, mapper, of=path)

@@ -1,7 +1,7 @@
 """Copies the beginning of a stream into a new one: what a fork is in the log."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -86,7 +86,8 @@ class StreamCopier:
         _begin(c, into)
         snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
         last = Head()
-        for batch in self._copies(c, source, version, into):
+        recorded = self._recorded_erasures(c, source, version) | _rewritten(events)
+        for batch in self._copies(c, source, version, into, recorded):
             self._insert(c, [copy for _, copy in batch])
             last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
             links.update(_links(batch, snapshots))
@@ -100,9 +101,8 @@ class StreamCopier:
         return Copied(head, links, last.link)
 
     def _copies(
-        self, c: SQLiteCursor, source: str, version: int, into: str
+        self, c: SQLiteCursor, source: str, version: int, into: str, recorded: frozenset[int]
     ) -> Iterator[list[_Pair]]:
-        recorded = self._recorded_erasures(c, source, version)
         before, link = Head(), Head().link
         while before.version < version:
             copies: list[_Pair] = []
@@ -127,15 +127,15 @@ class StreamCopier:
             yield copies
 
     def _recorded_erasures(self, c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
-        # Only what a copied event says was erased is shown as erased in the copy.
+        # Only what an event of the copy says was erased is shown as erased there.
         c.execute(
             "SELECT originator_version, topic, state FROM stored_events "
             "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
             (source, version),
         )
-        events = (opened(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall())
-        erased = (event for event in events if isinstance(event, MessageErased))
-        return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
+        return _rewritten(
+            opened(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
+        )
 
     def _sealed(
         self, into: str, events: Sequence[Event], head: Head, stamp: str
@@ -191,6 +191,11 @@ class StreamCopier:
 def stamp_of(moment: datetime) -> str:
     """A time as frames hold it: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _rewritten(events: Iterable[Event]) -> frozenset[int]:
+    erased = (event for event in events if isinstance(event, MessageErased))
+    return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
 
 
 def _begin(c: SQLiteCursor, into: str) -> None:

@@ -6,15 +6,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
+from typing import NamedTuple
+
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteCursor
 
 from refold.application.errors import LogDamaged
+from refold.application.event_log import Erasure
 from refold.domain.events import Event, Rewritten
 
 from .envelope import EnvelopeError
 from .mapper import EventMapper
 from .retries import retried
+from .sealing import SealedRows, sealed_rows
 from .sqlite import Head, LogRecorder
 
 BATCH = 500
@@ -32,6 +36,15 @@ Beside = Callable[[SQLiteCursor], None]
 """What is done in the transaction that stores an event."""
 
 
+class Appended(NamedTuple):
+    """What was appended to a stream that something was erased from."""
+
+    events: tuple[Event, ...]
+    head: Head
+    number: int | None
+    """Of the last of them in the whole log, where that is known."""
+
+
 class StreamEraser:
     """The part of an erasure that is done with rows and files."""
 
@@ -39,14 +52,47 @@ class StreamEraser:
         self._recorder = recorder
         self._mapper = mapper
 
-    def redacted(
-        self, stream: str, remains: Mapping[int, Event]
-    ) -> tuple[list[StoredEvent], list[Rewritten]]:
-        """The rows with only this left, and what the event that records it says of them.
+    def erase(
+        self, erasures: Mapping[str, tuple[Head, Erasure]], stamp: str
+    ) -> Mapping[str, Appended]:
+        """Erase in all of these streams, each with its newest event, or in none.
 
         Raises:
-            LogDamaged: one is missing, or has no frame that could be kept.
+            LogDamaged: an event that is to lose content, or the newest one, is missing or changed.
         """
+        sealed: dict[str, SealedRows] = {}
+        happened: dict[str, tuple[Event, ...]] = {}
+        beside: list[Beside] = []
+        for stream, (head, erasure) in erasures.items():
+            rewritten: list[Rewritten] = []
+            if erasure.remains is None:
+                beside.append(self._emptying(stream, head))
+            else:
+                rows, rewritten = self._rewritten(stream, erasure.remains)
+                beside.append(_replacing(stream, rows))
+            happened[stream] = tuple(erasure.events(rewritten))
+            sealed[stream] = sealed_rows(self._mapper, stream, head, happened[stream], stamp)
+
+        def erase(c: SQLiteCursor) -> None:
+            for act in beside:
+                act(c)
+
+        numbers = self._recorder.insert_events(
+            [row for one in sealed.values() for row in one.rows],
+            follows={stream: head for stream, (head, _) in erasures.items()},
+            beside=erase,
+        )
+        done, last = dict[str, Appended](), -1
+        for stream, one in sealed.items():
+            last += len(one.rows)
+            number = numbers[last] if numbers else None
+            done[stream] = Appended(happened[stream], one.head, number)
+        return done
+
+    def _rewritten(
+        self, stream: str, remains: Mapping[int, Event]
+    ) -> tuple[list[StoredEvent], list[Rewritten]]:
+        """The rows with only this left, and what the event that records it says of them."""
         versions, rows = sorted(remains), list[StoredEvent]()
         rewritten: list[Rewritten] = []
         for start in range(0, len(versions), BATCH):
@@ -63,23 +109,18 @@ class StreamEraser:
                 rewritten.append(Rewritten(version=version, remains=digest))
         return rows, rewritten
 
-    def replacing(self, stream: str, rows: Sequence[StoredEvent]) -> Beside:
-        """Put these rows in the place of those that are there."""
+    def _emptying(self, stream: str, head: Head) -> Beside:
+        """Leave nothing of the events up to ``head`` but places, times and links, and no key.
 
-        def replace(c: SQLiteCursor) -> None:
-            _update(c, rows)
-            _forget(c, stream)
-
-        return replace
-
-    def emptying(self, stream: str, head: Head) -> Beside:
-        """Leave nothing of the events up to ``head`` but places, times and links, and no key."""
+        What it was forked from stays: copies of it lead back over it, and it holds ids only.
+        """
 
         def empty(c: SQLiteCursor) -> None:
             for first in range(1, head.version + 1, BATCH):
                 c.execute(
                     "SELECT originator_id, originator_version, topic, state FROM stored_events "
-                    "WHERE originator_id=? AND originator_version BETWEEN ? AND ?",
+                    "WHERE originator_id=? AND originator_version BETWEEN ? AND ? "
+                    "AND topic!='conversation_forked'",
                     (stream, first, min(first + BATCH - 1, head.version)),
                 )
                 rows = [StoredEvent(*row) for row in c.fetchall()]
@@ -139,6 +180,16 @@ class StreamEraser:
                     return True
                 time.sleep(PAUSE)
         return False
+
+
+def _replacing(stream: str, rows: Sequence[StoredEvent]) -> Beside:
+    """Put these rows in the place of those that are there."""
+
+    def replace(c: SQLiteCursor) -> None:
+        _update(c, rows)
+        _forget(c, stream)
+
+    return replace
 
 
 def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:

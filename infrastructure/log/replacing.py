@@ -46,7 +46,7 @@ def _move_aside(log: Path) -> Path:
 
 
 def _name_aside(log: Path) -> Path:
-    # Before the suffix: read models and anchor are named after what stands before it.
+    # Before the suffix: read models are named after what stands before it.
     name = f"{log.stem}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     moved = log.with_name(name + log.suffix)
     number = 1

@@ -7,11 +7,23 @@ from refold.application.event_log import LoggedEvent
 
 from .envelope import Place
 from .loading import opened_columns
-from .mapper import EventMapper
+from .mapper import EventMapper, RecordedEvent
 from .sqlite import Row
 
 BATCH = 200
 """Events that a scan reads at once: as many as stay in the processor's cache."""
+
+
+def logged(recorded: RecordedEvent) -> LoggedEvent:
+    """An event of a stream, whose place in the whole log is not known."""
+    return LoggedEvent(
+        0,
+        recorded.originator_id,
+        recorded.originator_version,
+        recorded.at,
+        recorded.event,
+        recorded.remains is not None,
+    )
 
 
 def scanned(

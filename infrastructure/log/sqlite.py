@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -35,6 +36,9 @@ class Head(NamedTuple):
     version: int = 0
     link: str = GENESIS
 
+
+NO_HEADS: Mapping[str, Head] = {}
+"""Nothing that rows must follow."""
 
 Row = tuple[int, str, int, str, bytes]
 """A stored event: number, stream, version, name, and the bytes, which may be anything if damaged."""
@@ -142,10 +146,11 @@ class LogRecorder(SQLiteApplicationRecorder):
         return retried(store)
 
     def _are_stored(self, events: Sequence[StoredEvent]) -> bool:
-        found = self.select_versions(
-            str(events[0].originator_id), [event.originator_version for event in events]
+        streams = groupby(events, lambda event: str(event.originator_id))
+        return all(
+            self.select_versions(stream, [row.originator_version for row in rows]) == rows
+            for stream, rows in ((stream, list(group)) for stream, group in streams)
         )
-        return found == list(events)
 
     def _insert_events(
         self,
@@ -153,7 +158,7 @@ class LogRecorder(SQLiteApplicationRecorder):
         stored_events: Sequence[StoredEvent],
         *,
         keys: Sequence[tuple[str, str, int]] = (),
-        follows: Head | None = None,
+        follows: Mapping[str, Head] = NO_HEADS,
         beside: Callable[[SQLiteCursor], None] | None = None,
         **kwargs: Any,
     ) -> Sequence[int] | None:
@@ -163,8 +168,9 @@ class LogRecorder(SQLiteApplicationRecorder):
         self.note_key(c)
         if keys:
             c.executemany("INSERT INTO message_keys VALUES (?,?,?)", keys)
-        if follows is not None and follows.version:
-            self._check_head(c, str(stored_events[0].originator_id), follows)
+        for stream, head in follows.items():
+            if head.version:
+                self._check_head(c, stream, head)
         return numbers
 
     def _check_head(self, c: SQLiteCursor, stream: str, head: Head) -> None:

@@ -6,12 +6,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
 
 from refold.application.errors import LogDamaged, LogError
-from refold.application.event_log import Damage, Decision, ErasureDecision, Fork, LoggedEvent
+from refold.application.event_log import (
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+    Stored,
+)
 from refold.application.housekeeping import Compressed
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
@@ -22,12 +30,12 @@ from refold.infrastructure.observing.notices import Notice, nobody
 from .compressing import LogCompressor, old_versions
 from .copying import StreamCopier, stamp_of
 from .encryption import KeySource
-from .erasing import Beside, StreamEraser
+from .erasing import Appended, StreamEraser
 from .failures import translated
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
-from .mapper import EventMapper, RecordedEvent
-from .scanning import BATCH, scanned
+from .mapper import EventMapper
+from .scanning import BATCH, logged, scanned
 from .sealing import sealed_rows
 from .sqlite import DurableDatastore, Row
 
@@ -99,35 +107,24 @@ class SQLiteLog:
                 if any(isinstance(e, CompactionPerformed | CompactionReverted) for e in events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise LogError(
-            f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
-        )
+        raise self._overtaken()
 
-    def erase(
-        self, thread_id: str, decide: ErasureDecision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """See ``ConversationLog``."""
         with self._guarded(), self._lock.held():
-            stream = self._refreshed(thread_id)
-            erasure = decide(stream.loaded)
-            if erasure is None:
-                return stream.loaded, ()
-            rows, rewritten = self._eraser.redacted(thread_id, erasure.remains)
-            events = tuple(erasure.events(rewritten))
-            beside = self._eraser.replacing(thread_id, rows)
-            return self._erase(stream, events, at, beside), events
-
-    def erase_all(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """See ``ConversationLog``."""
-        with self._guarded(), self._lock.held():
-            stream = self._refreshed(thread_id)
-            events = tuple(decide(stream.loaded))
-            if not events:
-                return stream.loaded, ()
-            beside = self._eraser.emptying(thread_id, stream.head)
-            return self._erase(stream, events, at, beside), events
+            for _ in range(CONFLICTS):
+                streams: dict[str, Stream] = {}
+                erasures = decide(partial(self._loaded_into, streams))
+                if not erasures:
+                    return {}
+                self.held.admit()
+                heads = {t: (streams[t].head, erasure) for t, erasure in erasures.items()}
+                try:
+                    appended = self._eraser.erase(heads, stamp_of(at))
+                except IntegrityError:
+                    continue
+                return self._after_erasing(appended)
+        raise self._overtaken()
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog``."""
@@ -147,7 +144,7 @@ class SQLiteLog:
             return self._recorder.max_notification_id() or 0
 
     def fork(
-        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
         """See ``ConversationLog``."""
         with self._guarded(), self._lock.held():
@@ -155,11 +152,14 @@ class SQLiteLog:
                 self._refreshed(source).loaded.present()
             before = self._loader.load(source, at=version).loaded
             self.held.admit()
+            events = tuple(decide(before))
             copied = self._copier.copy(source, version, into, events, stamp_of(at))
             self.held.keep(into, copied.head)
             self._snapshots.copy(source, into, copied.links)
             if version not in copied.links:
                 self._snapshots.take(into, before.state, copied.link)
+            if must_reload(events):
+                return self._refreshed(into).loaded
             loaded = LoadedConversation(into, before.state, before.window).after(events)
             self._remember(into, Stream(loaded, copied.head))
             return loaded
@@ -182,7 +182,7 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
         with self._guarded():
-            found = [_logged(0, r) for r in self._loader.read(thread_id, first, last)]
+            found = [logged(r) for r in self._loader.read(thread_id, first, last)]
             if len(found) <= last - first:
                 # Only what was never stored may be missing.
                 head = self._refreshed(thread_id).head.version
@@ -265,36 +265,34 @@ class SQLiteLog:
             if len(self._cache) > CACHED:
                 self._cache.popitem(last=False)
 
-    def _insert(
-        self, stream: Stream, events: Sequence[Event], stamp: str, beside: Beside | None = None
-    ) -> Stream:
+    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
         thread_id = stream.loaded.thread_id
         rows, keys, head = sealed_rows(self._mapper, thread_id, stream.head, events, stamp)
-        numbers = self._recorder.insert_events(rows, keys=keys, follows=stream.head, beside=beside)
+        follows = {thread_id: stream.head}
+        numbers = self._recorder.insert_events(rows, keys=keys, follows=follows)
         self.held.keep(thread_id, head, numbers[-1] if numbers else None)
         if must_reload(events):
             return self._loader.load(thread_id)
         return Stream(stream.loaded.after(events), head)
 
-    def _erase(
-        self, stream: Stream, events: Sequence[Event], at: datetime, beside: Beside
-    ) -> LoadedConversation:
-        self.held.admit()
-        thread_id = stream.loaded.thread_id
+    def _loaded_into(self, streams: dict[str, Stream], thread_id: str) -> LoadedConversation:
+        if thread_id not in streams:
+            streams[thread_id] = self._refreshed(thread_id)
+        return streams[thread_id].loaded
+
+    def _after_erasing(self, appended: Mapping[str, Appended]) -> Mapping[str, Stored]:
         with self._cache_lock:
-            self._cache.pop(thread_id, None)
-        stream = self._insert(stream, events, stamp_of(at), beside)
-        self._remember(thread_id, stream)
-        self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
-        return stream.loaded
+            for thread_id in appended:
+                self._cache.pop(thread_id, None)
+        self.held.keep_all({t: (one.head, one.number) for t, one in appended.items()})
+        stored: dict[str, Stored] = {}
+        for thread_id, (events, _, _) in appended.items():
+            stream = self._refreshed(thread_id)
+            self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
+            stored[thread_id] = Stored(stream.loaded, events)
+        return stored
 
-
-def _logged(number: int, recorded: RecordedEvent) -> LoggedEvent:
-    return LoggedEvent(
-        number,
-        recorded.originator_id,
-        recorded.originator_version,
-        recorded.at,
-        recorded.event,
-        recorded.remains is not None,
-    )
+    def _overtaken(self) -> LogError:
+        return LogError(
+            f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
+        )

@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 
 from refold.application.event_log import Damage
-from refold.domain.events import ConversationErased, EventLost, MessageAppended, MessageErased
+from refold.domain.events import (
+    ConversationErased,
+    ConversationForked,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+)
 
 from .envelope import GENESIS
 from .mapper import RecordedEvent
@@ -31,7 +37,7 @@ class StreamCheck:
         """An event that does not follow the one before; the next one tells which of the two is wrong."""
         self._erased: dict[int, str] = {}
         self._rewritten: dict[int, str] = {}
-        self._lost: set[int] = set()
+        self._kept: set[int] = set()
 
     def take(
         self, row: RawRow, link: str, recorded: RecordedEvent | None, problem: Damage | None
@@ -109,7 +115,10 @@ class StreamCheck:
             case MessageErased(rewritten=rewritten):
                 self._rewritten.update((r.version, r.remains) for r in rewritten)
             case EventLost() if recorded.remains is None:
-                self._lost.add(recorded.originator_version)
+                self._kept.add(recorded.originator_version)
+            case ConversationForked():
+                # What a conversation was forked from stays when it is erased.
+                self._kept.add(recorded.originator_version)
             case ConversationErased():
                 self.gone = recorded.originator_version
             case _:
@@ -121,7 +130,7 @@ class StreamCheck:
                 detail = "its content was taken out, and no erasure says so"
                 yield self._damage(version, "erased", detail)
         expected = self._rewritten.keys() | set(range(1, self.gone))
-        for version in sorted(expected - self._erased.keys() - self.unread - self._lost):
+        for version in sorted(expected - self._erased.keys() - self.unread - self._kept):
             if self.has(version):
                 detail = "it was erased, and its content is back"
                 yield self._damage(version, "restored", detail)

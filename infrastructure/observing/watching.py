@@ -10,9 +10,12 @@ from refold.application.event_log import (
     ConversationLog,
     Damage,
     Decision,
+    Erasure,
     ErasureDecision,
     Fork,
+    Loading,
     LoggedEvent,
+    Stored,
 )
 from refold.application.loaded import LoadedConversation
 from refold.application.results import CompactionResult
@@ -100,22 +103,20 @@ class WatchedLog:
             tell(self._watchers, of_damage(error))
             raise
 
-    def erase(
-        self, thread_id: str, decide: ErasureDecision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """Erase, tell."""
-        before = self._log.load(thread_id).state
-        loaded, events = self._log.erase(thread_id, decide, at=at)
-        self._tell(thread_id, before, loaded.state, events)
-        return loaded, events
+        before: dict[str, Conversation] = {}
 
-    def erase_all(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Erase, tell."""
-        loaded, events = self._log.erase_all(thread_id, decide, at=at)
-        self._tell(thread_id, loaded.state, loaded.state, events)
-        return loaded, events
+        def watched(load: Loading) -> Mapping[str, Erasure]:
+            erasures = decide(load)
+            before.update((thread_id, load(thread_id).state) for thread_id in erasures)
+            return erasures
+
+        stored = self._log.erase(watched, at=at)
+        for thread_id, (loaded, events) in stored.items():
+            was = loaded.state if loaded.state.erased else before[thread_id]
+            self._tell(thread_id, was, loaded.state, events)
+        return stored
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog.finish_erasures``."""
@@ -126,10 +127,17 @@ class WatchedLog:
         return self._log.newest()
 
     def fork(
-        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
         """Fork, tell."""
-        loaded = self._log.fork(source, version, into, events, at=at)
+        events: Sequence[Event] = ()
+
+        def watched(loaded: LoadedConversation) -> Sequence[Event]:
+            nonlocal events
+            events = decide(loaded)
+            return events
+
+        loaded = self._log.fork(source, version, into, watched, at=at)
         self._tell(into, Conversation(), loaded.state, events)
         return loaded
 

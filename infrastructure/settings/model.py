@@ -85,7 +85,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     was encrypted can be read with the same key only. Cannot be set in a policy file."""
 
     anchor: bool = True
-    """Whether the newest event of each conversation is kept in ``agent.anchor`` beside the log, so that
+    """Whether the newest event of each conversation is kept in ``agent.db.anchor`` beside the log, so that
     a log that was cut or put back to an earlier day is noticed."""
 
     log_level: LogLevel | None = None

@@ -106,7 +106,7 @@ def test_a_log_that_never_had_an_anchor_gets_one_with_all_of_its_conversations(
     say(log, "one", thread_id="t")
     say(log, "two", thread_id="u")
     log.close()
-    assert not (tmp_path / "a.anchor").exists()
+    assert not (tmp_path / "a.db.anchor").exists()
     log = SQLiteLog(tmp_path / "a.db")
     say(log, "three", thread_id="v")
     assert len(log.held.anchor.lines()[0]) == 3
@@ -115,7 +115,7 @@ def test_a_log_that_never_had_an_anchor_gets_one_with_all_of_its_conversations(
 
 @pytest.mark.parametrize("line", [0, 1])
 def test_a_damaged_line_counts_as_absent_is_told_and_renewed(path: Path, line: int) -> None:
-    file = path.with_name("a.anchor")
+    file = path.with_name("a.db.anchor")
     file.write_bytes(flipped(file.read_bytes(), line * SIZE + 40))
     with refold.open(path) as memory:
         assert memory.conversation("t").version == 3
@@ -132,7 +132,7 @@ def test_a_damaged_line_counts_as_absent_is_told_and_renewed(path: Path, line: i
 def test_an_anchor_that_cannot_be_written_is_told_once_and_costs_nothing_else(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = path.with_name("a.anchor")
+    file = path.with_name("a.db.anchor")
     file.unlink()
     file.mkdir()
     log = SQLiteLog(path)
@@ -152,7 +152,7 @@ def test_an_exported_anchor_tells_of_a_log_put_back_together_with_its_own(
         with pytest.raises(refold.RefoldError):
             memory.anchor(tmp_path / "kept.anchor")
     put_back(path)
-    path.with_name("a.anchor").unlink()
+    path.with_name("a.db.anchor").unlink()
     with refold.open(path) as memory:
         assert memory.verify().ok
         [found] = memory.verify(anchor=tmp_path / "kept.anchor").damage

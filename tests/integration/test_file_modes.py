@@ -46,7 +46,7 @@ def test_a_log_that_a_group_shares_stays_shared(tmp_path: Path) -> None:
         memory.conversation("t").append({"role": "user", "content": "hello"})
         memory.conversations()
         found = {path.name: mode_of(path) for path in folder.iterdir()}
-    found.pop("agent.anchor")
+    found.pop("agent.db.anchor")
     assert {"agent.db", "agent.db-wal", "agent.db.lock", "agent.views.db"} <= set(found)
     assert found == dict.fromkeys(found, 0o660)
 

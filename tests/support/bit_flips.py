@@ -20,7 +20,7 @@ from refold.application.errors import LogError
 from .log_files import rows
 
 LOG, WAL, VIEWS, VIEWS_WAL = "agent.db", "agent.db-wal", "agent.views.db", "agent.views.db-wal"
-ANCHOR = "agent.anchor"
+ANCHOR = "agent.db.anchor"
 WEIGHTS = {"log": 8, "snapshots": 3, "wal": 5, "views": 4, "views wal": 1, "anchor": 1}
 """How often each is hit."""
 RIGHT, REPAIRED, REFUSED = (

@@ -13,9 +13,11 @@ from refold.application.event_log import (
     ConversationLog,
     Damage,
     Decision,
+    Erasure,
     ErasureDecision,
     Fork,
     LoggedEvent,
+    Stored,
 )
 from refold.application.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
 from refold.application.loaded import LoadedConversation
@@ -66,35 +68,23 @@ class MemoryLog:
             self.streams.setdefault(thread_id, []).extend(events)
             return self.load(thread_id), events
 
-    def erase(
-        self, thread_id: str, decide: ErasureDecision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         del at
         with self._lock:
-            erasure = decide(self.load(thread_id))
-            if erasure is None:
-                return self.load(thread_id), ()
-            stream = self.streams[thread_id]
-            for version, remains in erasure.remains.items():
-                stream[version - 1] = remains
-                self._erased.add((thread_id, version))
-            happened = tuple(
-                erasure.events([Rewritten(version=v, remains="") for v in sorted(erasure.remains)])
-            )
-            stream.extend(happened)
-            return self.load(thread_id), happened
+            erasures = decide(self.load)
+            return {thread_id: self._erase(thread_id, one) for thread_id, one in erasures.items()}
 
-    def erase_all(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        del at
-        with self._lock:
-            events = tuple(decide(self.load(thread_id)))
-            stream = self.streams.setdefault(thread_id, [])
-            if events:
-                stream[:] = [EventLost() for _ in stream]
-            stream.extend(events)
-            return self.load(thread_id), events
+    def _erase(self, thread_id: str, erasure: Erasure) -> Stored:
+        stream, rewritten = self.streams[thread_id], list[Rewritten]()
+        if erasure.remains is None:
+            stream[:] = [e if isinstance(e, ConversationForked) else EventLost() for e in stream]
+        for version, remains in sorted((erasure.remains or {}).items()):
+            stream[version - 1] = remains
+            self._erased.add((thread_id, version))
+            rewritten.append(Rewritten(version=version, remains=""))
+        happened = tuple(erasure.events(rewritten))
+        stream.extend(happened)
+        return Stored(self.load(thread_id), happened)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         return drop()
@@ -103,12 +93,15 @@ class MemoryLog:
         return sum(map(len, self.streams.values()))
 
     def fork(
-        self, source: str, version: int, into: str, events: Sequence[Event], *, at: datetime
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
     ) -> LoadedConversation:
         del at
         if self.streams.get(into):
             raise ThreadExists(into)
-        self.streams[into] = [*self.streams.get(source, [])[:version], *events]
+        with self._lock:
+            events = decide(self.load(source, at=version))
+            self.streams[into] = [*self.streams.get(source, [])[:version], *events]
+            self._erased |= {(into, v) for t, v in self._erased if t == source and v <= version}
         return self.load(into)
 
     def forks(self) -> Sequence[Fork]:
