@@ -120,9 +120,13 @@ class AsyncChat:
         """See ``Chat.erase``."""
         return await to_the_end(erase, self._core, self.thread_id, where, reason)
 
-    async def label(self, label: str) -> None:
+    async def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
+        """See ``Chat.shared_with``."""
+        return await asyncio.to_thread(self._chat.shared_with, where)
+
+    async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
-        await asyncio.to_thread(self._chat.label, label)
+        await asyncio.to_thread(self._chat.label, label, recorded=recorded)
 
     async def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
         """See ``Chat.messages``."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from refold.domain.labelling import label_conversation
+from refold.domain.labelling import label_as_recorded, label_conversation
 
 from . import appending
 from .appending import Keys
@@ -14,7 +14,7 @@ from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .diffing import ContextDiff, diff
-from .erasing import Where, erase
+from .erasing import Where, erase, shared_with
 from .erasure_report import ErasureReport
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
@@ -152,7 +152,8 @@ class Chat:
             InvalidSetting: there is no such version, or nothing had been said by then.
             ConversationGone: this conversation was erased.
         """
-        forked = fork(self._core, self.thread_id, at, thread_id)
+        work = to_the_end(fork, self._core, self.thread_id, at, thread_id)
+        forked = self._runner.run(work)
         return Chat(self._core, forked, self._runner, self._background)
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
@@ -183,8 +184,9 @@ class Chat:
         copied or made from it: summaries, leaves, the ledger, pins, read models, forks.
 
         A marker stands in its place, so that tool rounds stay whole; the active summary is made anew
-        from what remains. What is erased already stays so. ``reason`` is kept in the log. What
-        you wrote yourself stays: keys, labels, reasons, a compaction's focus, pinned texts of your own.
+        from what remains. What is erased already stays so. ``reason`` is kept in the log. A label, a
+        compaction's focus or a pinned text of your own goes with it if it quotes 12 characters or more
+        of the message; keys and reasons stay. In all conversations that have it, or in none.
 
         Raises:
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing is erased.
@@ -192,11 +194,25 @@ class Chat:
         """
         return self._runner.run(to_the_end(erase, self._core, self.thread_id, where, reason))
 
-    def label(self, label: str) -> None:
-        """Give the conversation a name for people."""
+    def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
+        """The other conversations that erasing these messages reaches, by fork; None: all of this one.
+
+        Raises:
+            UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
+            ConversationGone: the conversation was erased as a whole.
+        """
+        return shared_with(self._core, self.thread_id, where)
+
+    def label(self, label: str, *, recorded: bool = False) -> None:
+        """Give the conversation a name for people.
+
+        ``recorded``: of a recording, which may be imported again: a label that an erasure withdrew, for
+        it quoted a message, stays withdrawn.
+        """
+        decide = label_as_recorded if recorded else label_conversation
         self._core.log.transact(
             self.thread_id,
-            lambda loaded: label_conversation(loaded.present().state, label),
+            lambda loaded: decide(loaded.present().state, label),
             at=self._core.clock(),
         )
 

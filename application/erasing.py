@@ -1,49 +1,27 @@
 """Use cases: erase messages, or a conversation, with everything that was copied or made from them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from refold.domain.erasing import (
-    ErasedMessage,
-    covers_any,
-    erase_conversation,
-    erase_messages,
-    remains_of,
-    stub_of,
-)
+from refold.domain.erasing import erase_conversation
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
-from refold.domain.events import (
-    CompactionPerformed,
-    Event,
-    MessageAppended,
-    MessagePinned,
-    Rewritten,
-)
 
-from .addresses import address_of, position_in
+from .addresses import position_in
 from .core import Core
-from .erasure_report import ErasureReport, Place, RebuiltSummary, Removed
-from .event_log import Erasure
+from .erasing_plan import Done, ErasurePlan, erasable
+from .erasure_report import ErasureReport, Removed
+from .event_log import Erasure, Loading
 from .lineage import Lineage, copies, descendants, trace
 from .loaded import LoadedConversation
-from .projections.window import Entry
 from .remaking import Remade, remade
 
 Where = int | str | Sequence[int | str]
 
-
-class _Done(NamedTuple):
-    """What was erased in one conversation."""
-
-    messages: Sequence[ErasedMessage] = ()
-    removed: tuple[Removed, ...] = ()
-    rebuilt: tuple[RebuiltSummary, ...] = ()
+Positions = Mapping[str, frozenset[int]]
+"""Messages, by conversation."""
 
 
 def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> ErasureReport:
-    """Erase messages in every conversation that has them; what is erased already stays so.
+    """Erase messages in every conversation that has them, in all or in none; what is erased stays so.
 
     Blocks, and runs a loop of its own: call it from a thread without one.
 
@@ -52,18 +30,15 @@ def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> Erasure
         ConversationGone: the conversation was erased as a whole.
     """
     positions = _positions(core, thread_id, where)
-    known = trace(core, thread_id, Lineage(positions), core.log.load(thread_id).state.version)
-    versions = {p: logged.version for p, (logged, _) in known.messages.items()}
-    elsewhere = copies(core, thread_id, versions)
-    done = [_erase_here(core, thread_id, known, reason)]
-    for other, shared in sorted(elsewhere.items()):
-        done.append(_erase_here(core, other, Lineage(shared), reason))
-    erased = tuple(message.position for message in done[0].messages)
-    return _report(core, done).replaced(
+    erasing = _Erasing(core, reason)
+    reached = erasing.begin(lambda load: _family(core, erasing, load(thread_id), positions))
+    done = erasing.finish()
+    erased = tuple(m.position for m in done[thread_id].messages) if thread_id in done else ()
+    return _report(core, done.values()).replaced(
         thread_id=thread_id,
         positions=erased,
         already_erased=tuple(sorted(positions.difference(erased))),
-        copies=tuple(sorted(elsewhere)),
+        copies=tuple(sorted(reached.keys() - {thread_id})),
     )
 
 
@@ -75,24 +50,28 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     Raises:
         InvalidThreadId: there is no such conversation.
     """
-    now = core.log.load(thread_id).state
-    if not now.version:
+    if not core.log.load(thread_id).state.version:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
-    forked = {} if now.erased else descendants(core, thread_id)
-    done: list[_Done] = []
-    for other, version in sorted(forked.items()):
-        shared = core.log.load(other, at=version).state.length
-        done.append(_erase_here(core, other, Lineage(frozenset(range(shared))), reason))
-    _, events = core.log.erase_all(
-        thread_id, lambda loaded: erase_conversation(loaded.state, reason), at=core.clock()
+    erasing = _Erasing(core, reason, whole=thread_id)
+    reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
+    return _report(core, erasing.finish().values()).replaced(
+        thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
     )
-    if events:
-        core.last_requests.forget(thread_id)
-        all_of_it = Removed(thread_id=thread_id, place="event", count=now.version)
-        done.append(_Done((), (all_of_it,)))
-    return _report(core, done).replaced(
-        thread_id=thread_id, copies=tuple(sorted(forked)), conversation=True
-    )
+
+
+def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:
+    """The other conversations that erasing these messages reaches; None: the whole conversation.
+
+    Raises:
+        UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
+        ConversationGone: the conversation was erased as a whole.
+    """
+    if where is None:
+        return tuple(sorted(_forked(core, core.log.load(thread_id).present())))
+    positions = _positions(core, thread_id, where)
+    loaded = core.log.load(thread_id)
+    reached = _family(core, _Erasing(core, ""), loaded, positions)
+    return tuple(sorted(reached.keys() - {thread_id}))
 
 
 def finish(core: Core) -> bool:
@@ -100,8 +79,9 @@ def finish(core: Core) -> bool:
     return core.log.finish_erasures(core.views.drop)
 
 
-def _report(core: Core, done: Iterable[_Done]) -> ErasureReport:
-    removed = tuple(one for part in done for one in part.removed)
+def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
+    parts = list(done)
+    removed = tuple(one for part in parts for one in part.removed)
     complete = finish(core)
     if removed:
         views = {one.thread_id for one in removed}
@@ -112,7 +92,7 @@ def _report(core: Core, done: Iterable[_Done]) -> ErasureReport:
         already_erased=(),
         copies=(),
         removed=removed,
-        rebuilt=tuple(one for part in done for one in part.rebuilt),
+        rebuilt=tuple(one for part in parts for one in part.rebuilt),
         complete=complete,
     )
 
@@ -129,133 +109,106 @@ def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
     return positions
 
 
-def _erase_here(core: Core, thread_id: str, known: Lineage, reason: str) -> _Done:
-    loaded = core.log.load(thread_id)
-    known = trace(core, thread_id, known, loaded.state.version)
-    # The long part of the work is done before anybody has to wait for it.
-    prepared = _prepared(core, loaded, known)
-    done = _Done()
+def _family(
+    core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
+) -> Positions:
+    """The messages in every conversation that has them, this one first."""
+    known = erasing.traced(loaded, positions)
+    versions = {p: logged.version for p, (logged, _) in known.messages.items()}
+    others = copies(core, loaded.thread_id, versions)
+    there = {t: others[t] for t in sorted(others) if not core.log.load(t).state.erased}
+    return {loaded.thread_id: positions, **there}
 
-    def decide(now: LoadedConversation) -> Erasure | None:
-        nonlocal done, prepared
-        if now.state.erased:
-            return None
-        last = trace(core, thread_id, known, now.state.version)
-        messages = _erasable(core, now, last)
-        if not messages:
-            return None
+
+def _forked(core: Core, loaded: LoadedConversation) -> Positions:
+    """The messages of a conversation in those that were forked from it."""
+    if loaded.state.erased:
+        return {}
+    shared = sorted(descendants(core, loaded.thread_id).items())
+    return {
+        thread_id: frozenset(range(core.log.load(thread_id, at=version).state.length))
+        for thread_id, version in shared
+        if not core.log.load(thread_id).state.erased
+    }
+
+
+class _Erasing:
+    """One erasure, in all conversations that it reaches."""
+
+    def __init__(self, core: Core, reason: str, whole: str | None = None) -> None:
+        self._core = core
+        self._reason = reason
+        self._whole = whole
+        """The conversation that is erased as a whole, if one is."""
+        self._known: dict[str, Lineage] = {}
+        self._prepared: dict[str, Remade | None] = {}
+        self._reach: Callable[[Loading], Positions] = lambda _: {}
+        self._done: dict[str, Done] = {}
+
+    def begin(self, reach: Callable[[Loading], Positions]) -> Positions:
+        """Prepare it in the conversations that ``reach`` finds: the long part of the work, which is done
+        before anybody has to wait for it.
+        """
+        self._reach = reach
+        found = reach(self._core.log.load)
+        for thread_id, positions in found.items():
+            loaded = self._core.log.load(thread_id)
+            self._prepared[thread_id] = self._remade(loaded, self.traced(loaded, positions))
+        return found
+
+    def finish(self) -> Mapping[str, Done]:
+        """Do it; what was done, by conversation."""
+        self._core.log.erase(self._decide, at=self._core.clock())
+        for thread_id in self._done:
+            self._core.last_requests.forget(thread_id)
+        return self._done
+
+    def traced(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
+        """What a conversation holds of these messages."""
+        thread_id = loaded.thread_id
+        known = self._known.get(thread_id)
+        if known is None or known.positions != positions:
+            known = Lineage(positions)
+        known = trace(self._core, thread_id, known, loaded.state.version)
+        self._known[thread_id] = known
+        return known
+
+    def _decide(self, load: Loading) -> Mapping[str, Erasure]:
+        # Somebody may have forked, appended or compacted since it was prepared.
+        self._done.clear()
+        erasures: dict[str, Erasure] = {}
+        for thread_id, positions in self._reach(load).items():
+            now = load(thread_id)
+            if now.state.erased:
+                continue
+            plan = self._plan(now, self.traced(now, positions))
+            if plan.messages:
+                self._done[thread_id] = plan.done()
+                erasures[thread_id] = plan.erasure()
+        if self._whole is not None:
+            erasures.update(self._emptied(load(self._whole)))
+        return erasures
+
+    def _plan(self, now: LoadedConversation, known: Lineage) -> ErasurePlan:
+        messages = erasable(self._core, now, known)
+        prepared = self._prepared.get(now.thread_id)
         active = now.window.summary.summary_id if now.window.summary else None
-        if prepared is None or prepared.replaces != active:
-            prepared = _prepared(core, now, last)
-        plan = _Plan(core, now, last, messages, prepared, reason)
-        done = plan.done()
-        return plan.erasure()
+        if messages and (prepared is None or prepared.replaces != active):
+            prepared = self._remade(now, known)
+        return ErasurePlan(now, known, messages, prepared, self._reason)
 
-    core.log.erase(thread_id, decide, at=core.clock())
-    core.last_requests.forget(thread_id)
-    return done
+    def _remade(self, loaded: LoadedConversation, known: Lineage) -> Remade | None:
+        active = loaded.state.summary
+        fresh = known.positions & known.messages.keys() - known.erased
+        if active is None or all(v != active.version for v, _ in known.made_from(fresh)):
+            return None
+        return remade(self._core, loaded, fresh)
 
-
-def _prepared(core: Core, loaded: LoadedConversation, known: Lineage) -> Remade | None:
-    summary = loaded.window.summary
-    fresh = known.positions & known.messages.keys() - known.erased
-    if summary is None or not covers_any(summary.coverage, fresh):
-        return None
-    return remade(core, loaded, fresh)
-
-
-def _erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
-    entries = {entry.position: entry for entry in now.window.entries}
-    messages: list[ErasedMessage] = []
-    for position in sorted(known.positions - known.erased):
-        if position not in known.messages:
-            continue  # Of a message that was lost nothing is left either.
-        _, event = known.messages[position]
-        stub = stub_of(event.message, _marker(now.thread_id, position))
-        tokens = core.counter.count_message(stub).total
-        freed = _shown(now, entries[position]) - tokens if position in entries else 0
-        messages.append(ErasedMessage(position, event.message_id, tokens, freed))
-    return messages
-
-
-def _shown(now: LoadedConversation, entry: Entry) -> int:
-    live = (m.tokens for m in now.state.live if m.position == entry.position)
-    shortened = (p for key, p in now.window.previews.items() if key[0] == entry.position)
-    less = entry.thinking if entry.position < now.window.thinking_from else 0
-    return next(live, entry.tokens - sum(p.tokens_freed for p in shortened) - less)
-
-
-def _marker(thread_id: str, position: int) -> str:
-    return f"[Content unavailable: {address_of(thread_id, position)}]"
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is removed from one conversation, and what happens with that."""
-
-    core: Core
-    now: LoadedConversation
-    known: Lineage
-    messages: Sequence[ErasedMessage]
-    prepared: Remade | None
-    reason: str
-
-    def erasure(self) -> Erasure:
-        """As the log takes it."""
-        return Erasure({version: left for version, _, left, _ in self._lost}, self._events)
-
-    def done(self) -> _Done:
-        """As it is reported."""
-        thread_id = self.now.thread_id
-        removed = [one for version, event, _, _ in self._lost for one in _places(event, version)]
-        remade = self.prepared
-        rebuilt = () if remade is None or self.now.window.summary is None else (
-            RebuiltSummary(
-                thread_id=thread_id,
-                summary_id=remade.summary.summary_id,
-                replaces=remade.replaces,
-                tokens_before=self.now.window.summary.tokens,
-                tokens_after=remade.summary.tokens,
-            ),
-        )  # fmt: skip
-        return _Done(
-            self.messages, tuple(one.replaced(thread_id=thread_id) for one in removed), rebuilt
-        )
-
-    @cached_property
-    def _lost(self) -> list[tuple[int, Event, Event, int]]:
-        """Each event that loses content: version, event, what is left, and for which message."""
-        lost: dict[int, tuple[int, Event, Event, int]] = {}
-        for message in self.messages:
-            marker = _marker(self.now.thread_id, message.position)
-            for version, event in self.known.made_from(frozenset((message.position,))):
-                left = remains_of(event, marker)
-                # The message itself is marked as erased even where it holds nothing but calls.
-                if left != event or isinstance(event, MessageAppended):
-                    lost.setdefault(version, (version, event, left, message.position))
-        return [lost[version] for version in sorted(lost)]
-
-    def _events(self, rewritten: Sequence[Rewritten]) -> Sequence[Event]:
-        cause = {version: position for version, _, _, position in self._lost}
-        by_position: dict[int, list[Rewritten]] = {}
-        for one in rewritten:
-            by_position.setdefault(cause[one.version], []).append(one)
-        remade = self.prepared.events if self.prepared else ()
-        return erase_messages(self.now.state, self.messages, by_position, remade, self.reason)
-
-
-def _places(event: Event, version: int) -> Iterable[Removed]:
-    counts: Mapping[Place, int]
-    match event:
-        case MessageAppended():
-            counts = {"message": 1}
-        case CompactionPerformed():
-            leaf = 1 if event.leaf else 0
-            counts = {"summary": 1, "leaf": leaf, "ledger": len(event.ledger)}
-        case MessagePinned():
-            counts = {"pin": 1}
-        case _:
-            counts = {"attempt": 1}
-    for place, count in counts.items():
-        if count:
-            yield Removed(thread_id="", place=place, version=version, count=count)
+    def _emptied(self, now: LoadedConversation) -> Mapping[str, Erasure]:
+        events = erase_conversation(now.state, self._reason)
+        if not events:
+            return {}
+        thread_id = now.thread_id
+        all_of_it = Removed(thread_id=thread_id, place="event", count=now.state.version)
+        self._done[thread_id] = Done((), (all_of_it,))
+        return {thread_id: Erasure(None, lambda _: events)}

@@ -4,9 +4,21 @@ from typing import Literal
 
 from refold.domain.value import Value
 
-Place = Literal["message", "summary", "leaf", "ledger", "attempt", "pin", "event", "read models"]
-"""``attempt``: what was recorded of a compaction attempt besides its summary. ``event``: of an erased
-conversation, whatever it was."""
+Place = Literal[
+    "message",
+    "summary",
+    "leaf",
+    "ledger",
+    "attempt",
+    "pin",
+    "label",
+    "focus",
+    "event",
+    "read models",
+]
+"""``attempt``: what was recorded of a compaction attempt besides its summary. ``label`` and ``focus``:
+of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
+quoted it. ``event``: of an erased conversation, whatever it was."""
 
 
 class Removed(Value, frozen=True):

@@ -1,17 +1,26 @@
 """Use case: begin a new conversation as a copy of another, as it is or as it was."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 from refold.domain.compacting import abandon_compaction
-from refold.domain.conversation import Conversation
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event
+from refold.domain.folding import fold
 
 from .core import Core
+from .errors import LogDamaged
 from .intake import read_thread_id
+from .loaded import LoadedConversation
 from .moments import At, loaded_at
+from .vouching import erased_since
 
 
 def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
     """Copy the conversation as it was at ``at`` (None: as it is); the id of the copy.
+
+    What was erased since is erased in the copy: it is marked as that, and a summary that was made of it
+    is made anew. Blocks, and may run a loop of its own: call it from a thread without one.
 
     Raises:
         ThreadExists: ``into`` is taken.
@@ -29,11 +38,19 @@ def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
             setting="at",
             value=at,
         )
-    core.log.fork(thread_id, version, target, _beginning(then.state, thread_id), at=core.clock())
+
+    def decide(copied: LoadedConversation) -> tuple[Event, ...]:
+        return tuple(_beginning(core, copied, target))
+
+    core.log.fork(thread_id, version, target, decide, at=core.clock())
     return target
 
 
-def _beginning(state: Conversation, source: str) -> tuple[Event, ...]:
+def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+    state = copied.state
+    forked = ConversationForked(source=copied.thread_id, version=state.version)
     # Whoever works on an attempt works for the other conversation: nobody will end the copied one.
-    forked = ConversationForked(source=source, version=state.version)
-    return forked, *abandon_compaction(state, "it was under way where the conversation was forked")
+    ended = abandon_compaction(state, "it was under way where the conversation was forked")
+    yield from (forked, *ended)
+    with suppress(LogDamaged):  # What lies before the damage can still be copied.
+        yield from erased_since(core, copied, fold((forked, *ended), state), into)

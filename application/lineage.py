@@ -9,11 +9,14 @@ from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
     CompactionRequested,
+    ConversationLabelled,
     Event,
     MessageAppended,
     MessageErased,
     MessagePinned,
 )
+from refold.domain.messages import Message
+from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
 
 from .core import Core
 from .event_log import LoggedEvent
@@ -37,10 +40,14 @@ class Lineage(NamedTuple):
     erased: frozenset[int] = frozenset()
     """Every position that was erased before, asked for or not."""
     decisions: tuple[tuple[int, Event], ...] = ()
-    """Everything that may hold text made from messages, with its version."""
+    """Everything that may hold text made from messages, or quoted from them, with its version."""
+
+    def said(self, positions: frozenset[int]) -> list[Message]:
+        """The messages at these positions."""
+        return [self.messages[p][1].message for p in sorted(positions & self.messages.keys())]
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
-        """The events with text of messages at these positions, themselves included."""
+        """The events with text of messages at these positions, or quoting it, themselves included."""
         attempts: dict[str, Coverage] = {
             event.attempt_id: event.coverage
             for _, event in self.decisions
@@ -49,8 +56,10 @@ class Lineage(NamedTuple):
         for position in sorted(positions & self.messages.keys()):
             logged, said = self.messages[position]
             yield logged.version, said
+        is_quoted = quoted_from(self.said(positions))
+        quoting = quoting_attempts((event for _, event in self.decisions), is_quoted)
         for version, event in self.decisions:
-            if is_made_from(event, positions, attempts):
+            if is_made_from(event, positions, attempts) or is_quoting(event, quoting, is_quoted):
                 yield version, event
 
 
@@ -58,7 +67,7 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
     """``known``, carried on to ``version`` of the conversation."""
     messages, decisions = dict(known.messages), list(known.decisions)
     erased = set(known.erased)
-    for logged in _read(core, thread_id, known.version + 1, version):
+    for logged in read(core, thread_id, known.version + 1, version):
         event = logged.event
         match event:
             case MessageAppended():
@@ -69,7 +78,11 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
             case MessageErased():
                 erased.add(event.position)
             case (
-                CompactionRequested() | CompactionPerformed() | CompactionFailed() | MessagePinned()
+                CompactionRequested()
+                | CompactionPerformed()
+                | CompactionFailed()
+                | MessagePinned()
+                | ConversationLabelled()
             ):
                 decisions.append((logged.version, event))
             case _:
@@ -79,7 +92,7 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
 
 def said(core: Core, thread_id: str, positions: Coverage, last: int) -> Iterator[Said]:
     """The messages that a coverage covers, oldest first; ``last``: the version to read up to."""
-    for logged in _read(core, thread_id, 1, last):
+    for logged in read(core, thread_id, 1, last):
         event = logged.event
         if isinstance(event, MessageAppended) and positions.covers(event.position):
             yield logged, event
@@ -128,6 +141,7 @@ def _up_to(version: int, positions: Iterable[int], versions: Mapping[int, int]) 
     return frozenset(p for p in positions if versions[p] <= version)
 
 
-def _read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
+def read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
+    """The events from version ``first`` to ``last``, not all of them in memory at once."""
     for version in range(first, last + 1, AT_ONCE):
         yield from core.log.read(thread_id, version, min(version + AT_ONCE - 1, last))

@@ -1,7 +1,7 @@
 """Finds a conversation as it was: at the version, or at the time, that a caller names."""
 
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 from refold.domain.errors import InvalidSetting
@@ -12,6 +12,8 @@ from .loaded import LoadedConversation
 
 At: TypeAlias = int | datetime
 """A version of a conversation, or a time with a time zone: then the newest version logged by then."""
+_MOST = 2**63 - 1
+"""The highest version that a store can look for."""
 
 
 def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
@@ -37,7 +39,7 @@ def version_at(core: Core, thread_id: str, at: At) -> int:
 
 def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
     version = _version(core, thread_id, at)
-    loaded = core.log.load(thread_id, at=version)
+    loaded = core.log.load(thread_id, at=min(version, _MOST))
     if version < 0 or loaded.state.version != version:
         newest = core.log.load(thread_id).state.version
         raise InvalidSetting(
@@ -55,7 +57,7 @@ def _version(core: Core, thread_id: str, at: At) -> int:
                 setting="at",
                 value=at,
             )
-        return core.log.version_at(thread_id, at)
+        return core.log.version_at(thread_id, _in_utc(at))
     # A caller without a type checker may pass anything.
     given: object = at
     if not isinstance(given, int) or isinstance(given, bool):
@@ -63,3 +65,10 @@ def _version(core: Core, thread_id: str, at: At) -> int:
             f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
         )
     return at
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+        return moment.replace(tzinfo=UTC)

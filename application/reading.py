@@ -64,12 +64,14 @@ def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
 
     Raises:
         InvalidAddress, ForeignAddress: it is no address, or one of another conversation.
-        UnknownMessage: there is no message at this position.
+        UnknownMessage: there is no message at this position, or it was lost by damage.
         ConversationGone: the conversation was erased.
     """
     position = position_in(thread_id, where)
     length = core.log.load(thread_id).present().state.length
     if not 0 <= position < length:
         raise UnknownMessage(position, length)
-    (message,) = stored_messages(core, thread_id, position, position + 1)
-    return message
+    found = stored_messages(core, thread_id, position, position + 1)
+    if not found:
+        raise UnknownMessage(position, length, lost=True)
+    return found[0]

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from refold.domain.coverage import Coverage
+from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
@@ -51,26 +52,37 @@ class _Part(NamedTuple):
     covered: Coverage
     before: Coverage | None
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether no extract of them is left."""
+        return self.leaf is None or self.leaf.text == WITHDRAWN
+
     def has(self, position: int) -> bool:
         """Whether a message is one of these."""
         return self.covered.covers(position) and not (self.before and self.before.covers(position))
 
 
-def remade(core: Core, loaded: LoadedConversation, gone: frozenset[int]) -> Remade:
+def remade(
+    core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
+) -> Remade:
     """The active summary without the messages ``gone``: over the same coverage, and no larger.
 
     Extracts of messages of which none is gone are taken as they are; the others are made anew, and
-    so is the ledger. Needs no model. Runs a loop of its own: call it from a thread without one.
+    so is the ledger. ``into``: the conversation that it is for, if it is a copy. Needs no model. Runs a
+    loop of its own: call it from a thread without one.
     """
-    return asyncio.run(_Remaking(core, loaded, gone).remade())
+    return asyncio.run(_Remaking(core, loaded, gone, into or loaded.thread_id).remade())
 
 
 class _Remaking:
-    def __init__(self, core: Core, loaded: LoadedConversation, gone: frozenset[int]) -> None:
+    def __init__(
+        self, core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str
+    ) -> None:
         assert loaded.window.summary is not None
         self._core = core
         self._loaded = loaded
-        self._thread_id = loaded.thread_id
+        self._source = loaded.thread_id
+        self._thread_id = into
         self._gone = gone
         self._old = loaded.window.summary
         self._count = core.counter.count_text
@@ -78,7 +90,7 @@ class _Remaking:
 
     async def remade(self) -> Remade:
         parts = self._parts()
-        touched = [p for p in parts if p.leaf is None or any(map(p.has, self._gone))]
+        touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
         gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
         for messages in _sliced(self._remaining()):
             await asyncio.to_thread(gathering.take, messages)
@@ -99,7 +111,7 @@ class _Remaking:
         state, before = self._loaded.state, None
         parts: list[_Part] = []
         for version in state.summary.leaves if state.summary else ():
-            [logged] = self._core.log.read(self._thread_id, version, version)
+            [logged] = self._core.log.read(self._source, version, version)
             assert isinstance(logged.event, CompactionPerformed)
             parts.append(_Part(logged.event.leaf, logged.event.coverage, before))
             before = logged.event.coverage
@@ -107,7 +119,7 @@ class _Remaking:
 
     def _remaining(self) -> Iterator[MessageAppended]:
         last = self._loaded.state.version
-        for logged, event in said(self._core, self._thread_id, self._old.coverage, last):
+        for logged, event in said(self._core, self._source, self._old.coverage, last):
             if not logged.erased and event.position not in self._gone:
                 yield event
 

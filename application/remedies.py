@@ -20,6 +20,8 @@ _OF_LOG: Mapping[str, str] = MappingProxyType(
         "keys": "the messages are whole; a delivery of this one that is repeated could be stored twice. "
         "`refold salvage NEW.db` makes the index anew",
         "newer": "install a newer refold",
+        "unsealed": "somebody without the key put it there: see who may write the file; "
+        f"{_RESTORE}, which leaves it out",
     }
 )
 _OF_SNAPSHOTS = (

@@ -42,6 +42,19 @@ class ErasedMessage(NamedTuple):
     """What it takes up in the context, less the stub; 0 if a summary covers it."""
 
 
+class Withdrawn(NamedTuple):
+    """What a person wrote that quoted an erased message, and what was done with it."""
+
+    attempts: frozenset[str] = frozenset()
+    """Their ids: what their summariser was told is withdrawn."""
+    pins: frozenset[str] = frozenset()
+    label: str | None = None
+    """What stands in the place of the present label, if that is withdrawn."""
+
+
+NOTHING_WITHDRAWN = Withdrawn()
+
+
 def stub_of(message: Message, marker: str) -> Message:
     """What is left of an erased message: its role, its part in tool rounds, and ``marker`` for words.
 
@@ -163,18 +176,24 @@ def erase_messages(
     rewritten: Mapping[int, Sequence[Rewritten]],
     remade: Sequence[Event] = (),
     reason: str = "",
+    withdrawn: Withdrawn = NOTHING_WITHDRAWN,
 ) -> tuple[Event, ...]:
     """Record that these messages are erased; nothing happens if there are none.
 
     ``rewritten``: by position, the events that lost content for it. ``remade``: what replaces the active
-    summary. An attempt that was to cover one of them is ended, and its pins are taken back.
+    summary. An attempt that was to cover one of them is ended, and its pins are taken back; so is what
+    quotes it (``withdrawn``).
     """
     if not messages:
         return ()
     positions = frozenset(message.position for message in messages)
     return (
-        *_given_up(state, positions),
-        *(MessageUnpinned(pin_id=p.pin_id) for p in state.pins if p.position in positions),
+        *_given_up(state, positions, withdrawn.attempts),
+        *(
+            MessageUnpinned(pin_id=pin.pin_id)
+            for pin in state.pins
+            if pin.position in positions or pin.pin_id in withdrawn.pins
+        ),
         *(
             MessageErased(
                 position=message.position,
@@ -187,19 +206,24 @@ def erase_messages(
             for message in messages
         ),
         *remade,
+        *((ConversationLabelled(label=withdrawn.label),) if withdrawn.label else ()),
     )
 
 
-def _given_up(state: Conversation, positions: frozenset[int]) -> tuple[CompactionFailed, ...]:
+def _given_up(
+    state: Conversation, positions: frozenset[int], attempts: frozenset[str]
+) -> tuple[CompactionFailed, ...]:
     attempt = state.attempt
-    if attempt is None or not covers_any(attempt.coverage, positions):
+    if attempt is None:
+        return ()
+    if attempt.attempt_id not in attempts and not covers_any(attempt.coverage, positions):
         return ()
     # What its summariser says later is refused: it may hold what is erased now.
     return (
         CompactionFailed(
             attempt_id=attempt.attempt_id,
             reason=ERASED,
-            detail="a message that it was to cover was erased",
+            detail="something that it was to work with was erased",
             live_tokens=state.tokens,
         ),
     )

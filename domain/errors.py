@@ -67,12 +67,14 @@ class UnknownToolCall(InvalidMessage):
 
 
 class UnknownMessage(RefoldError, LookupError):
-    """The conversation has no message at this position."""
+    """The conversation has no message at this position, or it was lost by damage."""
 
-    def __init__(self, position: int, length: int) -> None:
+    def __init__(self, position: int, length: int, *, lost: bool = False) -> None:
         known = f"positions 0 to {length - 1}" if length else "no messages yet"
         super().__init__(
-            f"there is no message at position {position}: the conversation has {known}"
+            f"the message at position {position} was lost when the log was damaged; a backup may have it"
+            if lost
+            else f"there is no message at position {position}: the conversation has {known}"
         )
         self.position = position
         self.length = length

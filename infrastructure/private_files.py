@@ -22,9 +22,12 @@ def make_private(path: str | Path, *, like: str | Path | None = None) -> bool:
         number = os.open(real, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
     except FileExistsError:
         return False
-    os.close(number)
-    # A umask may have taken the owner's own bits away as well.
-    Path(real).chmod(_mode_beside(like))
+    try:
+        # A umask may have taken the owner's own bits away as well.
+        if os.chmod in os.supports_fd:  # By its name it may be gone again.
+            os.chmod(number, _mode_beside(like))  # noqa: PTH101 (a descriptor)
+    finally:
+        os.close(number)
     return True
 
 

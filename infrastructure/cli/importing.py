@@ -105,10 +105,11 @@ def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Trans
     known = [m for m in recorded.messages if m.message.role == "user" and chat.knows(m)]
     if not known:
         return
-    stored = chat.messages()
+    # Of what was erased or lost since nothing can be compared.
+    stored = {m.position: m.message for m in chat.messages() if not m.erased}
     places = chat.append_recorded(known).positions
     said = (plain_message(m.message) for m in known)
-    if all(stored[place].message == message for place, message in zip(places, said, strict=True)):
+    if all(stored.get(at, message) == message for at, message in zip(places, said, strict=True)):
         return
     raise TranscriptError(
         f"{transcript.source}: thread {chat.thread_id!r} holds another conversation already; "
@@ -126,7 +127,7 @@ def _store(chat: Chat, recorded: RecordedConversation) -> dict[str, Any]:
         appended = chat.append_recorded(recorded.messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)
     if recorded.label:
-        chat.label(recorded.label)
+        chat.label(recorded.label, recorded=True)
     return {"thread_id": chat.thread_id, "messages": len(recorded.messages), "new": new}
 
 

@@ -22,6 +22,8 @@ from typing import IO, NamedTuple
 
 from refold.infrastructure.private_files import open_private
 
+from .failures import STORE_ERRORS
+
 SIZE = 128
 _FINGERPRINT = 24
 _TITLE = b"refold-anchor-1".ljust(_FINGERPRINT, b"-")
@@ -65,9 +67,13 @@ def anchor_path(log: Path) -> Path:
 class Anchor:
     """The file of one log. Written under the write lock of the log only; read by anybody."""
 
-    def __init__(self, path: Path | None) -> None:
-        """``path`` None is no anchor: it knows nothing and keeps nothing."""
+    def __init__(self, path: Path | None, *, of: Path | None = None) -> None:
+        """``path`` None is no anchor: it knows nothing and keeps nothing.
+
+        ``of``: the log; whoever may use it may use a new anchor.
+        """
         self.path = path
+        self._of = of
         self._file: IO[bytes] | None = None
         self._slots: dict[bytes, int] = {}
         """Where the line of a conversation is; of some, or of all among the first ``_known`` lines."""
@@ -143,7 +149,7 @@ class Anchor:
                 file.seek(0)
                 file.write(_line(_TITLE, mark))
             self._fails = False
-        except OSError as error:
+        except STORE_ERRORS as error:  # Of the log as well, which a new file is made from.
             self._tell("written", error)
 
     def renew(self, marks: Iterable[Mark]) -> None:
@@ -157,7 +163,7 @@ class Anchor:
         self.close()
         place = self.path.with_name(f"{self.path.name}.new")
         place.unlink(missing_ok=True)
-        write_anchor(place, marks)
+        write_anchor(place, marks, like=self._of)
         place.replace(self.path)
 
     def close(self) -> None:
@@ -181,7 +187,7 @@ class Anchor:
             self._tell("read", error)
             return b""
 
-    def _tell(self, what: str, error: OSError) -> None:
+    def _tell(self, what: str, error: Exception) -> None:
         if not self._fails:
             logger.warning("the anchor %s cannot be %s (%s)", self.path, what, error)
         self._fails = True
@@ -232,13 +238,13 @@ def _places(data: bytes, name: bytes) -> Iterator[int]:
         start = data.find(name, start + 1)
 
 
-def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
+def write_anchor(path: Path, marks: Iterable[Mark], *, like: Path | None = None) -> None:
     """Write an anchor into a new file.
 
     Raises:
         OSError: it is there already, or cannot be written.
     """
-    with open_private(path, "xb") as file:
+    with open_private(path, "xb", like=like) as file:
         newest = Mark("", 0, "-" * 64, 0)
         file.write(_line(_TITLE, newest))
         for mark in marks:

@@ -18,6 +18,7 @@ from .anchoring import HeldLog
 from .checking import check_log
 from .failures import translated
 from .mapper import EventMapper
+from .shelf import SQLiteShelf
 from .sqlite import DurableDatastore, LogRecorder
 from .stream_checks import LOG
 
@@ -87,7 +88,8 @@ def check_copy(made: Path, mapper: EventMapper, *, of: Path) -> tuple[BackedUp, 
     """
     with closing(DurableDatastore(str(made))) as datastore:
         recorder = LogRecorder(datastore)
-        found = check_log(recorder, mapper)
+        # What is beside the events must be whole in the copy as well.
+        found = check_log(recorder, mapper.reading(SQLiteShelf(datastore)))
         # A damaged snapshot is thrown away where it is noticed: nothing depends on it.
         damage = tuple(one for one in found.damage if one.place == LOG)
         if damage:

@@ -12,7 +12,7 @@ from refold.application.log_keeping import Checked
 from .anchor import Anchored, fingerprint
 from .codec import CodecError, NewerShape
 from .encodings import DictionaryDamaged
-from .envelope import EnvelopeError
+from .envelope import EnvelopeError, Unsealed
 from .mapper import EventMapper, RecordedEvent, link_of
 from .misplaced import whereabouts
 from .rows import DAMAGE, RowReader, lenient
@@ -157,6 +157,8 @@ def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None
         return mapper.to_domain_event(row), None
     except DictionaryDamaged as error:
         return None, Damage(*place, "dictionary", str(error))
+    except Unsealed as error:
+        return None, Damage(*place, "unsealed", str(error))
     except EnvelopeError as error:
         return None, Damage(*place, "digest", str(error))
     except NewerShape as error:

@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from eventsourcing.sqlite import SQLiteCursor
 
-from refold.application.errors import LogDamaged
 from refold.application.housekeeping import Compressed
-from refold.domain.conversation import Conversation
 
 from .compression import require_zstandard, trained_dictionary
 from .encodings import ZSTD, DictionaryDamaged, Encodings
@@ -21,10 +19,10 @@ from .envelope import (
     stored_bytes,
     unseal,
 )
-from .loading import StreamLoader
 from .lock import WriteLock
+from .retries import retrying
+from .seldom_read import Old
 from .shelf import dictionaries, opened_dictionary, put_dictionary
-from .snapshots import SnapshotStore
 from .sqlite import LogRecorder
 
 WORTH_IT = 400
@@ -37,15 +35,6 @@ SAMPLE_BYTES, SAMPLED_BYTES = 8 * 1024, 8 * 1024 * 1024
 _HEADS = f"SELECT rowid, substr(state, 1, {LONGEST_FRAME}) FROM stored_events"
 _ROW = "SELECT originator_id, originator_version, topic, state FROM stored_events WHERE rowid=?"
 _ERASURES = "SELECT seq FROM sqlite_sequence WHERE name='pending_erasures'"
-
-
-class Old(NamedTuple):
-    """What of a conversation is not read every day."""
-
-    before: int
-    """All versions below this one,"""
-    in_use: frozenset[int]
-    """but not these."""
 
 
 class _Sizes(NamedTuple):
@@ -107,6 +96,7 @@ class LogCompressor:
             self._rewrite(rows, number, whatever_size=True)
             tried.update(rows)
 
+    @retrying
     def _rows_or_delete(self, old: Collection[int], tried: Collection[int]) -> list[int]:
         """The rows that need one of these dictionaries; if there are none, the dictionaries go."""
         with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
@@ -117,6 +107,7 @@ class LogCompressor:
                 c.executemany("DELETE FROM dictionaries WHERE id=?", [(number,) for number in old])
         return rows
 
+    @retrying
     def _plain(self, stream: str, old: Old) -> list[int]:
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(
@@ -128,6 +119,7 @@ class LogCompressor:
             found = c.fetchall()
         return [n for n, head, version in found if version not in old.in_use and _is_plain(head)]
 
+    @retrying
     def _usable_dictionary(self) -> int | None:
         with self._recorder.datastore.transaction(commit=False) as c:
             known = dictionaries(c)
@@ -139,6 +131,7 @@ class LogCompressor:
             return number
         return None
 
+    @retrying
     def _new_dictionary(self, rows: Sequence[int]) -> int | None:
         """Train a dictionary and store it; None where the rows are too few for one."""
         while True:
@@ -173,13 +166,25 @@ class LogCompressor:
         total = _Sizes()
         self._encodings.prepare(number)
         for start in range(0, len(rows), BATCH):
-            with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
-                _begin(c)
-                if number is not None and number not in dict(dictionaries(c)):
-                    break  # Replaced by an erasure; the next run uses the new one.
-                self._recorder.note_key(c)
-                for row in rows[start : start + BATCH]:
-                    total = self._rewrite_one(c, row, number, total, whatever_size)
+            batch = rows[start : start + BATCH]
+            done = self._rewrite_batch(batch, number, total, whatever_size)
+            if done is None:
+                break  # Replaced by an erasure; the next run uses the new one.
+            total = done
+        return total
+
+    @retrying
+    def _rewrite_batch(
+        self, rows: Sequence[int], number: int | None, total: _Sizes, whatever_size: bool
+    ) -> _Sizes | None:
+        """The sizes with those of a batch, all of it or nothing; None where the dictionary is gone."""
+        with self._lock.held(), self._recorder.datastore.transaction(commit=True) as c:
+            _begin(c)
+            if number is not None and number not in dict(dictionaries(c)):
+                return None
+            self._recorder.note_key(c)
+            for row in rows:
+                total = self._rewrite_one(c, row, number, total, whatever_size)
         return total
 
     def _rewrite_one(
@@ -218,37 +223,6 @@ class LogCompressor:
                 "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size"
             )
             return int(c.fetchone()[0])
-
-
-def old_versions(
-    recorder: LogRecorder, snapshots: SnapshotStore, loader: StreamLoader, keep: int
-) -> dict[str, Old]:
-    """Of each conversation what is not read every day, and not among the last ``keep`` events.
-
-    Conversations that are damaged, or of which everything is read, are left out.
-    """
-    with recorder.datastore.transaction(commit=False) as c:
-        c.execute("SELECT originator_id, max(originator_version) FROM stored_events GROUP BY 1")
-        newest = [(str(stream), int(version)) for stream, version in c.fetchall()]
-    found: dict[str, Old] = {}
-    for stream, version in newest:
-        known = snapshots.newest(stream, None)
-        try:
-            state = loader.load(stream).loaded.state if known is None else known.state
-        except LogDamaged:
-            continue
-        if not state.older_live:
-            found[stream] = Old(min(state.live_from, version + 1 - keep), _in_use(state))
-    return found
-
-
-def _in_use(state: Conversation) -> frozenset[int]:
-    """What lies before the live part and is read with it all the same."""
-    live = {version for m in state.live for version in (m.version, *m.offloads)}
-    pins = {pin.version for pin in state.pins}
-    summary = {state.summary.version} if state.summary else set[int]()
-    # Of the event before the first, the link is read.
-    return frozenset({*live, *pins, *summary, state.live_from - 1})
 
 
 def _begin(c: SQLiteCursor) -> None:

@@ -1,5 +1,6 @@
 """Connections that notice when their files are moved away, and a pool that outlives a failure to connect."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from typing import NamedTuple, Self
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
 
 from refold.application.errors import LogGone
+
+from .leaving import left_as_it_is
 
 
 class Identity(NamedTuple):
@@ -21,7 +24,7 @@ class Identity(NamedTuple):
     def of(cls, path: str | Path) -> Self | None:
         """The file at this path; None if there is none."""
         try:
-            status = Path(path).stat()
+            status = os.stat(path)  # noqa: PTH116 (a path object is twice as slow, and this is paid often)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return cls(status.st_dev, status.st_ino)
@@ -32,12 +35,45 @@ class Files(NamedTuple):
 
     log: Identity | None
     ahead: Identity | None
-    """The write-ahead log, which has what was committed last; there is none before the first commit."""
+    """The write-ahead log, which has what was committed last."""
+    index: Identity | None
+    """The shared memory: without the same one, two processes overwrite what the other wrote ahead."""
 
     @classmethod
     def found(cls, path: str) -> Self:
         """What lies at the path now."""
-        return cls(Identity.of(path), Identity.of(f"{path}-wal"))
+        return cls(Identity.of(path), Identity.of(f"{path}-wal"), Identity.of(f"{path}-shm"))
+
+
+class OpenedFiles:
+    """The files of a log as its first connection has opened them; those of all others are the same."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._files = Files.found(path)
+
+    def check(self) -> None:
+        """Check that the files still lie where they were opened.
+
+        Raises:
+            LogGone: one was moved, deleted or replaced.
+        """
+        if Files.found(self.path) != self._files:
+            raise LogGone(
+                f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
+                "what is not acknowledged is not stored. Close it here, put the file back, or open it at "
+                "its new place, and append again"
+            )
+
+    @property
+    def are_others_in_use(self) -> bool:
+        """Whether another process has made new files beside the log, and may have written to them."""
+        log, ahead, index = Files.found(self.path)
+        if log != self._files.log:
+            return False
+        if ahead == self._files.ahead:
+            return index not in (None, self._files.index)
+        return ahead is not None and Path(f"{self.path}-wal").stat().st_size > 0
 
 
 class DurableConnection(SQLiteConnection):
@@ -46,22 +82,17 @@ class DurableConnection(SQLiteConnection):
     SQLite goes on writing to a file that was deleted: the system keeps it until it is closed.
     """
 
-    def __init__(self, connection: sqlite3.Connection, max_age: float | None, path: str | None):
-        """``path`` None is a database in memory."""
+    def __init__(
+        self, connection: sqlite3.Connection, max_age: float | None, files: OpenedFiles | None
+    ) -> None:
+        """``files`` None is a database in memory."""
         super().__init__(sqlite_conn=connection, max_age=max_age)
-        self._path = path
-        self._files = None if path is None else Files.found(path)
-
-    @property
-    def log(self) -> Identity | None:
-        """Which file the log is; None in memory."""
-        return self._files.log if self._files else None
+        self._files = files
 
     @contextmanager
     def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
-        """A transaction; one that commits is on the files that were opened."""
-        if commit:
-            self.check()
+        """A transaction on the files that were opened."""
+        self.check()
         with super().transaction(commit=commit) as cursor:
             yield cursor
 
@@ -79,23 +110,17 @@ class DurableConnection(SQLiteConnection):
         self.check()
 
     def check(self) -> None:
-        """Check that the files still lie where they were opened.
+        """See ``OpenedFiles.check``."""
+        if self._files is not None:
+            self._files.check()
 
-        Raises:
-            LogGone: one was moved, deleted or replaced.
-        """
-        if self._path is None or self._files is None:
+    def close(self) -> None:
+        """Close; what others have written ahead into new files stays there."""
+        if self._files is None or self.closed or not self._files.are_others_in_use:
+            super().close()
             return
-        now = Files.found(self._path)
-        if now == self._files:
-            return
-        if now.log == self._files.log and self._files.ahead is None:
-            self._files = now
-            return
-        raise LogGone(
-            f"{self._path} was moved, deleted or replaced while it was open; what is not acknowledged "
-            "is not stored. Put the file back, or open it at its new place, and append again"
-        )
+        with left_as_it_is(self._sqlite_conn, self._files.path):
+            super().close()
 
 
 class _NotConnected(Exception):

@@ -84,6 +84,7 @@ class StreamCopier:
         stamp: str,
     ) -> Copied:
         _begin(c, into)
+        self._recorder.note_key(c)
         snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
         last = Head()
         recorded = self._recorded_erasures(c, source, version) | _rewritten(events)

@@ -2,15 +2,19 @@
 
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Protocol
+from time import monotonic
+from typing import NamedTuple, Protocol
 
+from .codec import SNAPSHOT
 from .compression import Compressor, require_zstandard
 from .encryption import Key, Keys
-from .envelope import Envelope, EnvelopeError, Place
+from .envelope import GENESIS, Envelope, EnvelopeError, Place, Unsealed
 
 ZSTD, AES = "zstd", "aes"
 HIDDEN = "-"
 """What stands in the field of a salt that is encrypted."""
+LOOK_AGAIN = 1.0
+"""Seconds for which it is believed that a log without encrypted events still has none."""
 
 
 class DictionaryDamaged(EnvelopeError):
@@ -19,6 +23,13 @@ class DictionaryDamaged(EnvelopeError):
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(f"its dictionary {number} {problem}")
         self.number = number
+
+
+class PlainHead(NamedTuple):
+    """The newest event of a stream that was stored before the log had a key; none by default."""
+
+    version: int = 0
+    link: str = GENESIS
 
 
 class Shelf(Protocol):
@@ -32,6 +43,18 @@ class Shelf(Protocol):
         """Those of all keys that the log was ever written with."""
         ...
 
+    def plain_head(self, stream: str, encoder: "Encodings") -> PlainHead | None:
+        """How far a stream is not encrypted; None where the log is not encrypted yet, or trusted.
+
+        Raises:
+            EnvelopeError: that was changed.
+        """
+        ...
+
+    def refuse_unnoted(self) -> None:
+        """Raises ``LogDamaged`` where there are encrypted events, and no key was ever noted."""
+        ...
+
 
 class Encodings:
     """The ``Encoder`` of one open log."""
@@ -42,6 +65,18 @@ class Encodings:
         # A few dictionaries are in use at once, at the most while one takes the place of another.
         self._compressor = lru_cache(maxsize=8)(self._made)
         self.encoding = "" if keys.fingerprint is None else f"{AES}:{keys.fingerprint}"
+        self._heads: dict[str, PlainHead] = {}
+        self._looks_again = 0.0
+        """When the shelf is asked again whether the log is encrypted by now."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """That of the key of what is written from now on."""
+        return self._keys.fingerprint
+
+    def reading(self, shelf: Shelf) -> "Encodings":
+        """See ``Encoder``."""
+        return Encodings(self._keys, shelf)
 
     def compressed(self, dictionary: int | None) -> str:
         """The encoding of payloads that are compressed from now on."""
@@ -85,14 +120,52 @@ class Encodings:
                 raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
         return envelope._replace(salt=salt, payload=payload)
 
+    def vouch(self, place: Place, envelope: Envelope) -> None:
+        """See ``Encoder``: of each stream, only what lay there before the log had a key may be plain.
+
+        Digests and links can be made by anybody; what says how far it may be plain is encrypted.
+        """
+        if not self.encoding or AES in envelope.encoding or not place.stream:
+            return
+        head = self._plain_head(place.stream)
+        if head is None:
+            return
+        if place.version > head.version:
+            raise Unsealed("it is not encrypted, and the log was when it can have been stored")
+        if (
+            place.version == head.version
+            and place.name != SNAPSHOT
+            and envelope.link() != head.link
+        ):
+            raise Unsealed("it is not encrypted, and not the event that lay here before the key")
+
+    def look_again(self) -> None:
+        """The log has a key by now, unless what is being done fails."""
+        self._looks_again = 0.0
+
     def unlock(self) -> None:
         """Make sure that everything in the log can be read.
 
         Raises:
             LogLocked: a key is missing or another one.
+            LogDamaged: the note of the keys was taken out.
         """
-        for fingerprint in self._shelf.fingerprints():
+        fingerprints = self._shelf.fingerprints()
+        for fingerprint in fingerprints:
             self._keys.key(fingerprint)
+        if self.encoding and not fingerprints:
+            self._shelf.refuse_unnoted()
+
+    def _plain_head(self, stream: str) -> PlainHead | None:
+        known = self._heads.get(stream)
+        if known is not None or monotonic() < self._looks_again:
+            return known
+        found = self._shelf.plain_head(stream, self)
+        if found is None:
+            self._looks_again = monotonic() + LOOK_AGAIN
+        else:
+            self._heads[stream] = found
+        return found
 
     def _known_key(self, fingerprint: str) -> Key:
         # Damage of the frame must not be taken for a key that is missing.
@@ -110,7 +183,12 @@ class Encodings:
 
 
 def _bound(place: Place, envelope: Envelope) -> bytes:
-    """What a ciphertext is bound to, so that it is of no use anywhere else."""
+    """What a ciphertext is bound to, so that it is of no use anywhere else.
+
+    With the link before it: who has no key can give it no other past. Of an erased event, the digest
+    cannot be compared with anything else.
+    """
     stream, version, name = place
-    bound = f"{stream}\0{version}\0{name}\0{envelope.shape}\0{envelope.at}"
+    _, at, _, digest, previous, _, erased, _ = envelope
+    bound = f"{stream}\0{version}\0{name}\0{envelope.shape}\0{at}\0{digest}\0{previous}\0{erased:d}"
     return bound.encode("utf-8", "surrogatepass")

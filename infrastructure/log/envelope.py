@@ -23,7 +23,10 @@ is encrypted, salt or check stand encrypted before it, and ``-`` in their field.
 """
 
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from .encodings import Shelf
 
 MAGIC = b"refold1"
 ERASED = b"erased1"
@@ -35,6 +38,10 @@ LONGEST_FRAME = 300
 
 class EnvelopeError(ValueError):
     """Stored bytes are not an envelope, or they differ from their digest."""
+
+
+class Unsealed(EnvelopeError):
+    """An event is not encrypted where only encrypted ones were stored."""
 
 
 class Place(NamedTuple):
@@ -84,6 +91,18 @@ class Encoder(Protocol):
         """
         ...
 
+    def vouch(self, place: Place, envelope: Envelope) -> None:
+        """Refuse what is not encrypted where it should be.
+
+        Raises:
+            Unsealed: it was put there without the key.
+        """
+        ...
+
+    def reading(self, shelf: "Shelf") -> "Encoder":
+        """The encoder of another file, with the same keys."""
+        ...
+
 
 class PlainEncoder:
     """Writes payloads as they are, and reads no others."""
@@ -99,6 +118,14 @@ class PlainEncoder:
         """See ``Encoder``."""
         del place
         raise EnvelopeError(f"nothing is known of the encoding {envelope.encoding!r}")
+
+    def vouch(self, place: Place, envelope: Envelope) -> None:
+        """See ``Encoder``."""
+
+    def reading(self, shelf: "Shelf") -> Encoder:
+        """See ``Encoder``."""
+        del shelf
+        return self
 
 
 PLAIN = PlainEncoder()
@@ -156,6 +183,7 @@ def unseal(place: Place, blob: object, encoder: Encoder = PLAIN) -> Envelope:
         EnvelopeError: the bytes are not an envelope, were changed, or belong elsewhere.
     """
     envelope = framed(blob)
+    encoder.vouch(place, envelope)
     if envelope.encoding:
         envelope = encoder.decode(place, envelope)
     shape, at, salt, digest, _, payload, erased, _ = envelope

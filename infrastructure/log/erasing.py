@@ -5,7 +5,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent

@@ -1,5 +1,6 @@
 """The lock that orders writers: threads of this process, and processes on this machine."""
 
+import os
 import threading
 import time
 from collections.abc import Generator
@@ -74,19 +75,28 @@ class WriteLock:
             if self._path is None:
                 yield
                 return
-            if self._file is None:
-                self._file = open_private(self._path, "ab", like=self._of)
-            self._acquire(self._file)
+            file = self._acquired(self._path)
             try:
                 yield
             finally:
-                _unlock(self._file)
+                _unlock(file)
 
     def close(self) -> None:
         """Close the lock file."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _acquired(self, path: Path) -> IO[bytes]:
+        """The locked lock file, the one that everybody else finds as well."""
+        while True:
+            if self._file is None:
+                self._file = open_private(path, "ab", like=self._of)
+            self._acquire(self._file)
+            if _lies_at(path, self._file):
+                return self._file
+            # Deleted while it was open: others lock another one.
+            self.close()
 
     def _acquire(self, file: IO[bytes]) -> None:
         line = line_at(file)
@@ -103,6 +113,13 @@ class WriteLock:
                 time.sleep(POLL_NEXT if is_next else POLL)
         finally:
             line.leave()
+
+
+def _lies_at(path: Path, file: IO[bytes]) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
+    except OSError:
+        return False
 
 
 def _is_locked(file: IO[bytes]) -> bool:

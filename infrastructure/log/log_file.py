@@ -46,7 +46,8 @@ def open_log_file(
     """Open the log at ``path``, or make one; see ``SQLiteLog``."""
     keys = Keys(key)
     in_memory = str(path) == ":memory:"
-    kept = Anchor(anchor_path(path.absolute()) if anchor and not in_memory else None)
+    place = anchor_path(path.absolute()) if anchor and not in_memory else None
+    kept = Anchor(place, of=path)
     if in_memory:
         name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
     else:
@@ -54,9 +55,9 @@ def open_log_file(
         check_place(path, create=create)
         name = str(path.absolute())
     datastore = DurableDatastore(name)
-    recorder = LogRecorder(datastore, keys.fingerprint)
+    encodings = Encodings(keys, SQLiteShelf(datastore, trusted=in_memory))
+    recorder = LogRecorder(datastore, encodings)
     snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
-    encodings = Encodings(keys, SQLiteShelf(datastore))
     with translated(path), closed_on_error(datastore):
         retried(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()

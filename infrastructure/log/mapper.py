@@ -1,7 +1,7 @@
 """The mapper between recorded events and stored bytes: the seam of the eventsourcing library."""
 
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventsourcing.persistence import Mapper, StoredEvent
 
@@ -9,6 +9,9 @@ from refold.domain.events import Event, EventLost
 
 from . import codec
 from .envelope import PLAIN, Encoder, Envelope, EnvelopeError, Place, erase, framed, seal, unseal
+
+if TYPE_CHECKING:
+    from .encodings import Shelf
 
 
 class RecordedEvent(NamedTuple):
@@ -43,6 +46,10 @@ class EventMapper(Mapper[Any]):
     def __init__(self, encoder: Encoder = PLAIN) -> None:
         """Needs no transcoder: see ``codec``."""
         self._encoder = encoder
+
+    def reading(self, shelf: "Shelf") -> "EventMapper":
+        """The mapper of another file, with the same keys."""
+        return EventMapper(self._encoder.reading(shelf))
 
     def store(self, new: UnsealedEvent) -> tuple[StoredEvent, str]:
         """The row to insert, and the link that the next event names."""

@@ -11,6 +11,7 @@ from refold.domain.events import ConversationErased, MessageErased
 from .codec import CodecError
 from .envelope import LONGEST_FRAME, EnvelopeError, Place, framed
 from .mapper import EventMapper
+from .unopened import shelf_of
 
 _ERASURES = """
 SELECT originator_id, originator_version, topic, state FROM stored_events
@@ -28,6 +29,7 @@ def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
     found: list[RecordedErasure] = []
     try:
         with closing(sqlite3.connect(path)) as connection:
+            mapper = mapper.reading(shelf_of(connection))
             for row in connection.execute(_ERASURES):
                 found.extend(_read(connection, row, mapper))
     except (sqlite3.Error, EnvelopeError, CodecError):

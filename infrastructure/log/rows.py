@@ -33,6 +33,11 @@ class RowReader:
     def rows(self) -> Iterator[RawRow]:
         """Every row that can be read, in the order of the log; where a page is damaged, one by one."""
         after = 0
+        # Nobody but who puts rows in by hand gives them such numbers; a load would find them.
+        with suppress(*DAMAGE):
+            yield from (
+                row for row in self._some("rowid <= 0 ORDER BY rowid") if self._is_whole(row)
+            )
         while True:
             try:
                 found = self._some("rowid > ? ORDER BY rowid LIMIT ?", after, BATCH)

@@ -25,17 +25,28 @@ from .anchor import Anchor, anchor_path
 from .anchoring import HeldLog
 from .checking import Held, check_connection
 from .codec import CodecError
+from .encodings import Encodings
 from .encryption import Keys, KeySource
 from .envelope import EnvelopeError, Place
 from .lost_places import lost_positions
 from .mapper import EventMapper, UnsealedEvent, link_of
 from .rows import RawRow, RowReader
+from .shelf import SQLiteShelf
 from .sqlite import Head, LogRecorder
 from .store import SQLiteLog
 
 WRITTEN_AT_ONCE = 500
 LOST_KINDS = frozenset(
-    {"digest", "dictionary", "unreadable", "foreign", "restored", "reordered", "duplicate"}
+    {
+        "digest",
+        "dictionary",
+        "unsealed",
+        "unreadable",
+        "foreign",
+        "restored",
+        "reordered",
+        "duplicate",
+    }
 )
 """Of these an event of the log is not copied; one that is merely out of order is."""
 
@@ -62,7 +73,7 @@ def salvage(
         copied = 0
         with closing(SQLiteLog(made, anchor=False, key=key)) as log:
             datastore, target = log.parts()
-            recorder = LogRecorder(datastore, Keys(key).fingerprint)
+            recorder = LogRecorder(datastore, Encodings(Keys(key), SQLiteShelf(datastore)))
             batch: list[tuple[StoredEvent, str | None]] = []
             for row, kept in _rows(source, mapper, target, streams):
                 copied += kept

@@ -16,14 +16,15 @@ from eventsourcing.sqlite import (
     SQLiteDatastore,
 )
 
-from refold.application.errors import LogDamaged, LogGone
+from refold.application.errors import LogDamaged
 
-from .connections import DurableConnection, Identity, SteadyPool
+from .connections import DurableConnection, OpenedFiles, SteadyPool
+from .encodings import Encodings
 from .envelope import GENESIS, LONGEST_FRAME
 from .file_format import identify
 from .mapper import link_of
 from .retries import retried, retrying
-from .shelf import TABLES
+from .shelf import TABLES, note_key
 
 MAX_VERSION = 2**62
 LOCK_TIMEOUT = 30
@@ -49,15 +50,11 @@ class DurablePool(SteadyPool):
 
     def __init__(self, *, db_name: str) -> None:
         super().__init__(db_name=db_name)
-        self._identity: Identity | None = None
+        self._files: OpenedFiles | None = None
 
     def _create_connection(self) -> SQLiteConnection:
-        path = None if self.is_sqlite_memory_mode else self.db_name
-        if path is not None and self._identity not in (None, Identity.of(path)):
-            raise LogGone(
-                f"{path} was moved, deleted or replaced while it was open; put the file back, or open "
-                "it at its new place"
-            )
+        if self._files is not None:
+            self._files.check()
         connection = sqlite3.connect(
             self.db_name,
             timeout=LOCK_TIMEOUT,
@@ -73,13 +70,15 @@ class DurablePool(SteadyPool):
             # NORMAL would lose acknowledged commits at power loss.
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA secure_delete=ON")
+            # From the first read on, the files beside the log are there, and nobody else deletes them.
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
         except BaseException:
             connection.close()
             raise
         connection.row_factory = sqlite3.Row
-        durable = DurableConnection(connection, self.max_age, path)
-        self._identity = self._identity or durable.log
-        return durable
+        if self._files is None and not self.is_sqlite_memory_mode:
+            self._files = OpenedFiles(self.db_name)
+        return DurableConnection(connection, self.max_age, self._files)
 
 
 class DurableDatastore(SQLiteDatastore):
@@ -109,10 +108,10 @@ class DurableDatastore(SQLiteDatastore):
 class LogRecorder(SQLiteApplicationRecorder):
     """The library's recorder, with an index of idempotency keys written in the same transaction."""
 
-    def __init__(self, datastore: SQLiteDatastore, fingerprint: str | None = None) -> None:
-        """``fingerprint``: of the key that events are encrypted with."""
+    def __init__(self, datastore: SQLiteDatastore, encodings: Encodings | None = None) -> None:
+        """``encodings``: of the events that are stored; None: they are plain."""
         super().__init__(datastore)
-        self._fingerprint = fingerprint
+        self._encodings = encodings
 
     def construct_create_table_statements(self) -> list[str]:
         """The tables of a log."""
@@ -124,9 +123,12 @@ class LogRecorder(SQLiteApplicationRecorder):
         ]
 
     def note_key(self, c: SQLiteCursor) -> None:
-        """Note that the log has events encrypted with our key, in the transaction that stores one."""
-        if self._fingerprint is not None:
-            c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (self._fingerprint,))
+        """Note our key, or that we have none, before anything else in a transaction that stores events.
+
+        Raises:
+            LogLocked: the log is encrypted, and we have no key.
+        """
+        note_key(c, self._encodings)
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
@@ -162,10 +164,10 @@ class LogRecorder(SQLiteApplicationRecorder):
         beside: Callable[[SQLiteCursor], None] | None = None,
         **kwargs: Any,
     ) -> Sequence[int] | None:
+        self.note_key(c)
         numbers = super()._insert_events(c, stored_events, **kwargs)
         if beside is not None:
             beside(c)
-        self.note_key(c)
         if keys:
             c.executemany("INSERT INTO message_keys VALUES (?,?,?)", keys)
         for stream, head in follows.items():

@@ -27,7 +27,7 @@ from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, CompactionReverted, Event
 from refold.infrastructure.observing.notices import Notice, nobody
 
-from .compressing import LogCompressor, old_versions
+from .compressing import LogCompressor
 from .copying import StreamCopier, stamp_of
 from .encryption import KeySource
 from .erasing import Appended, StreamEraser
@@ -37,6 +37,7 @@ from .log_file import open_log_file
 from .mapper import EventMapper
 from .scanning import BATCH, logged, scanned
 from .sealing import sealed_rows
+from .seldom_read import old_versions
 from .sqlite import DurableDatastore, Row
 
 CACHED = 64

@@ -36,8 +36,12 @@ def read_only(path: Path) -> Generator[sqlite3.Connection]:
 
 def mapper_of(connection: sqlite3.Connection, key: KeySource | None) -> EventMapper:
     """What reads the events of a connection."""
-    datastore = cast("SQLiteDatastore", _OneConnection(connection))
-    return EventMapper(Encodings(Keys(key), SQLiteShelf(datastore)))
+    return EventMapper(Encodings(Keys(key), shelf_of(connection)))
+
+
+def shelf_of(connection: sqlite3.Connection) -> SQLiteShelf:
+    """What lies beside the events of a connection."""
+    return SQLiteShelf(cast("SQLiteDatastore", _OneConnection(connection)))
 
 
 def known_outside(path: Path) -> list[Held]:

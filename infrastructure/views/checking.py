@@ -11,6 +11,7 @@ from refold.application.event_log import ConversationLog, Damage
 
 from .file import ViewsFile
 from .folding import fold_all
+from .outdating import is_outdated
 from .progress import nowhere, up_to, write_progress
 from .tables import (
     LATE_INDEX,
@@ -66,6 +67,8 @@ def check_file(file: ViewsFile, log: ConversationLog) -> Iterator[Damage]:
 def _check_tables(db: Database, log: ConversationLog) -> Iterator[Damage]:
     yield from _damage_of_file(db)
     number = _position(db)
+    if number is not None and is_outdated(db, log.scan(number)):
+        return  # Another memory erased since; the next question has all folded anew.
     events = log.scan() if number is None else up_to(number, log.scan())
     # A database without a name lies on disk as soon as it outgrows its cache.
     with closing(wrapped(sqlite3.connect("", isolation_level=None))) as fresh:

@@ -31,8 +31,18 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
         ViewsOutdated: one does.
     """
     for logged in events:
-        if logged.number > read_from and isinstance(
-            logged.event, MessageErased | ConversationErased
-        ):
+        if _outdates(logged, read_from):
             raise ViewsOutdated(f"event {logged.number} erased something that was folded in")
         yield logged
+
+
+def is_outdated(db: Database, events: Iterator[LoggedEvent]) -> bool:
+    """Whether one of these, which the database has not folded in, erased something that it has."""
+    read_from = reading_from(db)
+    return any(_outdates(logged, read_from) for logged in events)
+
+
+def _outdates(logged: LoggedEvent, read_from: int) -> bool:
+    return logged.number > read_from and isinstance(
+        logged.event, MessageErased | ConversationErased
+    )

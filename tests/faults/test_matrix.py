@@ -8,7 +8,7 @@ import pytest
 from .matrix import Line, table, tried
 from .striking import FAULTS, Fault, calls_of, missing
 
-POINTS = 4
+POINTS = 3
 """Of each fault: with the other half of the matrix on the other core, half a minute."""
 
 needs_strace = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports import Summariser
-from tests.support import deeds, lasting_deeds, overlapping_deeds
+from tests.support import deeds, erasing_deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
     BOUNDED,
     MOMENTS,
@@ -36,7 +36,7 @@ from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
 from tests.support.surroundings import Setting
-from tests.support.witness import SHM, Witness
+from tests.support.witness import SHM, THREAD, Witness
 
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 LIVE = st.deferred(lambda: turns(min_messages=2, max_messages=14, max_text=400, huge=3_000))
@@ -157,6 +157,20 @@ class Talking(RuleBasedStateMachine):
     @rule(number=st.integers(0, lasting_deeds.MOST))
     def unpin(self, number: int) -> None:
         lasting_deeds.unpin(self.witness, number)
+
+    @rule(where=st.lists(st.integers(0, 200), min_size=1, max_size=3), copy=st.booleans())
+    def erase(self, where: list[int], copy: bool) -> None:
+        """Erase messages, here or through a copy that has them as well."""
+        positions = {n % len(self.witness.spoken) for n in where}
+        fork = [THREAD, *self.witness.forks][-1 if copy else 0]
+        shared = erasing_deeds.shared_with(self.witness, fork)
+        through = fork if max(positions) < shared else THREAD
+        erasing_deeds.erase(self.witness, positions, through=through)
+
+    @precondition(lambda self: len(self.witness.forks) < erasing_deeds.MOST_FORKS)
+    @rule(back=st.sampled_from((0, 0, 3, 20)))
+    def fork(self, back: int) -> None:
+        erasing_deeds.fork(self.witness, back)
 
     @rule()
     def restart(self) -> None:

@@ -150,9 +150,8 @@ def coverable_on_demand(witness: Witness) -> range | None:
 
 
 def _is_news(witness: Witness) -> bool:
-    story = witness.story
-    [version] = [a.ended_at for a in story.performed if a.ended == story.active]
-    return story.said[-1] > version
+    made = witness.story.made
+    return made is None or witness.story.said[-1] > made.ended_at
 
 
 def assert_compacting_again_does_nothing(witness: Witness) -> None:

@@ -121,6 +121,6 @@ PINNED_TEXTS = st.sampled_from(
     )
 )
 MOMENTS = st.lists(
-    st.sampled_from(("append", "append", "elsewhere", "pin", "compact", "revert", "ask")),
+    st.sampled_from(("append", "append", "elsewhere", "pin", "compact", "revert", "ask", "erase")),
     max_size=4,
 )

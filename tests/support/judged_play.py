@@ -20,6 +20,7 @@ from refold.domain.events import (
     CompactionReverted,
     Event,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -34,6 +35,7 @@ from tests.support.real_data import files
 CHANGES_THE_PREFIX = (
     CompactionPerformed,
     CompactionReverted,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,

@@ -78,8 +78,9 @@ def revert(witness: Witness) -> CompactionResult:
     witness.is_stale = True
     assert len(witness.summariser.calls) == calls
     after = witness.shown()
-    if undone is None:
+    if undone is None or undone.trigger == "erasure":
         assert result.outcome == "nothing_to_do"
+        assert result.reason == ("erased" if undone else "no_summary")
         assert witness.chat.version == version
         assert as_bytes(after) == as_bytes(before)
         return result

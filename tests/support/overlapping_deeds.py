@@ -16,6 +16,7 @@ from refold.application.results import CompactionResult
 
 from .breaking_log import FillingSummariser
 from .deeds import append_elsewhere, compact, exchange
+from .erasing_deeds import erase
 from .fake_summarisers import HeldSummariser
 from .lasting_deeds import pin_message, revert
 from .odd_summarisers import CrashingSummariser, Death
@@ -120,8 +121,20 @@ def do_meanwhile(witness: Witness, moment: Moment) -> None:
             assert compact(witness).outcome in ("in_flight", "nothing_to_do", "performed", "failed")
         case "revert":
             revert(witness)
+        case "erase":
+            erase_what_is_compacted(witness)
         case _:
             witness.ask()
+
+
+def erase_what_is_compacted(witness: Witness) -> None:
+    """Erase what a compaction under way is to cover: whatever its summariser says is refused (10, 15)."""
+    running = witness.story.running
+    if running is None:
+        erase(witness, [len(witness.spoken) // 2])
+        return
+    covers = running.requested.coverage.covers
+    erase(witness, [next(s.position for s in witness.spoken if covers(s.position))])
 
 
 def compact_in_the_background(

@@ -10,6 +10,7 @@ from refold.domain.events import (
     CompactionRequested,
     CompactionReverted,
     MessageAppended,
+    MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
@@ -71,6 +72,8 @@ class Retold:
         default_factory=dict[PartKey, tuple[ShortenedPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
+    erased: dict[int, int] = field(default_factory=dict[int, int])
+    """The messages that were erased, each with the version that says so."""
     states: list[Conversation] = field(default_factory=lambda: [Conversation()])
     """What decisions knew, at each version."""
     said: list[int] = field(default_factory=lambda: [0])
@@ -117,6 +120,11 @@ class Retold:
                 head = event.head if isinstance(event, ToolContentOffloaded) else event.characters
                 for part in event.parts:
                     self.shortened[part.position, part.call_id, part.side] = (part, head)
+            case MessageErased():
+                assert event.position not in self.erased, "erased twice"
+                self.erased[event.position] = version
+                kept = {k: v for k, v in self.shortened.items() if k[0] != event.position}
+                self.shortened = kept
             case MessagePinned():
                 assert event.pin_id not in self.pins
                 self.pins[event.pin_id] = event
@@ -156,9 +164,29 @@ class Retold:
             attempt.replaced = self.active
             self.before[event.summary_id] = self.active
             self.active = event
-            self._mark("performed", version)
-        else:
+            # The guard counts compactions, not what is made anew in the place of one.
+            if event.trigger != "erasure":
+                self._mark("performed", version)
+        elif event.reason != "erased":
             self._mark("failed", version)
+
+    @property
+    def made(self) -> Attempt | None:
+        """The compaction that the active summary comes from, whatever was erased from it since."""
+        summary = self.active
+        while summary is not None and summary.trigger == "erasure":
+            summary = self.before[summary.summary_id]
+        return next((a for a in self.performed if a.ended == summary), None)
+
+    @property
+    def running(self) -> Attempt | None:
+        """The attempt that has no end yet."""
+        return next((a for a in self.attempts if not a.ended), None)
+
+    def is_withdrawn(self, attempt: Attempt) -> bool:
+        """Whether something that it covers was erased after it had ended."""
+        covers = attempt.requested.coverage.covers
+        return any(covers(p) and v > attempt.ended_at for p, v in self.erased.items())
 
     def pinned_in_place(self) -> set[int]:
         """The messages that are pinned where they stand."""

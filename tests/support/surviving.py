@@ -81,7 +81,7 @@ def known(witness: Witness) -> Known:
 def copied(witness: Witness) -> Witness:
     """Its notes in lists of their own."""
     twin = copy(witness)
-    for name in ("spoken", "asked", "looked", "pins", "seen", "judged", "read_back"):
+    for name in ("spoken", "asked", "looked", "erased", "forks", "pins", "seen", "judged", "read_back"):
         setattr(twin, name, copy(getattr(witness, name)))
     return twin
 

@@ -88,6 +88,10 @@ class Witness:
     asked: list[Asked] = field(default_factory=list[Asked])
     looked: list[Asked] = field(default_factory=list[Asked])
     """What an agent would have got at each version that was judged."""
+    erased: dict[int, Spoken] = field(default_factory=dict[int, Spoken])
+    """What was said where only a stub is left in ``spoken``."""
+    forks: dict[str, int] = field(default_factory=dict[str, int])
+    """The conversations that began as copies of this one, each with the version that was copied."""
     pins: dict[str, Pinned] = field(default_factory=dict[str, Pinned])
     seen: dict[int, bytes] = field(default_factory=dict[int, bytes])
     """What was rendered at each version when it was the newest."""
@@ -245,6 +249,18 @@ class Witness:
         """What happened so far."""
         self.events()
         return self._story
+
+    def read_again(self) -> None:
+        """Events may have been rewritten: read all of them once more."""
+        self._events, self._story, self.is_stale = [], Retold(), True
+
+    def spoken_at(self, version: int) -> list[Spoken]:
+        """The messages of a version, as they could be read then."""
+        erased, length = self.story.erased, self.story.states[version].length
+        return [
+            self.erased[s.position] if erased.get(s.position, 0) > version else s
+            for s in self.spoken[:length]
+        ]
 
     def performed(self) -> list[tuple[int, CompactionPerformed]]:
         """Every compaction that was performed, with its version."""

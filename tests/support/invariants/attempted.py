@@ -29,6 +29,8 @@ def only_good_texts_are_committed(witness: Witness) -> None:
     performed = witness.story.performed
     for number in witness.news("good texts", len(performed)):
         event = performed[number].performed
+        if witness.story.is_withdrawn(performed[number]):
+            continue
         assert event.model not in BAD
         assert event.text.strip()
         attempted = witness.follower.of(event.attempt_id)
@@ -51,6 +53,10 @@ def a_summary_makes_the_request_smaller(witness: Witness) -> None:
     for number in witness.news("progress", len(story.performed)):
         attempt = story.performed[number]
         event, at = attempt.performed, attempt.ended_at
+        if event.trigger == "erasure":
+            assert attempt.replaced is not None
+            assert event.tokens <= attempt.replaced.tokens, "what was made anew is larger"
+            continue
         before, after = witness.shown(at - 1), witness.shown(at)
         assert after.tokens < before.tokens, f"version {at} made the request larger"
         assert after.messages != before.messages
@@ -79,7 +85,7 @@ def nothing_is_attempted_without_growth(witness: Witness) -> None:
     attempts = witness.story.attempts
     for number in witness.news("guard", len(attempts)):
         attempt = attempts[number]
-        if attempt.requested.trigger == "manual" or not attempt.since:
+        if attempt.requested.trigger in ("manual", "erasure") or not attempt.since:
             continue
         if not _has_grown(witness, attempt):
             sizes = [witness.shown(v) for v in _looked_at(witness, attempt)]

@@ -188,7 +188,7 @@ def signed_thinking_stays_valid(witness: Witness) -> None:
 def _answer_to(witness: Witness, asked: Asked) -> list[Any]:
     # The next message is the answer, unless something was decided before it came.
     events = [logged.event for logged in witness.events()[asked.version :]]
-    spoken = witness.spoken[asked.spoken : asked.spoken + 1]
+    spoken = [witness.erased.get(s.position, s) for s in witness.spoken[asked.spoken :][:1]]
     if not events or not spoken or not isinstance(events[0], MessageAppended):
         return []
     return spoken[0].blocks if spoken[0].role == "assistant" else []

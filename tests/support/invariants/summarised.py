@@ -71,6 +71,11 @@ def coverage_is_what_the_summariser_got(witness: Witness) -> None:
     for number in witness.news("sources", len(performed)):
         attempt = performed[number]
         event = attempt.performed
+        if event.trigger == "erasure":
+            _is_made_anew(witness, attempt)
+            continue
+        if witness.story.is_withdrawn(attempt):
+            continue
         attempted = witness.follower.of(event.attempt_id)
         assert attempted is not None, "performed, and nobody was told"
         _leaf_is_of_the_new_messages(attempt)
@@ -89,8 +94,9 @@ def coverage_is_what_the_summariser_got(witness: Witness) -> None:
 def _all_was_sent(witness: Witness, attempt: Attempt, calls: Sequence[Call]) -> None:
     named = {one.position for one in attempt.performed.omitted}
     sent = {m.position: m for call in calls for m in call.request.messages}
+    spoken = witness.spoken_at(attempt.version)
     for position in fresh(attempt):
-        said = as_message(witness.spoken[position].message)
+        said = as_message(spoken[position].message)
         source = sent.get(position)
         if position not in named:
             assert source is not None, f"message {position} is covered and was never sent"
@@ -145,6 +151,21 @@ def _carries_on(
     return stays and previous.split_turn_prefix in given
 
 
+def _is_made_anew(witness: Witness, attempt: Attempt) -> None:
+    """By code, for what the one before stood for; of what is erased nothing is in it."""
+    event, before = attempt.performed, attempt.before
+    assert before is not None
+    assert event.coverage == before.coverage
+    assert event.model_calls == 0
+    assert event.block is None
+    assert event.leaf is not None
+    assert (event.leaf.start, event.leaf.stop) == (before.coverage.start, before.coverage.stop)
+    gone = {p for p, version in witness.story.erased.items() if version < attempt.version}
+    kept = {one.position for one in before.omitted} - gone
+    assert witness.story.is_withdrawn(attempt) or {o.position for o in event.omitted} == kept
+    assert not gone & {line.position for line in event.ledger}
+
+
 def _leaf_is_of_the_new_messages(attempt: Attempt) -> None:
     leaf, new = attempt.performed.leaf, fresh(attempt)
     assert leaf is not None
@@ -177,5 +198,7 @@ def _leaves(witness: Witness, attempt: Attempt) -> list[LeafSummary]:
     while summary is not None:
         if summary.leaf is not None:
             found.insert(0, summary.leaf)
+        if summary.trigger == "erasure":
+            break  # Its leaf is of all that was covered by then.
         summary = story.before[summary.summary_id]
     return found

@@ -12,7 +12,7 @@ from tests.support.witness import Witness
 from .opened import opened, without_surrogates
 from .rendered import FRAMES
 
-_OURS = frozenset(
+OURS = frozenset(
     {
         texts.NO_RESULT,
         texts.EMPTY_RESULT,
@@ -48,7 +48,7 @@ def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None
         if placed.block.get("type") != "text":
             continue
         text = str(placed.block.get("text"))
-        if text in said[placed.role] or text in _OURS or _MISPLACED.fullmatch(text):
+        if text in said[placed.role] or text in OURS or _MISPLACED.fullmatch(text):
             continue
         own = placed.role == "assistant" and any(text == f for f in framed)
         inner = next((text[len(f) :] for f in FRAMES if text.startswith(f)), None)

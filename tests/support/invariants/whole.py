@@ -5,7 +5,7 @@ from collections.abc import Callable
 from refold.application.context import Context
 from tests.support.witness import Witness, as_bytes
 
-from . import attempted, covered, kept, rendered, replayed, summarised, trusted
+from . import attempted, covered, erased, kept, rendered, replayed, summarised, trusted
 
 OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,
@@ -14,6 +14,8 @@ OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.unanswered_messages_are_word_for_word,
     rendered.thinking_is_whole_or_absent,
     rendered.thinking_behind_a_changed_prefix_is_dropped,
+    erased.stubs_are_shown_once,
+    erased.what_is_erased_is_in_no_file,
     kept.pins_are_verbatim,
     kept.ledger_lines_are_sourced,
     kept.the_ledger_has_nothing_else,
@@ -54,6 +56,9 @@ def all_hold_in_hindsight(witness: Witness) -> None:
     """Judge the whole history after a restart."""
     witness.restart()
     replayed.every_version_is_rendered_as_it_was(witness)
+    if witness.erased:
+        erased.contexts_before_lost_only_what_was_erased(witness)
+        erased.nothing_shows_what_is_erased(witness)
     replayed.read_models_are_a_fold_of_the_log(witness)
     rendered.prefixes_are_stable_between_decisions(witness)
     rendered.signed_thinking_stays_valid(witness)

@@ -1,0 +1,113 @@
+"""Whether what a person wrote beside a conversation quotes a message: titles, own pins, a focus."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from .events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    Event,
+    MessagePinned,
+)
+from .json_data import is_list, is_object
+from .labelling import WITHDRAWN_LABEL
+from .messages import Message
+
+SHORTEST_QUOTE = 12
+"""Characters: shorter runs are shared by texts that have nothing to do with each other."""
+
+_NOT_SAID = frozenset({"type", "id", "name", "tool_use_id", "media_type", "signature"})
+"""Fields of a block that no erasure takes out, or that nobody reads."""
+
+IsQuoted = Callable[[str], bool]
+
+
+def quotes(text: str, said: str) -> bool:
+    """Whether the two have a run of 12 characters in common; any white space counts as one blank."""
+    shorter, longer = sorted((" ".join(text.split()), " ".join(said.split())), key=len)
+    runs = frozenset(_runs(shorter))
+    return bool(runs) and not runs.isdisjoint(_runs(longer))
+
+
+def _runs(text: str) -> Iterator[str]:
+    return (text[i : i + SHORTEST_QUOTE] for i in range(len(text) - SHORTEST_QUOTE + 1))
+
+
+def quoted_from(messages: Iterable[Message]) -> IsQuoted:
+    """Tells of a text whether it quotes one of these messages."""
+    words = [text for message in messages for text in words_of(message)]
+    known: dict[str, bool] = {}
+
+    def is_quoted(text: str) -> bool:
+        if text not in known:
+            known[text] = any(quotes(text, said) for said in words)
+        return known[text]
+
+    return is_quoted
+
+
+def words_of(message: Message) -> Iterator[str]:
+    """Every text in a message that an erasure takes out of it."""
+    if isinstance(message.content, str):
+        yield message.content
+        return
+    for block in message.content:
+        yield from _texts_in({k: v for k, v in block.items() if k not in _NOT_SAID})
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_list(value):
+        for part in value:
+            yield from _texts_in(part)
+    elif is_object(value) and value.get("type") != "base64":
+        for part in value.values():
+            yield from _texts_in(part)
+
+
+def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozenset[str]:
+    """The compaction attempts whose summariser was given a focus that quotes, or a text made with one."""
+    attempts, summaries = set[str](), set[str]()
+    for event in decisions:
+        match event:
+            case CompactionRequested():
+                carried = event.supersedes in summaries and not event.rebuilds
+                if carried or _is(event.focus, is_quoted):
+                    attempts.add(event.attempt_id)
+            case CompactionPerformed():
+                if event.attempt_id in attempts or _is(event.focus, is_quoted):
+                    attempts.add(event.attempt_id)
+                    summaries.add(event.summary_id)
+            case _:
+                pass
+    return frozenset(attempts)
+
+
+def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> bool:
+    """Whether an event holds a text that quotes; ``attempts``: those that ``quoting_attempts`` found."""
+    match event:
+        case ConversationLabelled():
+            return is_quoted(event.label)
+        case MessagePinned(position=None):
+            return is_quoted(event.text)
+        case CompactionRequested() | CompactionPerformed() | CompactionFailed():
+            return event.attempt_id in attempts
+        case _:
+            return False
+
+
+def without_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
+    """The event with ``marker`` in the place of a focus, or a withdrawn label, if that quotes."""
+    match event:
+        case ConversationLabelled() if is_quoted(event.label):
+            return event.replaced(label=WITHDRAWN_LABEL)
+        case CompactionRequested() | CompactionPerformed() if _is(event.focus, is_quoted):
+            return event.replaced(focus=marker)
+        case _:
+            return event
+
+
+def _is(text: str | None, is_quoted: IsQuoted) -> bool:
+    return text is not None and is_quoted(text)
