@@ -217,7 +217,10 @@ class Chat:
         )
 
     def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
-        """The original messages at positions ``start`` up to but not including ``stop``."""
+        """The original messages at positions ``start`` up to but not including ``stop``.
+
+        What was lost with a damaged log is left out: the positions tell.
+        """
         return stored_messages(self._core, self.thread_id, start, stop)
 
     def read(self, where: str | int) -> StoredMessage:

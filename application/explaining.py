@@ -96,8 +96,8 @@ def _events_from(core: Core, loaded: LoadedConversation, position: int) -> Itera
     # What was decided about a message was decided after it was said.
     begin = 1
     if position:
-        (row,) = core.views.messages(loaded.thread_id, position, position + 1)
-        begin = row.version
+        rows = core.views.messages(loaded.thread_id, position, position + 1)
+        begin = rows[0].version if rows else 1  # Without a row it was lost, nobody knows where.
     newest = loaded.state.version
     for version in range(begin, newest + 1, AT_ONCE):
         yield from core.log.read(loaded.thread_id, version, min(version + AT_ONCE - 1, newest))

@@ -102,7 +102,7 @@ def _words(core: Core, thread_id: str, position: int) -> str:
     # The log itself is asked: a read model may be behind, and must not decide what is kept.
     found = stored_messages(core, thread_id, position, position + 1)
     if not found:
-        raise UnknownMessage(position, core.log.load(thread_id).state.length)
+        raise UnknownMessage(position, core.log.load(thread_id).state.length, lost=True)
     return _words_of(found[0].message)
 
 

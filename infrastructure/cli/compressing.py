@@ -44,5 +44,5 @@ def _tell(done: Compressed) -> None:
     )
     say(
         f"The file stays as long as it is: {done.reusable_bytes:,} bytes of it, and what is left over "
-        "in its pages, are free for what is appended next."
+        "in its pages, are free for what is appended next. A copy by `refold backup` has none of that."
     )

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -19,6 +20,8 @@ _NAMES = {
     "ledger": "ledger lines",
     "attempt": "records of compaction attempts",
     "pin": "pinned texts",
+    "label": "labels that quoted it",
+    "focus": "focuses of compactions that quoted it",
     "event": "events",
     "read models": "read models, folded anew when they are read next",
 }
@@ -51,7 +54,7 @@ def erase(
     with opened(db) as memory:
         require(memory, thread)
         if not yes:
-            _confirm(thread, len(positions or ()))
+            _confirm(thread, len(positions or ()), memory.conversation(thread).shared_with(positions))
         if positions:
             report = memory.conversation(thread).erase(positions, reason)
         else:
@@ -65,14 +68,18 @@ def erase(
         raise typer.Exit(1)
 
 
-def _confirm(thread: str, count: int) -> None:
+def _confirm(thread: str, count: int, copies: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
             "erasing cannot be undone, and nobody is here to be asked: add --yes if it is meant"
         )
     what = f"{count:,} message{'s' * (count > 1)} of {thread!r}" if count else f"all of {thread!r}"
+    too = ""
+    if copies:
+        named = ", ".join(map(repr, copies))
+        too = f" They are in {named} as well, by fork, and are erased there too."
     typer.confirm(
-        f"Erase {clean(what)}, with every copy in forks? This cannot be undone",
+        f"Erase {clean(what)}?{clean(too)} This cannot be undone",
         abort=True,
         err=True,
     )

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 PAGES = 512
 """Of a step of a copy, 2 MB: so soon Ctrl-C is heard."""
+STEPS = 10_000
+"""The same for a copy row by row, in steps of SQLite's virtual machine."""
 
 
 def back_up(
@@ -42,7 +44,7 @@ def back_up(
     if to.exists() and path.exists() and to.samefile(path):
         raise TargetExists(to, "is the log itself; give another path")
     with translated(to), new_file(real, replace=replace) as made:
-        copy_pages(source, made)
+        copy_log(source, made)
         size, marks = check_copy(made, mapper, of=path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
@@ -56,6 +58,59 @@ def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
         Anchor(path).renew(marks)
     except OSError as error:
         logger.warning("the backup is whole; its anchor %s cannot be written (%s)", path, error)
+
+
+def copy_log(source: SQLiteDatastore, made: Path) -> None:
+    """Copy the log as it is now into an empty file, without its free pages."""
+    try:
+        copy_tight(source, made)
+        if _has_same_numbers(source, made):
+            return
+    except sqlite3.DatabaseError as error:
+        # The check of a copy with all pages tells what is damaged, and where.
+        if not error.sqlite_errorname.startswith(("SQLITE_CORRUPT", "SQLITE_CONSTRAINT")):
+            raise
+    os.truncate(made, 0)
+    copy_pages(source, made)
+
+
+def copy_tight(source: SQLiteDatastore, made: Path) -> None:
+    """Write everything that the log holds now into an empty file, row by row.
+
+    One moment of it, as ``copy_pages`` has, and nobody's writing has to wait.
+    """
+    with source.get_connection(commit=False) as pooled:
+        connection = pooled.cursor().sqlite_cursor.connection
+        connection.set_progress_handler(_go_on, STEPS)
+        try:
+            connection.execute("VACUUM INTO ?", (str(made),))
+        except sqlite3.OperationalError as error:
+            # What Ctrl-C raises inside of a statement, ends that with an error of its own.
+            if error.sqlite_errorname == "SQLITE_INTERRUPT":
+                raise KeyboardInterrupt from error
+            raise
+        finally:
+            connection.set_progress_handler(None, 0)
+    sync(made)
+
+
+def _has_same_numbers(source: SQLiteDatastore, made: Path) -> bool:
+    # They are positions that followers remember. SQLite keeps them here, and does not promise it.
+    numbers = (
+        "SELECT rowid, originator_id, originator_version FROM stored_events WHERE rowid<=? "
+        "ORDER BY originator_id, originator_version"
+    )
+    with (
+        closing(sqlite3.connect(made)) as copy,
+        source.transaction(commit=False) as c,
+        suppress(ValueError),
+    ):
+        (last,) = copy.execute("SELECT max(rowid) FROM stored_events").fetchone()
+        log = c.sqlite_cursor.connection.cursor()
+        log.row_factory = None
+        pairs = zip(log.execute(numbers, (last,)), copy.execute(numbers, (last,)), strict=True)
+        return all(there == here for there, here in pairs)
+    return False
 
 
 def copy_pages(source: SQLiteDatastore, made: Path) -> None:
@@ -73,6 +128,11 @@ def copy_connection(source: sqlite3.Connection, made: Path) -> None:
     with closing(sqlite3.connect(made, isolation_level=None)) as copy:
         source.backup(copy, pages=PAGES, progress=_between_steps)
     sync(made)
+
+
+def _go_on() -> int:
+    """See ``_between_steps``."""
+    return 0
 
 
 def _between_steps(status: int, remaining: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """Checking a whole log: every page, digest, link, gap and erasure, its keys, and its anchor."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ def check_log(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Checke
         connection = c.sqlite_cursor.connection
         usual = connection.text_factory
         try:
-            return check_connection(connection, mapper, *held)
+            return once_for_all(check_connection(connection, mapper, *held))
         finally:
             connection.text_factory = usual
 
@@ -60,6 +61,16 @@ def check_connection(connection: sqlite3.Connection, mapper: EventMapper, *held:
     order = {thread_id: at for at, thread_id in enumerate(check.streams)}
     found.sort(key=lambda d: (order.get(d.thread_id, -1), d.version))
     return Checked(check.events, len(check.streams), tuple(whereabouts(connection, mapper, found)))
+
+
+def once_for_all(checked: Checked) -> Checked:
+    """The same with one finding for a dictionary, instead of one for each event that needs it."""
+    needing = Counter(found.detail for found in checked.damage if found.kind == "dictionary")
+    told = [found for found in checked.damage if found.kind != "dictionary"]
+    for problem, count in needing.items():
+        detail = f"{count:,} compressed events cannot be read: {problem}"
+        told.insert(0, Damage(LOG, "", 0, "dictionary", detail))
+    return checked._replace(damage=tuple(told))
 
 
 class _LogCheck:

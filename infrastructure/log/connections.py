@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
 
@@ -13,21 +13,17 @@ from refold.application.errors import LogGone
 
 from .leaving import left_as_it_is
 
+Identity = tuple[int, int]
+"""Which file it is, wherever it lies and whatever it is called: its device and its number."""
 
-class Identity(NamedTuple):
-    """Which file it is, wherever it lies and whatever it is called."""
 
-    device: int
-    number: int
-
-    @classmethod
-    def of(cls, path: str | Path) -> Self | None:
-        """The file at this path; None if there is none."""
-        try:
-            status = os.stat(path)  # noqa: PTH116 (a path object is twice as slow, and this is paid often)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return cls(status.st_dev, status.st_ino)
+def identity_of(path: str) -> Identity | None:
+    """The file at this path; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a path object is twice as slow, and this is paid often)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 class Files(NamedTuple):
@@ -36,13 +32,8 @@ class Files(NamedTuple):
     log: Identity | None
     ahead: Identity | None
     """The write-ahead log, which has what was committed last."""
-    index: Identity | None
+    shared: Identity | None
     """The shared memory: without the same one, two processes overwrite what the other wrote ahead."""
-
-    @classmethod
-    def found(cls, path: str) -> Self:
-        """What lies at the path now."""
-        return cls(Identity.of(path), Identity.of(f"{path}-wal"), Identity.of(f"{path}-shm"))
 
 
 class OpenedFiles:
@@ -50,7 +41,10 @@ class OpenedFiles:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._files = Files.found(path)
+        self._names = (path, f"{path}-wal", f"{path}-shm")
+        self._files = self._found()
+        self.users = 0
+        """How many connections are open: when the last one closes, the files beside the log go."""
 
     def check(self) -> None:
         """Check that the files still lie where they were opened.
@@ -58,22 +52,37 @@ class OpenedFiles:
         Raises:
             LogGone: one was moved, deleted or replaced.
         """
-        if Files.found(self.path) != self._files:
-            raise LogGone(
-                f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
-                "what is not acknowledged is not stored. Close it here, put the file back, or open it at "
-                "its new place, and append again"
-            )
+        if self._found() != self._files and (self.users or self._found().log != self._files.log):
+            raise self._gone()
+
+    def check_shared(self) -> None:
+        """Check only what tells whether others can be heard: enough for a read, which is paid often.
+
+        Raises:
+            LogGone: it was deleted or replaced.
+        """
+        if identity_of(self._names[2]) != self._files.shared:
+            raise self._gone()
+
+    def _gone(self) -> LogGone:
+        return LogGone(
+            f"{self.path}, or its -wal or -shm file, was moved, deleted or replaced while it was open; "
+            "what is not acknowledged is not stored. Close it here, put the file back, or open it at its "
+            "new place, and append again"
+        )
 
     @property
     def are_others_in_use(self) -> bool:
         """Whether another process has made new files beside the log, and may have written to them."""
-        log, ahead, index = Files.found(self.path)
+        log, ahead, shared = self._found()
         if log != self._files.log:
             return False
         if ahead == self._files.ahead:
-            return index not in (None, self._files.index)
+            return shared not in (None, self._files.shared)
         return ahead is not None and Path(f"{self.path}-wal").stat().st_size > 0
+
+    def _found(self) -> Files:
+        return Files(*map(identity_of, self._names))
 
 
 class DurableConnection(SQLiteConnection):
@@ -88,11 +97,16 @@ class DurableConnection(SQLiteConnection):
         """``files`` None is a database in memory."""
         super().__init__(sqlite_conn=connection, max_age=max_age)
         self._files = files
+        if files is not None:
+            files.users += 1
 
     @contextmanager
     def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
         """A transaction on the files that were opened."""
-        self.check()
+        if commit:
+            self.check()
+        elif self._files is not None:
+            self._files.check_shared()
         with super().transaction(commit=commit) as cursor:
             yield cursor
 
@@ -116,7 +130,11 @@ class DurableConnection(SQLiteConnection):
 
     def close(self) -> None:
         """Close; what others have written ahead into new files stays there."""
-        if self._files is None or self.closed or not self._files.are_others_in_use:
+        if self._files is None or self.closed:
+            super().close()
+            return
+        self._files.users -= 1
+        if not self._files.are_others_in_use:
             super().close()
             return
         with left_as_it_is(self._sqlite_conn, self._files.path):

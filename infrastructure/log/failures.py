@@ -72,7 +72,10 @@ def typed(path: Path, error: Exception) -> LogError:
             f"{path} was moved or deleted while it was open; put it back, or open it at its new place"
         )
     if kind.startswith(_NOT_WRITABLE):
-        return LogNotWritable(f"{path} cannot be written ({_said(error)}); check its permissions")
+        return LogNotWritable(
+            f"{path} cannot be written ({_said(error)}); check its permissions, and those of the -wal and "
+            "-shm files beside it"
+        )
     if kind.startswith(_BUSY):
         return LogBusy(f"{path} is in use by another program and stayed so; try again")
     if kind == "SQLITE_NOTADB":

@@ -1,7 +1,7 @@
 """What a log keeps beside its events to read them: dictionaries, and the fingerprints of its keys."""
 
 import secrets
-from collections.abc import Iterator
+from functools import cached_property
 
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
@@ -66,16 +66,6 @@ class SQLiteShelf:
             raise DictionaryDamaged(number, "is missing")
         return opened_dictionary(number, content, encoder)
 
-    def damaged(self, encoder: Encodings) -> Iterator[DictionaryDamaged]:
-        """The dictionaries that no payload can be read with."""
-        with self._datastore.transaction(commit=False) as c:
-            rows = list(dictionaries(c))
-        for number, content in rows:
-            try:
-                opened_dictionary(number, content, encoder)
-            except DictionaryDamaged as error:
-                yield error
-
     @retrying
     def fingerprints(self) -> frozenset[str]:
         """See ``Shelf``."""
@@ -88,7 +78,7 @@ class SQLiteShelf:
     @retrying
     def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
         """See ``Shelf``."""
-        if self._trusted or not self.fingerprints():
+        if self._trusted or not (self.fingerprints() or self._began_encrypted):
             return None
         with self._datastore.transaction(commit=False) as c:
             if not _is_there(c, "plain_heads"):
@@ -102,8 +92,14 @@ class SQLiteShelf:
     @retrying
     def refuse_unnoted(self) -> None:
         """See ``Shelf``."""
+        if self._began_encrypted:
+            raise _unnoted()
+
+    @cached_property
+    def _began_encrypted(self) -> bool:
+        """Whether there was an encrypted event when that was first of interest: all rows are read."""
         with self._datastore.transaction(commit=False) as c:
-            refuse_unnoted(c)
+            return _has_encrypted(c)
 
 
 def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
@@ -127,25 +123,24 @@ def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
     if c.sqlite_cursor.rowcount:
         c.execute("SELECT count(*) FROM encryption_keys")
         if c.fetchone()[0] == 1:
-            refuse_unnoted(c)
+            if _has_encrypted(c):
+                raise _unnoted()
             _put_plain_heads(c, encodings)
         encodings.look_again()
 
 
-def refuse_unnoted(c: SQLiteCursor) -> None:
-    """Refuse a log that has encrypted events although no key is noted in it; read only where none is.
-
-    Raises:
-        LogDamaged: as said.
-    """
+def _has_encrypted(c: SQLiteCursor) -> bool:
     c.execute(_ENCRYPTED)
-    if c.fetchone() is not None:
-        raise LogDamaged(
-            "",
-            0,
-            "the log has encrypted events, and the note of the key was taken out of it: so it cannot be "
-            "told what was stored without the key. What can be read is copied by `refold salvage NEW.db`",
-        )
+    return c.fetchone() is not None
+
+
+def _unnoted() -> LogDamaged:
+    return LogDamaged(
+        "",
+        0,
+        "the log has encrypted events, and the note of the key was taken out of it: so it cannot be "
+        "told what was stored before there was a key. What is encrypted, `refold salvage NEW.db` copies",
+    )
 
 
 def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:

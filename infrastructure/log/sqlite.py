@@ -76,7 +76,7 @@ class DurablePool(SteadyPool):
             connection.close()
             raise
         connection.row_factory = sqlite3.Row
-        if self._files is None and not self.is_sqlite_memory_mode:
+        if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
             self._files = OpenedFiles(self.db_name)
         return DurableConnection(connection, self.max_age, self._files)
 

@@ -12,7 +12,7 @@ from refold.application.event_log import Damage
 from refold.application.log_keeping import Checked
 
 from .anchor import Anchor, anchor_path
-from .checking import Held, check_connection
+from .checking import Held, check_connection, once_for_all
 from .encodings import Encodings
 from .encryption import Keys, KeySource
 from .mapper import EventMapper
@@ -58,7 +58,7 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
         return _nothing("empty", f"the file {path} is empty", *held)
     try:
         with read_only(path) as connection:
-            return check_connection(connection, mapper_of(connection, key), *held)
+            return once_for_all(check_connection(connection, mapper_of(connection, key), *held))
     except DAMAGE as error:
         return _nothing("unreadable", f"SQLite cannot read the file at all: {error}", *held)
 

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     )
     from refold.domain.errors import (
         ContextWindowExceeded,
+        ConversationGone,
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
@@ -144,6 +145,7 @@ __all__ = [
     "Context",
     "ContextDiff",
     "ContextWindowExceeded",
+    "ConversationGone",
     "ConversationRow",
     "ConversationSize",
     "DamageReport",
@@ -231,8 +233,8 @@ _PLACES = {
     "refold.application.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded InvalidMessage InvalidSetting InvalidThreadId PinnedContentTooLarge "
-        "RefoldError UnknownMessage UnknownToolCall"
+        "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
+        "PinnedContentTooLarge RefoldError UnknownMessage UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Message",

@@ -1,5 +1,6 @@
 """Logs kept as each format was written once: their contexts are the same bytes for ever."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,22 @@ from refold.domain.events import (
     MessageUnpinned,
     ToolContentOffloaded,
 )
+from refold.infrastructure.log.envelope import Envelope, framed
 from refold.infrastructure.log.file_format import FORMAT_VERSION
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.fake_ports import core_of
 from tests.support.golden_files import golden_json, golden_text
-from tests.support.golden_log import LOGS, WINDOW, as_sql, contexts, from_sql, write_log
+from tests.support.golden_log import (
+    KEYS,
+    LOGS,
+    WINDOW,
+    as_sql,
+    contexts,
+    from_sql,
+    write_log,
+    write_sealed_log,
+)
+from tests.support.log_files import rows
 
 HOLDS = {
     "log-1": {CompactionPerformed, ToolContentOffloaded, CompactionFailed},
@@ -51,6 +63,7 @@ HOLDS = {
         ToolContentOffloaded,
     },
 }
+HOLDS["log-4"] = HOLDS["log-3"]
 
 
 @pytest.fixture(scope="module")
@@ -60,22 +73,37 @@ def written_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def sealed_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("golden") / "sealed.db"
+    write_sealed_log(path)
+    return path
+
+
 @pytest.fixture(scope="module", params=LOGS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def kept(name: str, written_now: Path) -> Path:
-    """The log that was written once."""
-    return from_sql(
-        golden_text(f"{name}.sql", as_sql(written_now)), written_now.with_name(f"{name}.db")
-    )
+def key(name: str) -> bytes | None:
+    return KEYS.get(name)
 
 
 @pytest.fixture(scope="module")
-def expected(name: str, written_now: Path) -> Any:
-    return golden_json(f"{name}.contexts.json", contexts(written_now, LOGS[name]))
+def made_now(written_now: Path, sealed_now: Path, key: bytes | None) -> Path:
+    return sealed_now if key else written_now
+
+
+@pytest.fixture(scope="module")
+def kept(name: str, made_now: Path) -> Path:
+    """The log that was written once."""
+    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), made_now.with_name(f"{name}.db"))
+
+
+@pytest.fixture(scope="module")
+def expected(name: str, made_now: Path, key: bytes | None) -> Any:
+    return golden_json(f"{name}.contexts.json", contexts(made_now, LOGS[name], key))
 
 
 def same_bytes(found: Any, wanted: Any) -> None:
@@ -86,15 +114,17 @@ def same_bytes(found: Any, wanted: Any) -> None:
         assert [v for v, (now, was) in enumerate(pairs) if now != was] == [], thread_id
 
 
-def test_the_kept_log_is_whole(kept: Path) -> None:
-    log = SQLiteLog(kept)
+def test_the_kept_log_is_whole(kept: Path, key: bytes | None) -> None:
+    log = SQLiteLog(kept, key=key)
     assert list(log.check()) == []
     assert len(list(log.scan())) > 40
     log.close()
 
 
-def test_the_kept_log_holds_what_its_contexts_should_depend_on(name: str, kept: Path) -> None:
-    log = SQLiteLog(kept)
+def test_the_kept_log_holds_what_its_contexts_should_depend_on(
+    name: str, kept: Path, key: bytes | None
+) -> None:
+    log = SQLiteLog(kept, key=key)
     events = [logged.event for logged in log.scan()]
     log.close()
     assert HOLDS[name] <= {type(event) for event in events}
@@ -106,16 +136,16 @@ def test_the_kept_log_holds_what_its_contexts_should_depend_on(name: str, kept: 
 
 
 def test_the_contexts_of_the_kept_log_are_the_golden_ones_at_every_version(
-    name: str, kept: Path, expected: Any
+    name: str, kept: Path, key: bytes | None, expected: Any
 ) -> None:
-    same_bytes(contexts(kept, LOGS[name]), expected)
+    same_bytes(contexts(kept, LOGS[name], key), expected)
 
 
 def test_the_contexts_are_the_same_after_the_log_was_opened_and_written_to(
-    name: str, kept: Path, expected: Any
+    name: str, kept: Path, key: bytes | None, expected: Any
 ) -> None:
     raised = from_sql(as_sql(kept), kept.with_name(f"{name}-raised.db"))
-    log = SQLiteLog(raised)
+    log = SQLiteLog(raised, key=key)
     core, runner = core_of(log, window=WINDOW), Runner()
     for thread_id in LOGS[name]:
         chat = Chat(core, thread_id, runner)
@@ -125,7 +155,7 @@ def test_the_contexts_are_the_same_after_the_log_was_opened_and_written_to(
     assert f"PRAGMA user_version={FORMAT_VERSION};" in as_sql(raised)
     runner.close()
     log.close()
-    shown = contexts(raised, LOGS[name])
+    shown = contexts(raised, LOGS[name], key)
     then = {
         t: {"newest": expected[t]["newest"], "digests": shown[t]["digests"][: len(e["digests"])]}
         for t, e in expected.items()
@@ -133,13 +163,32 @@ def test_the_contexts_are_the_same_after_the_log_was_opened_and_written_to(
     same_bytes(then, expected)
 
 
-def test_without_snapshots_the_contexts_are_the_same(name: str, kept: Path, expected: Any) -> None:
+def test_without_snapshots_the_contexts_are_the_same(
+    name: str, kept: Path, key: bytes | None, expected: Any
+) -> None:
     sql = [
         x for x in as_sql(kept).splitlines() if not x.startswith('INSERT INTO "stored_snapshots"')
     ]
     bare = from_sql("\n".join(sql), kept.with_name(f"{name}-bare.db"))
     assert len(as_sql(bare)) < len(as_sql(kept))
-    same_bytes(contexts(bare, LOGS[name]), expected)
+    same_bytes(contexts(bare, LOGS[name], key), expected)
+
+
+def test_the_sealed_log_holds_events_in_every_encoding(sealed_now: Path) -> None:
+    sql = golden_text("log-4.sql", as_sql(sealed_now))
+    path = from_sql(sql, sealed_now.with_name("encodings.db"))
+    found = {(frame.erased, re.sub(":[0-9a-f]+", ":N", frame.encoding)) for frame in frames(path)}
+    assert found == {
+        (False, ""),
+        (True, ""),
+        (False, "aes:N"),
+        (True, "aes:N"),
+        (False, "zstd:N,aes:N"),
+    }
+
+
+def frames(path: Path) -> list[Envelope]:
+    return [framed(state) for *_, state in rows(path)]
 
 
 def test_the_same_conversations_written_again_give_the_same_contexts(

@@ -11,13 +11,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from eventsourcing.sqlite import SQLiteDatastore
 
 from refold.application.errors import BackupDamaged, LogError, TargetExists
+from refold.infrastructure.log import backing_up
 from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_async_memory, open_memory
 from tests.support.command_line import START, Refold, process, talk
-from tests.support.log_files import log_of, rows, set_state
+from tests.support.log_files import execute, log_of, rows, set_state
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,12 +52,54 @@ def test_numbers_are_kept_so_that_followers_go_on_where_they_were(tmp_path: Path
     log_of(path, "three", thread_id="b")
     with open_memory(path) as memory:
         memory.backup(tmp_path / "copy.db")
+    assert numbers(tmp_path / "copy.db") == numbers(path)
+
+
+def test_a_backup_has_no_free_pages_and_every_number_of_ten_thousand_with_gaps(
+    tmp_path: Path,
+) -> None:
+    path, copy = tmp_path / "agent.db", tmp_path / "copy.db"
+    with open_memory(path, window=8_000) as memory:
+        for thread_id in ("a", "b", "c"):
+            memory.conversation(thread_id).append(talk(850), recorded=True)
+            assert memory.conversation(thread_id).compact().outcome == "performed"
+        memory.conversation("b").fork(thread_id="gone", at=500)
+        memory.erase_conversation("gone")
+        memory.conversation("a").erase(list(range(100, 200)))
+        assert memory.compress().events > 1_000
+        # Nothing of ours makes gaps; a log must not depend on that.
+        execute(path, "UPDATE stored_events SET rowid=rowid + 10 * (rowid / 7) + 1000000")
+        made = memory.backup(copy)
+    assert made.events > 10_000
+    assert made.bytes < path.stat().st_size * 0.9
+    assert numbers(copy) == numbers(path)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
+    for table in ("stored_snapshots", "stored_events"):
+        assert rows(copy, table) == rows(path, table)
+
+
+def test_where_the_numbers_would_change_every_page_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of(tmp_path / "agent.db", "one", "two", "three")
+    tight = backing_up.copy_tight
+
+    def renumbered(source: SQLiteDatastore, made: Path) -> None:
+        tight(source, made)
+        execute(made, "UPDATE stored_events SET rowid=rowid+1 WHERE originator_version=3")
+
+    monkeypatch.setattr(backing_up, "copy_tight", renumbered)
+    with open_memory(path) as memory:
+        assert memory.backup(tmp_path / "copy.db").events == 3
+    assert numbers(tmp_path / "copy.db") == numbers(path)
+
+
+def numbers(path: Path) -> list[tuple[int, str, int]]:
     kept = "SELECT rowid, originator_id, originator_version FROM stored_events ORDER BY rowid"
-    with (
-        closing(sqlite3.connect(path)) as log,
-        closing(sqlite3.connect(tmp_path / "copy.db")) as copy,
-    ):
-        assert copy.execute(kept).fetchall() == log.execute(kept).fetchall()
+    with closing(sqlite3.connect(path)) as connection:
+        found: list[tuple[int, str, int]] = connection.execute(kept).fetchall()
+        return found
 
 
 def test_writers_go_on_while_it_is_made_and_it_is_of_one_moment(tmp_path: Path) -> None:
@@ -132,6 +176,17 @@ def test_a_damaged_log_gives_no_backup(tmp_path: Path) -> None:
     with open_memory(path) as memory, pytest.raises(BackupDamaged, match="event 2") as refused:
         memory.backup(tmp_path / "copy.db")
     assert [damage.version for damage in refused.value.damage] == [2]
+    assert not list(tmp_path.glob("*copy*"))
+
+
+def test_of_torn_pages_the_damage_is_told(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "agent.db", *["long " * 2_000] * 30)
+    with path.open("r+b") as file:
+        file.seek(4096 * 20)
+        file.write(b"\xff" * 4096 * 3)
+    with open_memory(path) as memory, pytest.raises(BackupDamaged) as refused:
+        memory.backup(tmp_path / "copy.db")
+    assert refused.value.path == path
     assert not list(tmp_path.glob("*copy*"))
 
 

@@ -1,10 +1,13 @@
 """``refold erase``, as people and programs use it."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Refold
+from tests.support.command_line import PROGRAM, Refold
 
 
 @pytest.mark.usefixtures("stored")
@@ -61,3 +64,39 @@ def test_wrong_use_is_refused(refold: Refold, words: list[str]) -> None:
 def test_what_is_not_there_is_told(refold: Refold) -> None:
     assert "no message at position 999" in refold("erase", "talk", "999", "--yes").err
     assert "no conversation 'nobody'" in refold("erase", "nobody", "1", "--yes").err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.parametrize("whole", [False, True])
+def test_who_is_asked_is_told_which_copies_go_too(
+    refold: Refold, stored: Path, whole: bool
+) -> None:
+    assert refold("fork", "talk", "another\x1bway").code == 0
+    assert refold("fork", "talk", "early", "--at", 3).code == 0
+    asked, what = _asked("erase", "talk", "--all" if whole else "50", folder=stored.parent)
+    assert what == 1
+    assert "'another" in asked
+    assert "are erased there too" in asked
+    assert ("early" in asked) == whole
+    assert "\x1bway" not in asked
+    assert "Some words" in refold("read", "refold://talk/50").out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_without_copies_none_are_spoken_of(refold: Refold, stored: Path) -> None:
+    asked, _ = _asked("erase", "talk", "0", folder=stored.parent)
+    assert "Erase 1 message of 'talk'? This cannot be undone" in asked
+    assert "Question 0" in refold("read", "refold://talk/0").out
+
+
+def _asked(*words: str, folder: Path) -> tuple[str, int]:
+    """What a person at a terminal, who then says no, is asked; and how the command ends."""
+    ours, theirs = os.openpty()
+    os.write(ours, b"n\n")
+    with subprocess.Popen(
+        [*PROGRAM, *words], cwd=folder, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        _, told = command.communicate()
+    os.close(ours)
+    os.close(theirs)
+    return told.decode(), command.returncode

@@ -242,11 +242,13 @@ def test_a_damaged_dictionary_is_damage_that_verify_tells_and_that_reading_refus
     path: Path, damage: Any
 ) -> None:
     with refold.open(path) as memory:
-        memory.compress()
+        done = memory.compress()
     damage(path)
     with refold.open(path) as memory:
-        found = memory.verify().damage
-        assert {d.kind for d in found if d.place == "log"} == {"dictionary"}
+        (found,) = [d for d in memory.verify().damage if d.place == "log"]
+        assert (found.kind, found.thread_id, found.version) == ("dictionary", "", 0)
+        assert f"{done.events} compressed events" in found.detail
+        assert f"dictionary {done.dictionary} is" in found.detail
         with pytest.raises(LogDamaged, match="its dictionary"):
             memory.conversation("t").messages(0, 5)
         # What is live needs no dictionary.

@@ -4,7 +4,9 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eventsourcing.domain import EventSourcingError
@@ -15,6 +17,7 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 
+import refold
 from refold.application.errors import (
     LogBusy,
     LogDamaged,
@@ -24,7 +27,7 @@ from refold.application.errors import (
     LogNotWritable,
     NotARefoldLog,
 )
-from refold.infrastructure.log import retries
+from refold.infrastructure.log import compressing, retries, shelf
 from refold.infrastructure.log.failures import translated
 from refold.infrastructure.log.retries import retried
 from refold.infrastructure.log.sqlite import DurablePool, LogRecorder
@@ -185,3 +188,81 @@ def test_a_failed_connection_does_not_block_those_after_it(
                 pool.get_connection(timeout=0.1, is_writer=is_writer)
     pool.put_connection(pool.get_connection(timeout=0.1, is_writer=is_writer))
     pool.close()
+
+
+@pytest.mark.parametrize("place", ["rewritten", "a dictionary is stored", "counted"])
+def test_compressing_is_tried_again_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    module, name = {
+        "rewritten": (compressing.LogCompressor, "_rewrite_one"),
+        "a dictionary is stored": (compressing, "put_dictionary"),
+        "counted": (compressing, "_is_plain"),
+    }[place]
+    done = getattr(module, name)
+    with refold.open(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        hashes = (
+            " ".join(sha256(b"%d %d" % (n, m)).hexdigest()[:6] for m in range(60))
+            for n in range(60)
+        )
+        chat.append(
+            [{"role": "user", "content": f"{hash} and so on and on {hash}"} for hash in hashes]
+        )
+        chat.append({"role": "assistant", "content": "Fine."})
+        assert chat.compact().outcome == "performed"
+    log = SQLiteLog(tmp_path / "a.db")
+    before = words_of(log)
+    for times, succeeds in ((3, False), (2, True)):
+        failing = Failing(times, coded("SQLITE_IOERR_WRITE"))
+
+        def unsteady(*given: object, failing: Failing = failing) -> object:
+            failing()
+            return done(*given)
+
+        monkeypatch.setattr(module, name, unsteady)
+        if succeeds:
+            assert log.compress(0).events > 0
+        else:
+            with pytest.raises(LogError, match="check the disk"):
+                log.compress(0)
+        assert words_of(log) == before
+        assert list(log.check()) == []
+    log.close()
+
+
+def test_opening_looks_for_its_keys_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SQLiteLog(tmp_path / "a.db", key=b"k" * 32)
+    say(log, "one")
+    log.close()
+    there = shelf._is_there  # pyright: ignore[reportPrivateUsage]
+    for times, succeeds in ((3, False), (2, True)):
+        failing = Failing(times, coded("SQLITE_BUSY_RECOVERY"))
+
+        def unsteady(*given: Any, failing: Failing = failing) -> bool:
+            failing()
+            return there(*given)
+
+        monkeypatch.setattr(shelf, "_is_there", unsteady)
+        if not succeeds:
+            with pytest.raises(LogBusy):
+                SQLiteLog(tmp_path / "a.db", key=b"k" * 32)
+            continue
+        log = SQLiteLog(tmp_path / "a.db", key=b"k" * 32)
+        assert words_of(log) == ["one"]
+        log.close()
+
+
+def test_a_log_whose_last_connection_was_closed_by_a_failure_is_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    log = SQLiteLog(log_of(tmp_path / "a.db", "one"))
+    say(log, "two")
+    with log._datastore.get_connection(commit=True) as writer:  # pyright: ignore[reportPrivateUsage]
+        writer.close()
+    log._datastore.pool.close()  # pyright: ignore[reportPrivateUsage]
+    log._datastore.pool._closed = False  # pyright: ignore
+    assert not (tmp_path / "a.db-wal").exists()
+    say(log, "three")
+    assert words_of(log) == ["one", "two", "three"]
+    log.close()

@@ -69,6 +69,22 @@ def test_a_damaged_event_leaves_its_place_and_the_others_keep_theirs(
         assert refusals(chat) == []
 
 
+def test_what_was_lost_is_neither_read_nor_pinned_and_the_others_are(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    spoil(path, 2)
+    _, to = salvaged(path)
+    with refold.open(to) as memory:
+        chat = memory.conversation("t")
+        for act in (chat.read, chat.pin):
+            with pytest.raises(refold.UnknownMessage, match="was lost when the log was damaged"):
+                act(1)
+        assert [f.position for f in chat.explain(1)] == [2, 3, 4]
+        assert [line["position"] for line in chat.export()] == [0, 2, 3, 4]
+        assert [m.position for m in chat.fork(at=4).messages()] == [0, 2, 3]
+        assert chat.erase([1, 3]).positions == (3,)
+        assert memory.verify().ok
+
+
 def test_deleted_events_leave_their_places(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", *FIVE)
     execute(path, "DELETE FROM stored_events WHERE originator_version IN (2, 3)")

@@ -219,12 +219,10 @@ def _say(world: World, thread: str, said: list[Said]) -> None:
 
 
 def _settled(world: World, before: Talks, after: Talks) -> Talks:
-    """What there is of a deed that nobody acknowledged: each conversation as before it, or as after.
-
-    An erasure goes from one copy to the next; asked for again, it finishes those that are left.
-    """
-    found = {t: after[t] if _is_as(world, t, after[t]) else before.get(t) for t in after}
-    return {thread: talk for thread, talk in found.items() if talk is not None}
+    """What there is of a deed that nobody acknowledged: all as before it, or all as after."""
+    if all(_is_as(world, thread, talk) for thread, talk in after.items()):
+        return after
+    return before
 
 
 def _is_as(world: World, thread: str, talk: Talk) -> bool:

@@ -40,6 +40,7 @@ def erase(witness: Witness, positions: Iterable[int], *, through: str = THREAD) 
     """Erase messages, here or where they were copied to (2, 3, 8, 15, 18, 22): no model is asked, what
     was made from them is withdrawn, and every other event stays as it was.
     """
+    witness.is_stale = True  # Somebody may have begun something meanwhile.
     wanted = sorted(set(positions))
     fresh = [p for p in wanted if p not in witness.erased]
     before, story, calls = tuple(witness.events()), witness.story, len(witness.summariser.calls)
@@ -90,7 +91,8 @@ def _is_recorded(
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
-    assert [type(event) for event in events] == expected
+    kinds = [type(event) for event in events]
+    assert kinds == expected, f"{kinds} happened, not {expected}"
     erased = [event for event in events if isinstance(event, MessageErased)]
     assert {event.position for event in erased} == fresh
     if expected[0] is CompactionFailed:

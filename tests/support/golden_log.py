@@ -47,8 +47,10 @@ LOST = (2, 4, 16)
 """Versions that damage took from one of them: two before its compaction, one after it."""
 GONE = "gone"
 """A conversation that was erased as a whole: it has no contexts."""
-LOGS = {"log-1": THREADS[:3], "log-2": THREADS[:6], "log-3": THREADS}
+LOGS = {"log-1": THREADS[:3], "log-2": THREADS[:6], "log-3": THREADS, "log-4": THREADS}
 """The kept logs, and which of the conversations each holds: later ones know more events."""
+KEYS = {"log-4": bytes(range(32))}
+"""The keys of those that are encrypted, but for their beginning, and compressed."""
 WORDS = "word " * 60
 WINDOW = 4_000
 
@@ -56,11 +58,50 @@ WINDOW = 4_000
 def write_log(path: Path) -> None:
     """Play the conversations into a new log at ``path``, which begins with what a damaged one left."""
     _salvage_lost(path)
+    _begin(path)
+    _go_on(path)
+
+
+def write_sealed_log(path: Path) -> None:
+    """The same, with a key from the third conversation on, then compressed, and erased from."""
+    key = KEYS["log-4"]
+    _salvage_lost(path)
+    _begin(path)
+    _erase(path, "compacted", [1], None)
+    _go_on(path, key)
+    log = SQLiteLog(path, key=key)
+    assert log.compress(0).dictionary
+    log.close()
+    _erase(path, "compacted", [2, 5], key)
+    _erase(path, "kept", [3], key)
+
+
+def _begin(path: Path) -> None:
     log = SQLiteLog(path)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
         _compacted(Chat(core, THREADS[0], runner))
         _odd(Chat(core, THREADS[1], runner))
+    finally:
+        runner.close()
+        log.close()
+
+
+def _erase(path: Path, thread_id: str, positions: Sequence[int], key: bytes | None) -> None:
+    log = SQLiteLog(path, key=key)
+    runner = Runner()
+    try:
+        report = Chat(core_of(log, window=WINDOW), thread_id, runner).erase(positions, "by request")
+        assert report.complete
+    finally:
+        runner.close()
+        log.close()
+
+
+def _go_on(path: Path, key: bytes | None = None) -> None:
+    log = SQLiteLog(path, key=key)
+    core, runner = core_of(log, window=WINDOW), Runner()
+    try:
         failing = core_of(log, window=WINDOW, summariser=RaisingSummariser())
         _failed(Chat(failing, THREADS[2], runner))
         _kept(Chat(core, THREADS[3], runner))
@@ -196,9 +237,11 @@ def _copied(core: Core, runner: Runner) -> None:
     erase_all(core, GONE)
 
 
-def contexts(path: Path, threads: Sequence[str] = THREADS) -> dict[str, Any]:
+def contexts(
+    path: Path, threads: Sequence[str] = THREADS, key: bytes | None = None
+) -> dict[str, Any]:
     """Of every conversation the newest context as it would be sent, and digests of all before it."""
-    log = SQLiteLog(path, create=False)
+    log = SQLiteLog(path, create=False, key=key)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
         return {name: _all_versions(Chat(core, name, runner)) for name in threads}

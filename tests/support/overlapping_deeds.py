@@ -129,6 +129,7 @@ def do_meanwhile(witness: Witness, moment: Moment) -> None:
 
 def erase_what_is_compacted(witness: Witness) -> None:
     """Erase what a compaction under way is to cover: whatever its summariser says is refused (10, 15)."""
+    witness.is_stale = True
     running = witness.story.running
     if running is None:
         erase(witness, [len(witness.spoken) // 2])

@@ -7,6 +7,7 @@ from typing import Any
 
 from refold.application.addresses import address_of
 from refold.application.context import Context
+from refold.application.rendering import texts
 from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
 from tests.support.histories import marked
 from tests.support.legality import violations
@@ -34,7 +35,7 @@ def assert_it_is_a_stub(stub: Spoken, said: Spoken) -> None:
     assert stub.role == said.role
     assert _calls(stub) == [(i, name, {}) for i, name, _ in _calls(said)]
     assert stub.results == said.results
-    texts = 0
+    words = 0
     for block in stub.blocks:
         match block["type"]:
             case "tool_use":
@@ -44,8 +45,8 @@ def assert_it_is_a_stub(stub: Spoken, said: Spoken) -> None:
                 assert set(block) <= {"type", "tool_use_id", "content", "is_error"}
             case _:
                 assert block == {"type": "text", "text": marker}
-                texts += 1
-    assert texts <= 1
+                words += 1
+    assert words <= 1
     assert stub.blocks, "nothing stands for it"
 
 
@@ -57,12 +58,12 @@ def _calls(spoken: Spoken) -> list[tuple[str, str, object]]:
 def stubs_are_shown_once(witness: Witness, shown: Context) -> None:
     """Invariant 2: what is erased is rendered as its stub where it is live, and else not at all."""
     parted, active = opened(witness, shown), witness.story.active
-    texts = list(strings([parted.system, [m["content"] for m in parted.rest]]))
+    said = list(strings([parted.system, [m["content"] for m in parted.rest]]))
     used = [p.block for p in message_blocks({"messages": parted.rest})]
     for position in witness.erased:
         stub, covered = witness.spoken[position], active and active.coverage.covers(position)
         wanted = sum(block["type"] != "tool_use" for block in stub.blocks)
-        found = sum(text.count(stub_text(position)) for text in texts)
+        found = sum(text.count(stub_text(position)) for text in said)
         assert found == (0 if covered else wanted), f"the stub of {position} is shown {found} times"
         for call_id, name, given in () if covered else _calls(stub):
             same = (b for b in used if b.get("name") == name and b.get("input") == given)
@@ -126,8 +127,15 @@ def _kept(witness: Witness, asked: Asked, request: dict[str, Any]) -> list[tuple
     ]
     erased_first = any(witness.spoken[p].role == "system" for p in witness.erased)
     if not erased_first and not (is_derived and witness.setting.place == "system"):
-        kept.append(("system", str(request.get("system"))))
+        kept.append(("system", _without_guidance(str(request.get("system")))))
     return kept
+
+
+def _without_guidance(system: str) -> str:
+    # Says what a summary and a ledger are, where there are some.
+    for text in (texts.SUMMARY_GUIDANCE, texts.SIGNED_GUIDANCE, texts.LEDGER_GUIDANCE):
+        system = system.replace(text, "").strip()
+    return system
 
 
 def _first(old: Sequence[object], new: Sequence[object]) -> object:
@@ -160,12 +168,11 @@ class _Gone:
         self._ids = {i for s in witness.erased.values() for i in (*s.calls, *s.results)}
 
     def has(self, block: Json) -> bool:
-        texts = list(strings(block))
         if block["type"] in THINKING or json.dumps(block) in self._blocks:
             return True  # What was thought stands where nothing before it has changed.
         if {str(block.get("id")), str(block.get("tool_use_id"))} & self._ids:
             return True
-        return any(self._is_gone(text) for text in texts)
+        return any(self._is_gone(text) for text in strings(block))
 
     def _is_gone(self, text: str) -> bool:
         if text in OURS or marked(text) & self._erased.keys():

@@ -75,7 +75,7 @@ def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
             case "text":
                 texts = [str(block.get("text"))]
             case "tool_use":
-                texts = [str(block["input"]["command"])]
+                texts = [str(block["input"].get("command", ""))]
             case "tool_result":
                 texts = [b["text"] for b in blocks_of(block.get("content")) if "text" in b]
                 # The texts of a shorter result are shown as one, cut where that one is cut.

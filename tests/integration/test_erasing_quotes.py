@@ -1,0 +1,121 @@
+"""What a person wrote beside a conversation goes with a message that it quotes: title, pins, focus."""
+
+from pathlib import Path
+
+import pytest
+
+from refold.application.memory import Memory
+from refold.domain.labelling import WITHDRAWN_LABEL
+from tests.support.command_line import Refold
+from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened, talk
+
+
+def test_a_title_that_quotes_a_message_is_withdrawn_with_it(folder: Path, memory: Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 3, [1])
+    chat.label(f"Please {SECRET}")
+    chat.label(f"{SECRET}: never touch it")
+    copy = chat.fork(thread_id="copy")
+    report = chat.erase(2)
+    assert holding(folder) == {}
+    labels = {(one.thread_id, one.version) for one in report.removed if one.place == "label"}
+    assert labels == {("t", 7), ("t", 8), ("copy", 7), ("copy", 8)}
+    assert {row.label for row in memory.conversations()} == {WITHDRAWN_LABEL}
+    for one in (chat, copy):
+        is_sound(memory, one)
+    chat.label("Mine")
+    assert {row.label for row in memory.conversations()} == {"Mine", WITHDRAWN_LABEL}
+
+
+def test_an_older_title_is_withdrawn_and_the_present_one_stays(
+    folder: Path, memory: Memory
+) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 3, [1])
+    chat.label(SECRET)
+    chat.label("About files")
+    chat.erase(2)
+    assert holding(folder) == {}
+    assert [row.label for row in memory.conversations()] == ["About files"]
+    is_sound(memory, chat)
+
+
+def test_a_pin_of_its_own_that_quotes_is_withdrawn_and_unpinned(
+    folder: Path, memory: Memory
+) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 30, [1])
+    chat.pin(f"Never touch {PATH}")
+    chat.pin("Speak kindly to everybody")
+    report = chat.erase(2)
+    assert holding(folder) == {}
+    assert [pin.text for pin in chat.pins()] == ["Speak kindly to everybody"]
+    assert "pin" in {one.place for one in report.removed}
+    is_sound(memory, chat)
+
+
+def test_a_focus_that_quotes_is_withdrawn_with_what_was_made_with_it(folder: Path) -> None:
+    with opened(folder, summariser="extractive", window=100_000) as memory:
+        chat = memory.conversation("t")
+        talk(chat, 30)
+        assert chat.compact(focus=f"keep all about {PATH}", force=True).outcome == "performed"
+        talk(chat, 2, [1])
+        position = len(chat.messages()) - 2
+        assert chat.explain(position)[0].fate == "full"
+        report = chat.erase(position)
+        assert holding(folder) == {}
+        assert {"focus", "summary"} <= {one.place for one in report.removed}
+        assert len(report.rebuilt) == 1
+        assert "file_3.py" in str(chat.context().summary)
+        is_sound(memory, chat)
+
+
+def test_what_shares_less_than_twelve_characters_stays(memory: Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat, 3, [1])
+    chat.label("Geheimnis")
+    chat.pin("Geheimnis!")
+    assert {one.place for one in chat.erase(2).removed} == {"message", "read models"}
+    assert [row.label for row in memory.conversations()] == ["Geheimnis"]
+    assert len(chat.pins()) == 1
+
+
+def test_an_imported_title_does_not_come_back_with_the_next_import(
+    refold: Refold, tmp_path: Path
+) -> None:
+    said = f"{SECRET} is what I want to tell you"
+    lines = [
+        '{"type":"summary","summary":"' + said + '","leafUuid":"b"}',
+        '{"type":"user","uuid":"a","sessionId":"s","timestamp":"2026-01-01T00:00:00Z",'
+        '"message":{"role":"user","content":"' + said + '"}}',
+        '{"type":"assistant","uuid":"b","parentUuid":"a","sessionId":"s",'
+        '"timestamp":"2026-01-01T00:00:01Z",'
+        '"message":{"role":"assistant","content":[{"type":"text","text":"Well."}]}}',
+    ]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert refold("import", "s.jsonl").code == 0
+    [row] = refold("list", "--json").answer["conversations"]
+    assert row["label"] == said
+    assert refold("erase", row["thread_id"], "0", "--yes").code == 0
+    again = refold("import", "s.jsonl")
+    assert again.code == 0, again.err
+    [row] = refold("list", "--json").answer["conversations"]
+    assert row["label"] == WITHDRAWN_LABEL
+    (tmp_path / "s.jsonl").unlink()
+    assert holding(tmp_path) == {}
+
+
+@pytest.mark.parametrize("at", [7, 8])
+def test_a_copy_from_before_an_erasure_has_the_withdrawn_title(
+    folder: Path, memory: Memory, at: int
+) -> None:
+    chat = memory.conversation("t")
+    chat.label(f"{SECRET}: never touch it")
+    talk(chat, 4, [3])
+    chat.erase(6)
+    copy = chat.fork(at=at, thread_id="copy")
+    assert holding(folder) == {}
+    rows = {row.thread_id: row.label for row in memory.conversations()}
+    assert rows["copy"] == WITHDRAWN_LABEL
+    assert [m.position for m in copy.messages() if m.erased] == ([6] if at == 8 else [])
+    assert memory.verify().ok
