@@ -37,7 +37,6 @@ class Stored(NamedTuple):
     events: tuple[Event, ...]
 
 
-
 class Fork(NamedTuple):
     """A conversation that began as a copy of another."""
 
@@ -76,10 +75,11 @@ class Damage(NamedTuple):
     Of an event: ``digest`` (its content was changed), ``chain`` (it or the one before is of another
     history), ``foreign`` (it is), ``gap`` (it is missing), ``reordered`` (it lies elsewhere),
     ``duplicate`` (it lies elsewhere as well), ``erased`` (its content was taken out, and no erasure says
-    so), ``restored`` (an erasure says so, and its content is back), ``keys`` (the index of keys lacks
-    it), ``missing`` (only the index or the anchor knows it), ``unreadable`` (it or its page), ``newer``
-    (than this refold).
-    Of a log: ``behind`` (its anchor knows more), ``empty`` (a file without content).
+    so), ``restored`` (an erasure says so, and its content is back), ``unsealed`` (it is not encrypted,
+    and the log is), ``keys`` (the index of keys lacks it), ``missing`` (only the index or the anchor
+    knows it), ``unreadable`` (it or its page), ``newer`` (than this refold).
+    Of a log: ``behind`` (its anchor knows more), ``empty`` (a file without content), ``dictionary`` (one
+    that events are compressed with is damaged).
     Of a snapshot: ``snapshot``. Of a read model: ``differs``, ``missing``, ``unexpected``, ``unreadable``.
     """
     detail: str

@@ -51,6 +51,7 @@ def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Ev
     forked = ConversationForked(source=copied.thread_id, version=state.version)
     # Whoever works on an attempt works for the other conversation: nobody will end the copied one.
     ended = abandon_compaction(state, "it was under way where the conversation was forked")
-    yield from (forked, *ended)
+    yield forked
+    yield from ended
     with suppress(LogDamaged):  # What lies before the damage can still be copied.
         yield from erased_since(core, copied, fold((forked, *ended), state), into)

@@ -54,7 +54,9 @@ def erase(
     with opened(db) as memory:
         require(memory, thread)
         if not yes:
-            _confirm(thread, len(positions or ()), memory.conversation(thread).shared_with(positions))
+            _confirm(
+                thread, len(positions or ()), memory.conversation(thread).shared_with(positions)
+            )
         if positions:
             report = memory.conversation(thread).erase(positions, reason)
         else:

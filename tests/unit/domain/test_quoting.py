@@ -82,7 +82,7 @@ def test_labels_and_pins_of_their_own_quote_and_pins_of_messages_do_not() -> Non
 
 def test_a_focus_taints_what_was_made_with_it_and_what_carries_that_on() -> None:
     is_quoted = quoted_from([Message(role="user", content=SAID)])
-    events = [
+    events: list[Event] = [
         requested(2, "a1", focus=SAID[:20]),
         performed(2, "a1", summary_id="s1", focus=SAID[:20]),
         requested(4, "a2", supersedes="s1"),
