@@ -53,12 +53,11 @@ def erase(
         raise typer.BadParameter("give either positions or --all")
     with opened(db) as memory:
         require(memory, thread)
+        chat = memory.conversation(thread)
         if not yes:
-            _confirm(
-                thread, len(positions or ()), memory.conversation(thread).shared_with(positions)
-            )
+            _confirm(thread, len(positions or ()), chat.shared_with(positions))
         if positions:
-            report = memory.conversation(thread).erase(positions, reason)
+            report = chat.erase(positions, reason)
         else:
             report = memory.erase_conversation(thread, reason)
     if json:

@@ -87,7 +87,10 @@ class SQLiteShelf:
                 "SELECT originator_version, state FROM plain_heads WHERE originator_id=?", (stream,)
             )
             row = c.fetchone()
-        return PlainHead() if row is None else _opened_head(stream, *row, encoder)
+        if row is None:
+            return PlainHead()
+        version, state = row
+        return _opened_head(stream, version, state, encoder)
 
     @retrying
     def refuse_unnoted(self) -> None:

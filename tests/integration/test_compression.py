@@ -12,7 +12,7 @@ import refold
 from refold.application.errors import LogDamaged
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.log import compressing, compression
-from refold.infrastructure.log.encodings import Encodings
+from refold.infrastructure.log.encodings import Encodings, PlainHead
 from refold.infrastructure.log.encryption import Keys
 from refold.infrastructure.log.envelope import Place, framed, unseal
 from refold.infrastructure.log.store import SQLiteLog
@@ -80,6 +80,12 @@ class OneDictionary:
 
     def fingerprints(self) -> frozenset[str]:
         return frozenset()
+
+    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+        raise AssertionError((stream, encoder))
+
+    def refuse_unnoted(self) -> None:
+        raise AssertionError
 
 
 def plain_dictionaries(path: Path, key: bytes | None = None) -> list[bytes]:

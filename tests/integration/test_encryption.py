@@ -16,7 +16,7 @@ from eventsourcing.persistence import StoredEvent
 import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.log.encodings import Encodings
+from refold.infrastructure.log.encodings import Encodings, PlainHead
 from refold.infrastructure.log.encryption import Keys, key_of
 from refold.infrastructure.log.envelope import EnvelopeError, Place, framed
 from refold.infrastructure.log.store import SQLiteLog
@@ -344,4 +344,10 @@ class NoShelf:
         raise AssertionError((number, encoder))
 
     def fingerprints(self) -> frozenset[str]:
+        raise AssertionError
+
+    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+        raise AssertionError((stream, encoder))
+
+    def refuse_unnoted(self) -> None:
         raise AssertionError

@@ -170,6 +170,8 @@ class _Gone:
     def has(self, block: Json) -> bool:
         if block["type"] in THINKING or json.dumps(block) in self._blocks:
             return True  # What was thought stands where nothing before it has changed.
+        if block["type"] == "tool_use" and not block["input"]:
+            return True  # Its id may be shown otherwise than it was given.
         if {str(block.get("id")), str(block.get("tool_use_id"))} & self._ids:
             return True
         return any(self._is_gone(text) for text in strings(block))
