@@ -45,13 +45,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
                 model_calls=event.model_calls,
             )
         case CompactionFailed():
-            return _ended(
-                logged,
-                event.attempt_id,
-                outcome="failed",
-                reason=event.reason,
-                model_calls=event.model_calls,
-            )
+            to = {"reason": event.reason, "model_calls": event.model_calls}
+            return _ended(logged, event.attempt_id, outcome="failed", **to)
         case CompactionReverted():
             return _undone(logged, event)
         case (

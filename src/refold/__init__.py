@@ -31,11 +31,13 @@ if TYPE_CHECKING:
         BackupDamaged,
         ForeignAddress,
         InvalidAddress,
+        LogBehindAnchor,
         LogBusy,
         LogDamaged,
         LogError,
         LogFull,
         LogGone,
+        LogLocked,
         LogNotFound,
         LogNotWritable,
         NewerLog,
@@ -158,11 +160,13 @@ __all__ = [
     "InvalidMessage",
     "InvalidSetting",
     "InvalidThreadId",
+    "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
     "LogError",
     "LogFull",
     "LogGone",
+    "LogLocked",
     "LogNotFound",
     "LogNotWritable",
     "LostEvent",
@@ -212,11 +216,7 @@ _PLACES = {
     "refold.application.context": "Context",
     "refold.application.diffing": "ContextDiff EventCount MessageChange",
     "refold.application.erasure_report": "ErasureReport RebuiltSummary Removed",
-    "refold.application.errors": (
-        "BackupDamaged ForeignAddress InvalidAddress LogBusy LogDamaged LogError LogFull LogGone LogNotFound "
-        "LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists ThreadExists TokenCountError "
-        "TranscriptError"
-    ),
+    "refold.application.errors": (": ("),
     "refold.application.explaining": "MessageFate",
     "refold.application.housekeeping": (
         "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
