@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
+from refold.domain.errors import RefoldError
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -46,7 +48,17 @@ class Runner:
         self._workers: ThreadPoolExecutor | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; Ctrl-C cancels the coroutine."""
+        """Run to the end and return the result; Ctrl-C cancels the coroutine.
+
+        Raises:
+            RefoldError: called by what runs in the loop itself, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RefoldError(
+                "a summariser or an observer called what waits for the memory that it was called by: "
+                "await asyncio.to_thread(…) of that call, or use refold.aopen"
+            )
         future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
             return future.result()

@@ -45,7 +45,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
                 model_calls=event.model_calls,
             )
         case CompactionFailed():
-            to = {"reason": event.reason, "model_calls": event.model_calls}
+            to: dict[str, Cell] = {"reason": event.reason, "model_calls": event.model_calls}
             return _ended(logged, event.attempt_id, outcome="failed", **to)
         case CompactionReverted():
             return _undone(logged, event)

@@ -90,6 +90,8 @@ def export(
     force: Force = False,
 ) -> None:
     """Write the original messages of a conversation, or its events, as JSON."""
+    from refold.infrastructure.own_files import refuse_own
+
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
         require(memory, thread)
@@ -98,6 +100,7 @@ def export(
             for line in lines:
                 print_json(line)
         else:
+            refuse_own(out, db)
             count = _write(out, lines, force=force)
             say(f"{clean(out)}: {count:,} lines.")
 

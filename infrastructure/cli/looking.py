@@ -72,7 +72,11 @@ def show(
         print_json({"thread_id": thread, "messages": [as_json(m) for m in messages]})
         return
     if not messages:
-        say(f"No message there: positions 0 to {length - 1} exist.")
+        say(
+            f"No message there: positions 0 to {length - 1} exist."
+            if length
+            else "No message there."
+        )
         return
     reaches = -1 if summary is None else summary.compact_up_to_index
     show_table(

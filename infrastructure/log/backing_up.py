@@ -9,9 +9,10 @@ from pathlib import Path
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from refold.application.errors import BackupDamaged, LogBusy, TargetExists
+from refold.application.errors import BackupDamaged, LogBusy
 from refold.application.housekeeping import BackedUp
 from refold.infrastructure.new_files import new_file, sync
+from refold.infrastructure.own_files import refuse_own
 
 from .anchor import Anchor, Mark, anchor_path
 from .anchoring import HeldLog
@@ -41,8 +42,7 @@ def back_up(
         LogError: the copy cannot be written; no file was made.
     """
     real = Path(os.path.realpath(to))
-    if to.exists() and path.exists() and to.samefile(path):
-        raise TargetExists(to, "is the log itself; give another path")
+    refuse_own(to, path)
     with translated(to), new_file(real, replace=replace) as made:
         copy_log(source, made)
         size, marks = check_copy(made, mapper, of=path)

@@ -80,7 +80,7 @@ def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
         try:
             write_anchor(out, marks)
         except FileExistsError as error:
-            raise TargetExists(out) from error
+            raise TargetExists(out, "is there already; give another path") from error
         except OSError as error:
             raise LogError(f"the anchor {out} cannot be written: {error}") from error
     path = log.held.anchor.path

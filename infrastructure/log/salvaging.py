@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eventsourcing.persistence import StoredEvent
 
-from refold.application.errors import NewerLog
+from refold.application.errors import NewerLog, TargetExists
 from refold.application.event_log import Damage
 from refold.application.salvaging import LostEvent, Salvaged
 from refold.domain.events import (
@@ -64,6 +64,8 @@ def salvage(
         TargetExists: there is something at ``to``.
         NewerLog: an event can only be read by a newer refold.
     """
+    if to.is_file():
+        raise TargetExists(to, "is there already; give another path")
     damage = check_connection(source, mapper, *held).damage
     for found in damage:
         if found.kind == "newer":

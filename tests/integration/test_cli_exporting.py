@@ -119,6 +119,9 @@ def test_a_file_is_for_its_owner_and_replaced_on_purpose_only(
     assert out.read_text() == "mine"
     assert refold("export", "t", "--out", out, "--force").code == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    own = ("agent.db", "agent.db-wal", "agent.db.anchor", "agent.views.db")
+    assert {refold("export", "t", "--out", tmp_path / name, "--force").code for name in own} == {2}
+    assert refold("verify").code == 0
     assert refold("export", "nobody").code == 2
     assert refold("export", "t", "--out", tmp_path / "none" / "t.jsonl").code == 2
     assert refold("export", "t", "--out", tmp_path, "--force").code == 2

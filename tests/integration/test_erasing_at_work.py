@@ -108,6 +108,16 @@ def test_another_memory_that_has_it_open_shows_it_no_more(folder: Path, memory: 
     assert holding(folder) == {}
 
 
+def test_what_another_memory_erased_is_no_damage_of_read_models_in_memory(folder: Path) -> None:
+    key = b"k" * 32
+    with opened(folder, encryption_key=key) as one, opened(folder, encryption_key=key) as other:
+        talk(one.conversation("t"), 3, [1])
+        assert len(other.conversations()) == 1
+        one.conversation("t").erase(2)
+        assert other.verify().damage == ()
+        assert SECRET not in str(other.conversation("t").messages())
+
+
 class InterruptedLog(SQLiteLog):
     """Something happens while it is being scanned, once."""
 

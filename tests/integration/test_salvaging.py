@@ -9,6 +9,7 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged, LogNotFound, TargetExists
 from refold.application.salvaging import Salvaged
+from refold.domain.errors import UnknownMessage
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.lost_logs import salvage_file
 from tests.support.legality import violations
@@ -111,9 +112,20 @@ def test_events_that_are_merely_out_of_order_are_all_copied(tmp_path: Path) -> N
 def test_a_target_that_is_there_is_left_alone(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", *FIVE)
     (tmp_path / "new.db").write_bytes(b"mine")
-    with pytest.raises(TargetExists):
+    with pytest.raises(TargetExists, match=r"give another path$"):
         salvage_file(path, tmp_path / "new.db")
     assert (tmp_path / "new.db").read_bytes() == b"mine"
+
+
+def test_reading_back_a_message_that_was_lost_says_so(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    spoil(path, 2)
+    _, to = salvaged(path)
+    with refold.open(to) as memory:
+        chat = memory.conversation("t")
+        assert chat.read(2).message.content == "three"
+        with pytest.raises(UnknownMessage, match="position 1 was lost"):
+            chat.read(1)
 
 
 def test_nothing_is_salvaged_from_nothing(tmp_path: Path) -> None:

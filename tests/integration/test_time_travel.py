@@ -1,7 +1,7 @@
 """Forks, versions by time and differences, on a real log and on the command line."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -196,6 +196,17 @@ def test_times_name_versions_also_when_the_clock_went_back(tmp_path: Path) -> No
         assert chat.context(at=elsewhere).version == 1
         with pytest.raises(refold.InvalidSetting, match=r"\+00:00"):
             chat.context(at=datetime(2026, 3, 1))
+
+
+def test_times_at_the_ends_of_the_calendar_are_before_and_after_everything(tmp_path: Path) -> None:
+    west = timezone(timedelta(hours=-12))
+    with open_log(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        talk_on(chat, 0, 1)
+        assert chat.context(at=datetime.max.replace(tzinfo=west)).version == chat.version
+        assert chat.context(at=datetime.min.replace(tzinfo=UTC)).version == 0
+        with pytest.raises(refold.InvalidSetting, match="versions 0 to 2"):
+            chat.context(at=10**30)
 
 
 def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_a_context_of_the_past_compacts_nothing_and_never_changes() -> None:
     assert len(agent.events(CompactionPerformed)) == 1
 
 
-@pytest.mark.parametrize("version", [-1, 3])
+@pytest.mark.parametrize("version", [-1, 3, 10**30])
 def test_a_version_that_does_not_exist_is_refused(version: int) -> None:
     agent = Agent()
     agent.says(10)

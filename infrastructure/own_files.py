@@ -1,0 +1,25 @@
+"""The files that a log uses itself: nothing else may be written in their places."""
+
+import os
+from pathlib import Path
+
+from refold.application.errors import TargetExists
+
+from .log.anchor import anchor_path
+from .opening import views_path
+
+_BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
+
+
+def refuse_own(to: Path, log: Path) -> None:
+    """Refuse a place that the log at ``log`` uses, whether there is a file now or not.
+
+    Raises:
+        TargetExists: it is one.
+    """
+    place = Path(os.path.realpath(log))
+    files = (place, views_path(place))
+    own = {str(anchor_path(place)), *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+    linked = to.exists() and log.exists() and to.samefile(log)
+    if linked or os.path.realpath(to) in own:
+        raise TargetExists(to, "is a file of the log itself; give another path")
