@@ -12,8 +12,8 @@ from .core import Core
 from .errors import LogDamaged
 from .intake import Intake, is_utf8, plain_message, read_messages
 from .loaded import LoadedConversation
+from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
-from .transcripts import RecordedMessage
 
 Keys = str | Sequence[str | None] | None
 

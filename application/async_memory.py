@@ -13,21 +13,21 @@ from .chat import Chat, Tools, manual_attempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .diffing import ContextDiff
-from .erasing import Where, erase, erase_all
-from .erasure_report import ErasureReport
+from .erasure.erasing import Where, erase, erase_all
+from .erasure.erasure_report import ErasureReport
 from .explaining import MessageFate
 from .exporting import ExportFormat
-from .housekeeping import BackedUp, Compressed, Sizes
 from .intake import read_thread_id
 from .memory import Memory, patience
-from .moments import At
 from .pinning import PinnedItem
 from .read_models import CompactionRow, ConversationRow, SummaryRow
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
-from .salvaging import Salvaged
-from .verifying import AnchorState, Replayed, Verification
+from .time_travel.diffing import ContextDiff
+from .time_travel.moments import At
+from .upkeep.housekeeping import BackedUp, Compressed, Sizes
+from .upkeep.salvaging import Salvaged
+from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
 class AsyncChat:

@@ -13,20 +13,20 @@ from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .diffing import ContextDiff, diff
-from .erasing import Where, erase, shared_with
-from .erasure_report import ErasureReport
+from .erasure.erasing import Where, erase, shared_with
+from .erasure.erasure_report import ErasureReport
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
-from .forking import fork
-from .moments import At
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .read_models import CompactionRow, SummaryRow
 from .reading import read_back, stored_messages
+from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
 from .results import Appended, CompactionResult, StoredMessage
 from .reverting import revert
-from .transcripts import RecordedMessage
+from .time_travel.diffing import ContextDiff, diff
+from .time_travel.forking import fork
+from .time_travel.moments import At
 
 Tools = Sequence[Mapping[str, Any]]
 

@@ -14,12 +14,12 @@ from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
-from .moments import At, loaded_at
 from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
 from .settling import is_due, settle
+from .time_travel.moments import At, loaded_at
 
 logger = logging.getLogger(__name__)
 

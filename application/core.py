@@ -10,13 +10,13 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
-from .log_keeping import LogKeeper
 from .models import longest_prefix, rules_for
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .rendering.render import SummaryPlace, System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
+from .upkeep.log_keeping import LogKeeper
 
 
 class ModelSettings(Value, frozen=True):

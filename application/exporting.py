@@ -9,7 +9,7 @@ from refold.domain.events import MessageAppended
 
 from .core import Core
 from .event_log import LoggedEvent
-from .moments import At, version_at
+from .time_travel.moments import At, version_at
 
 ExportFormat: TypeAlias = Literal["jsonl", "anthropic", "events"]
 

@@ -10,13 +10,13 @@ from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
-from .erasing import erase_all
-from .erasure_report import ErasureReport
-from .housekeeping import BackedUp, Compressed, Sizes
+from .erasure.erasing import erase_all
+from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .read_models import ConversationRow
-from .salvaging import Salvaged
-from .verifying import AnchorState, Replayed, Verification, replay, verify
+from .upkeep.housekeeping import BackedUp, Compressed, Sizes
+from .upkeep.salvaging import Salvaged
+from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
 
 
 class Memory:

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from refold.application.errors import LogDamaged, LogError, LogNotFound, NotARefoldLog
-from refold.application.log_keeping import Checked
-from refold.application.salvaging import Salvaged
-from refold.application.verifying import Verification, report_of
+from refold.application.upkeep.log_keeping import Checked
+from refold.application.upkeep.salvaging import Salvaged
+from refold.application.upkeep.verifying import Verification, report_of
 
 from .log.anchor import Anchor, anchor_path, read_exported
-from .log.checking import Held
-from .log.rows import DAMAGE
-from .log.salvaging import salvage
-from .log.unopened import check_file, known_outside, mapper_of, read_only
+from .log.checks.checking import Held
+from .log.checks.rows import DAMAGE
+from .log.upkeep.salvaging import salvage
+from .log.upkeep.unopened import check_file, known_outside, mapper_of, read_only
 from .opening import configuration_of, key_source
 
 

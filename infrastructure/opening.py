@@ -17,8 +17,8 @@ from refold.domain.policy import CompactionPolicy
 if TYPE_CHECKING:
     from refold.application.rendering.render import SummaryPlace
 
-    from .log.encryption import KeySource
     from .log.store import SQLiteLog
+    from .log.stored.encryption import KeySource
     from .observing.callbacks import OnCompaction
     from .observing.wiring import Observing
     from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
@@ -117,7 +117,7 @@ def configuration_of(options: Options) -> "Configuration":
     Raises:
         InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
     """
-    from .log.encryption import hidden_key
+    from .log.stored.encryption import hidden_key
     from .settings.reading import read_configuration
 
     named: dict[str, object] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from refold.application.pricing import Prices
+from refold.application.recordings.pricing import Prices
 from refold.domain.errors import InvalidSetting
 
 SHIPPED = resources.files("refold.infrastructure").joinpath("prices.toml")

@@ -9,19 +9,19 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from refold.application.core import Core
-from refold.application.erasing_again import erase_again
+from refold.application.erasure.erasing_again import erase_again
 from refold.application.errors import BackupDamaged, LogError, NotARefoldLog, TargetExists
-from refold.application.housekeeping import Restored
+from refold.application.upkeep.housekeeping import Restored
 
 from .log.anchor import Anchor, anchor_path
 from .log.anchoring import HeldLog
-from .log.backing_up import copy_connection
-from .log.failures import translated
-from .log.file_format import check_place, identify
-from .log.lock import WriteLock
-from .log.replacing import earlier_logs, put_in_place
-from .log.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
-from .log.stream_checks import LOG
+from .log.checks.stream_checks import LOG
+from .log.file.failures import translated
+from .log.file.file_format import check_place, identify
+from .log.file.lock import WriteLock
+from .log.file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .log.upkeep.backing_up import copy_connection
+from .log.upkeep.replacing import earlier_logs, put_in_place
 from .new_files import refuse, sync, sync_names
 from .opening import Options, open_core
 from .private_files import make_private

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from refold.application.simulating import Deed, Simulated, Simulation
+from refold.application.recordings.simulating import Deed, Simulated, Simulation
 from refold.domain.errors import InvalidSetting
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from refold.application.housekeeping import Compressed
+from refold.application.upkeep.housekeeping import Compressed
 
 from .opening import opened
 from .options import DEFAULT_DB, Db, Json

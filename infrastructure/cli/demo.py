@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from refold.application.memory import Memory
-from refold.application.playing import Played, Player, PlayFigures
+from refold.application.recordings.playing import Played, Player, PlayFigures
 from refold.application.results import CompactionResult
-from refold.application.verifying import Verification
+from refold.application.upkeep.verifying import Verification
 from refold.domain.value import Value
 
 from .figures import show_figures

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from refold.application.erasure_report import ErasureReport
+from refold.application.erasure.erasure_report import ErasureReport
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
@@ -56,10 +56,11 @@ def erase(
         chat = memory.conversation(thread)
         if not yes:
             _confirm(thread, len(positions or ()), chat.shared_with(positions))
-        if positions:
-            report = chat.erase(positions, reason)
-        else:
-            report = memory.erase_conversation(thread, reason)
+        report = (
+            chat.erase(positions, reason)
+            if positions
+            else memory.erase_conversation(thread, reason)
+        )
     if json:
         print_json({**report.model_dump(), "changed": report.changed})
     else:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from refold.application.playing import PlayFigures, combined
-from refold.application.transcripts import Transcript
-from refold.application.verifying import Verification
+from refold.application.recordings.playing import PlayFigures, combined
+from refold.application.recordings.transcripts import Transcript
+from refold.application.upkeep.verifying import Verification
 
 from .importing import skipped_counts
 from .output import clean, say, show_table

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from refold.application.exporting import ExportFormat
-from refold.application.housekeeping import ConversationSize, ErasedAgain, Restored, Sizes
+from refold.application.upkeep.housekeeping import ConversationSize, ErasedAgain, Restored, Sizes
 
 from .opening import opened, require
 from .options import DEFAULT_DB, At, Db, Json, Thread, read_at

@@ -11,7 +11,7 @@ from refold.application.chat import Chat
 from refold.application.errors import TranscriptError
 from refold.application.intake import plain_message
 from refold.application.memory import Memory
-from refold.application.transcripts import RecordedConversation, Transcript
+from refold.application.recordings.transcripts import RecordedConversation, Transcript
 
 from .options import DEFAULT_DB, Db, Format, Json
 from .output import clean, print_json, say, show_table, warn

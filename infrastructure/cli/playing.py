@@ -14,8 +14,8 @@ import typer
 from refold.application.context import Context
 from refold.application.errors import TranscriptError
 from refold.application.memory import Memory
-from refold.application.playing import Played, Player, PlayFigures, combined
-from refold.application.transcripts import RecordedConversation, Transcript
+from refold.application.recordings.playing import Played, Player, PlayFigures, combined
+from refold.application.recordings.transcripts import RecordedConversation, Transcript
 
 from .figures import as_json, show_figures, tell_verified
 from .importing import ThreadOption, refuse_another, require_one, skipped_counts

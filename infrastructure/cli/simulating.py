@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from refold.application import simulating
 from refold.application.core import Core
-from refold.application.playing import Played
-from refold.application.simulating import PRESETS, Contestant, Simulated, Simulation
-from refold.application.transcripts import RecordedConversation, Transcript
+from refold.application.recordings import simulating
+from refold.application.recordings.playing import Played
+from refold.application.recordings.simulating import PRESETS, Contestant, Simulated, Simulation
+from refold.application.recordings.transcripts import RecordedConversation, Transcript
 from refold.domain.errors import InvalidSetting, InvalidThreadId
 
 from .charting import MOST_POLICIES, check_chart, draw_chart

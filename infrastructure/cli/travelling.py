@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from refold.application.diffing import ContextDiff, MessageChange
+from refold.application.time_travel.diffing import ContextDiff, MessageChange
 
 from .opening import opened, require
 from .options import DEFAULT_DB, At, Db, Json, ModelName, Thread, read_at

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from refold.application.errors import LogError
-from refold.application.salvaging import Salvaged
-from refold.application.verifying import AnchorState, Verification
+from refold.application.upkeep.salvaging import Salvaged
+from refold.application.upkeep.verifying import AnchorState, Verification
 
 from .opening import opened
 from .options import DEFAULT_DB, Db, Json

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from refold.application.playing import Played
+from refold.application.recordings.playing import Played
 
 from .output import clean, errors, say
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from refold.application.transcripts import RecordedConversation, RecordedMessage
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.messages import Message
 
 THREAD_ID = "demo-teahouse"

@@ -22,7 +22,7 @@ from typing import IO, NamedTuple
 
 from refold.infrastructure.private_files import open_private
 
-from .failures import STORE_ERRORS
+from .file.failures import STORE_ERRORS
 
 SIZE = 128
 _FINGERPRINT = 24

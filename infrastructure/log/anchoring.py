@@ -6,13 +6,13 @@ from pathlib import Path
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogBehindAnchor
-from refold.application.log_keeping import Checked
+from refold.application.upkeep.log_keeping import Checked
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
-from .checking import Held, check_log
-from .envelope import LONGEST_FRAME
-from .mapper import EventMapper, link_of
-from .sqlite import Head, LogRecorder
+from .checks.checking import Held, check_log
+from .file.sqlite import Head, LogRecorder
+from .stored.envelope import LONGEST_FRAME
+from .stored.mapper import EventMapper, link_of
 
 _NEWEST = """
     WITH RECURSIVE streams(id) AS (

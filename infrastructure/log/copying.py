@@ -12,11 +12,11 @@ from refold.application.errors import LogDamaged, ThreadExists
 from refold.application.event_log import Fork
 from refold.domain.events import ConversationForked, Event, MessageErased
 
-from .envelope import LONGEST_FRAME, EnvelopeError
+from .file.retries import retried
+from .file.sqlite import Head, LogRecorder
 from .loading import opened
-from .mapper import EventMapper, UnsealedEvent, link_of
-from .retries import retried
-from .sqlite import Head, LogRecorder
+from .stored.envelope import LONGEST_FRAME, EnvelopeError
+from .stored.mapper import EventMapper, UnsealedEvent, link_of
 
 BATCH = 200
 """Rows that are in memory at once."""

@@ -14,11 +14,11 @@ from refold.application.errors import LogDamaged
 from refold.application.event_log import Erasure
 from refold.domain.events import Event, Rewritten
 
-from .envelope import EnvelopeError
-from .mapper import EventMapper
-from .retries import retried
-from .sealing import SealedRows, sealed_rows
-from .sqlite import Head, LogRecorder
+from .file.retries import retried
+from .file.sqlite import Head, LogRecorder
+from .stored.envelope import EnvelopeError
+from .stored.mapper import EventMapper
+from .stored.sealing import SealedRows, sealed_rows
 
 BATCH = 500
 """Rows that are in memory at once."""

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from refold.application.event_log import Damage
-from refold.application.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
-from refold.application.log_keeping import Checked
-from refold.application.salvaging import Salvaged
-from refold.application.verifying import AnchorState
+from refold.application.upkeep.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
+from refold.application.upkeep.log_keeping import Checked
+from refold.application.upkeep.salvaging import Salvaged
+from refold.application.upkeep.verifying import AnchorState
 
-from . import repairing
-from .backing_up import back_up
-from .checking import Held
-from .encryption import KeySource
-from .failures import translated
-from .recorded_erasures import erasures_in
-from .salvaging import salvage
-from .sizes import measure
+from .checks.checking import Held
+from .checks.recorded_erasures import erasures_in
+from .file.failures import translated
 from .store import SQLiteLog
+from .stored.encryption import KeySource
+from .upkeep import repairing
+from .upkeep.backing_up import back_up
+from .upkeep.salvaging import salvage
+from .upkeep.sizes import measure
 
 
 class SQLiteKeeper:

@@ -22,11 +22,11 @@ from refold.domain.events import (
 from refold.domain.folding import fold
 
 from .anchoring import HeldLog
-from .codec import CodecError, NewerShape
-from .envelope import GENESIS, Envelope, EnvelopeError, Place
-from .mapper import EventMapper, RecordedEvent, link_of
+from .file.sqlite import Head, LogRecorder
 from .snapshots import SnapshotStore
-from .sqlite import Head, LogRecorder
+from .stored.codec import CodecError, NewerShape
+from .stored.envelope import GENESIS, Envelope, EnvelopeError, Place
+from .stored.mapper import EventMapper, RecordedEvent, link_of
 
 
 class Stream(NamedTuple):

@@ -11,16 +11,16 @@ from refold.infrastructure.observing.notices import Notice, nobody
 
 from .anchor import Anchor, anchor_path
 from .anchoring import HeldLog, refuse_lost
-from .encodings import Encodings
-from .encryption import Keys, KeySource
-from .failures import translated
-from .file_format import check_place, closed_on_error, make_log
-from .lock import WriteLock
-from .mapper import EventMapper
-from .retries import retried
-from .shelf import SQLiteShelf
+from .file.failures import translated
+from .file.file_format import check_place, closed_on_error, make_log
+from .file.lock import WriteLock
+from .file.retries import retried
+from .file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .snapshots import SnapshotStore
-from .sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .stored.encodings import Encodings
+from .stored.encryption import Keys, KeySource
+from .stored.mapper import EventMapper
+from .stored.shelf import SQLiteShelf
 
 
 class LogFile(NamedTuple):

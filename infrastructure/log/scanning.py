@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from refold.application.errors import LogDamaged
 from refold.application.event_log import LoggedEvent
 
-from .envelope import Place
+from .file.sqlite import Row
 from .loading import opened_columns
-from .mapper import EventMapper, RecordedEvent
-from .sqlite import Row
+from .stored.envelope import Place
+from .stored.mapper import EventMapper, RecordedEvent
 
 BATCH = 200
 """Events that a scan reads at once: as many as stay in the processor's cache."""

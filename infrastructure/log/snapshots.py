@@ -12,10 +12,10 @@ from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
 from refold.infrastructure.observing.notices import Notice, nobody
 
-from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
-from .envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
-from .failures import STORE_ERRORS
-from .retries import retried
+from .file.failures import STORE_ERRORS
+from .file.retries import retried
+from .stored.codec import SHAPES, SNAPSHOT, decode_snapshot, encode
+from .stored.envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
 
 logger = logging.getLogger(__name__)
 

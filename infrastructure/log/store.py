@@ -20,25 +20,25 @@ from refold.application.event_log import (
     LoggedEvent,
     Stored,
 )
-from refold.application.housekeeping import Compressed
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
+from refold.application.upkeep.housekeeping import Compressed
 from refold.domain.errors import RefoldError
 from refold.domain.events import CompactionPerformed, CompactionReverted, Event
 from refold.infrastructure.observing.notices import Notice, nobody
 
-from .compressing import LogCompressor
 from .copying import StreamCopier, stamp_of
-from .encryption import KeySource
 from .erasing import Appended, StreamEraser
-from .failures import translated
+from .file.failures import translated
+from .file.sqlite import DurableDatastore, Row
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
-from .mapper import EventMapper
 from .scanning import BATCH, logged, scanned
-from .sealing import sealed_rows
-from .seldom_read import old_versions
-from .sqlite import DurableDatastore, Row
+from .stored.encryption import KeySource
+from .stored.mapper import EventMapper
+from .stored.sealing import sealed_rows
+from .upkeep.compressing import LogCompressor
+from .upkeep.seldom_read import old_versions
 
 CACHED = 64
 """How many conversations are kept in memory, the least recently used are dropped first."""

@@ -7,7 +7,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from refold.infrastructure.log.encryption import KEY_FORM
+from refold.infrastructure.log.stored.encryption import KEY_FORM
 
 _KINDS: dict[Any, str] = {
     bool: "true or false",

@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.log.encryption import raw_key
+from refold.infrastructure.log.stored.encryption import raw_key
 
 PREFIX = "REFOLD_"
 """How the environment variables of the settings begin."""

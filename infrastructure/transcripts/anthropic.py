@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from refold.application.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Message, Role
 
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from refold.application.transcripts import Skipped
+from refold.application.recordings.transcripts import Skipped
 from refold.domain.value import Value
 
 from .naming import thread_id, usable_id

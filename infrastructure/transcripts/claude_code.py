@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from refold.application.transcripts import Skipped
+from refold.application.recordings.transcripts import Skipped
 from refold.domain.messages import Role
 
 from .claude_threads import Draft, Thread

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from refold.application.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Block, Message, Role
 
 from .content import Content, as_blocks

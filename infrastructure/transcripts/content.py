@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from refold.application.transcripts import RecordedConversation, Skipped
+from refold.application.recordings.transcripts import RecordedConversation, Skipped
 from refold.domain.messages import Block
 from refold.domain.value import Value
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from refold.application.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Block, Message, Role
 
 from .content import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from refold.application.errors import TranscriptError
-from refold.application.transcripts import RecordedConversation, Transcript
+from refold.application.recordings.transcripts import RecordedConversation, Transcript
 from refold.domain.value import Value
 
 from . import anthropic, claude_code, openai, pi

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from refold.application.errors import TranscriptError
-from refold.application.transcripts import Skipped
+from refold.application.recordings.transcripts import Skipped
 from refold.domain.value import Value
 
 from .parsing import BrokenJsonError, as_object, parse_json, parse_run

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from refold.application.errors import LogBusy, LogError
-from refold.infrastructure.log.lock import WriteLock
+from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 
 from .damage import ViewsDamaged

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from refold.application.context import (
         Context,
     )
-    from refold.application.diffing import (
-        ContextDiff,
-        EventCount,
-        MessageChange,
-    )
-    from refold.application.erasure_report import (
+    from refold.application.erasure.erasure_report import (
         ErasureReport,
         RebuiltSummary,
         Removed,
@@ -51,15 +46,6 @@ if TYPE_CHECKING:
     from refold.application.explaining import (
         MessageFate,
     )
-    from refold.application.housekeeping import (
-        BackedUp,
-        ConversationSize,
-        ErasedAgain,
-        FileSize,
-        Restored,
-        Share,
-        Sizes,
-    )
     from refold.application.memory import (
         Memory,
     )
@@ -87,11 +73,25 @@ if TYPE_CHECKING:
         CompactionResult,
         StoredMessage,
     )
-    from refold.application.salvaging import (
+    from refold.application.time_travel.diffing import (
+        ContextDiff,
+        EventCount,
+        MessageChange,
+    )
+    from refold.application.upkeep.housekeeping import (
+        BackedUp,
+        ConversationSize,
+        ErasedAgain,
+        FileSize,
+        Restored,
+        Share,
+        Sizes,
+    )
+    from refold.application.upkeep.salvaging import (
         LostEvent,
         Salvaged,
     )
-    from refold.application.verifying import (
+    from refold.application.upkeep.verifying import (
         AnchorState,
         DamageReport,
         Replayed,
@@ -214,11 +214,15 @@ _PLACES = {
     "refold.application.async_memory": "AsyncChat AsyncMemory",
     "refold.application.chat": "Chat",
     "refold.application.context": "Context",
-    "refold.application.diffing": "ContextDiff EventCount MessageChange",
-    "refold.application.erasure_report": "ErasureReport RebuiltSummary Removed",
-    "refold.application.errors": (": ("),
+    "refold.application.time_travel.diffing": "ContextDiff EventCount MessageChange",
+    "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
+    "refold.application.errors": (
+        "BackupDamaged ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
+        "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists "
+        "ThreadExists TokenCountError TranscriptError"
+    ),
     "refold.application.explaining": "MessageFate",
-    "refold.application.housekeeping": (
+    "refold.application.upkeep.housekeeping": (
         "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
     ),
     "refold.application.memory": "Memory",
@@ -229,8 +233,8 @@ _PLACES = {
     ),
     "refold.application.read_models": "CompactionRow ConversationRow SummaryRow",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
-    "refold.application.salvaging": "LostEvent Salvaged",
-    "refold.application.verifying": "AnchorState DamageReport Replayed Verification",
+    "refold.application.upkeep.salvaging": "LostEvent Salvaged",
+    "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import refold
-from refold.application.erasing import erase, erase_all
+from refold.application.erasure.erasing import erase, erase_all
 from refold.infrastructure.opening import open_core
 
 WINDOW = 6_000

@@ -21,9 +21,9 @@ from refold.domain.events import (
     MessageUnpinned,
     ToolContentOffloaded,
 )
-from refold.infrastructure.log.envelope import Envelope, framed
-from refold.infrastructure.log.file_format import FORMAT_VERSION
+from refold.infrastructure.log.file.file_format import FORMAT_VERSION
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored.envelope import Envelope, framed
 from tests.support.fake_ports import core_of
 from tests.support.golden_files import golden_json, golden_text
 from tests.support.golden_log import (

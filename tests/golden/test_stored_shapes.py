@@ -7,7 +7,7 @@ import pytest
 
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event
-from refold.infrastructure.log.codec import (
+from refold.infrastructure.log.stored.codec import (
     NAMES,
     SHAPES,
     SNAPSHOT,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from refold.application.memory import Memory
-from refold.infrastructure.log.codec import NAMES
+from refold.infrastructure.log.stored.codec import NAMES
 from refold.infrastructure.opening import open_memory
 from tests.support.command_line import CONTROL, HOSTILE, Refold, talk
 

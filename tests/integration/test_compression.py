@@ -11,11 +11,12 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.log import compressing, compression
-from refold.infrastructure.log.encodings import Encodings, PlainHead
-from refold.infrastructure.log.encryption import Keys
-from refold.infrastructure.log.envelope import Place, framed, unseal
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored import compression
+from refold.infrastructure.log.stored.encodings import Encodings, PlainHead
+from refold.infrastructure.log.stored.encryption import Keys
+from refold.infrastructure.log.stored.envelope import Place, framed, unseal
+from refold.infrastructure.log.upkeep import compressing
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
 
@@ -285,7 +286,10 @@ def test_a_damaged_size_does_not_claim_all_memory() -> None:
 
 @pytest.fixture
 def without_zstandard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "find_spec", lambda name: None)
+    def missing(name: str) -> None:
+        del name
+
+    monkeypatch.setattr(compression, "find_spec", missing)
 
 
 @pytest.mark.usefixtures("without_zstandard")

@@ -16,10 +16,10 @@ from eventsourcing.persistence import StoredEvent
 import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.log.encodings import Encodings, PlainHead
-from refold.infrastructure.log.encryption import Keys, key_of
-from refold.infrastructure.log.envelope import EnvelopeError, Place, framed
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored.encodings import Encodings, PlainHead
+from refold.infrastructure.log.stored.encryption import Keys, key_of
+from refold.infrastructure.log.stored.envelope import EnvelopeError, Place, framed
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
 
@@ -76,6 +76,16 @@ def test_with_its_key_it_reads_as_a_plain_one(path: Path, tmp_path: Path) -> Non
         ]
 
 
+def gives_it(asked: str | None) -> bytes:
+    del asked
+    return KEY
+
+
+def gives_another(asked: str | None) -> bytes:
+    del asked
+    return OTHER
+
+
 @pytest.mark.parametrize(
     ("key", "says"),
     [
@@ -84,7 +94,7 @@ def test_with_its_key_it_reads_as_a_plain_one(path: Path, tmp_path: Path) -> Non
             OTHER,
             f"the key {FINGERPRINT}, and the one that was given is {key_of(OTHER).fingerprint}",
         ),
-        (lambda asked: OTHER, "the callback encryption_key gave"),
+        (gives_another, "the callback encryption_key gave"),
     ],
     ids=["none", "another", "callback"],
 )
@@ -117,7 +127,7 @@ def test_verify_without_the_key_is_one_clear_error(
         KEY.hex().upper().encode(),
         b64encode(KEY).decode(),
         urlsafe_b64encode(KEY).decode().rstrip("=") + "\n",
-        lambda asked: KEY,
+        gives_it,
     ],
     ids=["bytes", "hex", "HEX", "base64", "urlsafe", "callback"],
 )

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 import refold
-from refold.application.transcripts import RecordedConversation
+from refold.application.recordings.transcripts import RecordedConversation
 from refold.domain.messages import Message
 from refold.infrastructure.transcripts import read_transcript
 from tests.support.judged_play import recordings
@@ -33,7 +34,8 @@ def texts(message: Message) -> set[str]:
         if isinstance(value, str):
             found |= {line.strip() for line in value.splitlines() if len(line.strip()) >= 12}
         elif isinstance(value, dict):
-            left += [v for k, v in value.items() if k not in STAYS]  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            fields = cast("dict[str, object]", value)
+            left += [v for k, v in fields.items() if k not in STAYS]
         elif isinstance(value, list | tuple):
             left += value  # pyright: ignore[reportUnknownArgumentType]
     return found

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogBehindAnchor, LogDamaged, NewerLog
-from refold.infrastructure.log.envelope import Place, framed, seal
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored.envelope import Place, framed, seal
 from tests.support.log_files import (
     execute,
     flipped,

@@ -27,11 +27,13 @@ from refold.application.errors import (
     LogNotWritable,
     NotARefoldLog,
 )
-from refold.infrastructure.log import compressing, retries, shelf
-from refold.infrastructure.log.failures import translated
-from refold.infrastructure.log.retries import retried
-from refold.infrastructure.log.sqlite import DurablePool, LogRecorder
+from refold.infrastructure.log.file import retries
+from refold.infrastructure.log.file.failures import translated
+from refold.infrastructure.log.file.retries import retried
+from refold.infrastructure.log.file.sqlite import DurablePool, LogRecorder
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored import shelf
+from refold.infrastructure.log.upkeep import compressing
 from tests.support.log_files import log_of, rows, say, words_of
 
 SAID = "the words of somebody"
@@ -66,7 +68,7 @@ def coded(name: str) -> sqlite3.Error:
     return error
 
 
-CODES = {
+CODES: dict[type[LogError], tuple[list[str], list[int]]] = {
     LogFull: (["SQLITE_FULL"], [errno.ENOSPC, errno.EDQUOT]),
     LogGone: (["SQLITE_READONLY_DBMOVED"], [errno.ENOENT, errno.ESTALE, errno.ENOTDIR]),
     LogNotWritable: (

@@ -22,8 +22,8 @@ from refold.application.errors import (
     NewerLog,
     NotARefoldLog,
 )
-from refold.infrastructure.log.failures import translated
-from refold.infrastructure.log.file_format import APPLICATION_ID, FORMAT_VERSION, identify
+from refold.infrastructure.log.file.failures import translated
+from refold.infrastructure.log.file.file_format import APPLICATION_ID, FORMAT_VERSION, identify
 from refold.infrastructure.log.store import SQLiteLog
 from tests.support.log_files import execute, log_of, rows, say, words_of
 

@@ -19,8 +19,10 @@ from refold.domain.appending import append_messages
 from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
-from refold.infrastructure.log import codec
-from refold.infrastructure.log.envelope import (
+from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.log.store import CACHED, SQLiteLog
+from refold.infrastructure.log.stored import codec
+from refold.infrastructure.log.stored.envelope import (
     GENESIS,
     EnvelopeError,
     Place,
@@ -29,8 +31,6 @@ from refold.infrastructure.log.envelope import (
     seal,
     unseal,
 )
-from refold.infrastructure.log.lock import WriteLock
-from refold.infrastructure.log.store import CACHED, SQLiteLog
 from tests.support.builders import NOON, appended, assistant, incoming, tool_use, user
 from tests.support.fake_ports import core_of
 from tests.support.log_files import compacted_log, log_of, rows, say, words_of

@@ -16,11 +16,11 @@ import refold
 from refold.application.chat import Chat
 from refold.application.errors import LogBusy, LogGone, NewerLog
 from refold.infrastructure.log import log_file
-from refold.infrastructure.log import sqlite as log_sqlite
 from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.envelope import Place, framed, seal
-from refold.infrastructure.log.lock import WriteLock
+from refold.infrastructure.log.file import sqlite as log_sqlite
+from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored.envelope import Place, framed, seal
 from tests.support.builders import requested
 from tests.support.log_files import execute, log_of, rows, say, words_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.transcripts import RecordedConversation
+from refold.application.recordings.transcripts import RecordedConversation
 from refold.infrastructure.transcripts import read_transcript
 from tests.support.judged_play import Judged, judged, recordings
 from tests.support.real_data import needs_data

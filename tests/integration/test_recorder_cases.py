@@ -10,8 +10,8 @@ from eventsourcing.persistence import AggregateRecorder, StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 from eventsourcing.tests import persistence as cases
 
-from refold.infrastructure.log.file_format import create_tables
-from refold.infrastructure.log.sqlite import DurableDatastore, LogRecorder
+from refold.infrastructure.log.file.file_format import create_tables
+from refold.infrastructure.log.file.sqlite import DurableDatastore, LogRecorder
 from tests.support.witness import SHM
 
 

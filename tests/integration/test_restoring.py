@@ -18,9 +18,9 @@ from refold.application.errors import (
     NotARefoldLog,
     TargetExists,
 )
-from refold.application.housekeeping import ErasedAgain
+from refold.application.upkeep.housekeeping import ErasedAgain
 from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.lock import WriteLock
+from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.opening import open_memory
 from refold.infrastructure.restoring import restore_log
 from tests.support.command_line import Refold, talk

@@ -8,7 +8,7 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, LogNotFound, TargetExists
-from refold.application.salvaging import Salvaged
+from refold.application.upkeep.salvaging import Salvaged
 from refold.domain.errors import UnknownMessage
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.lost_logs import salvage_file

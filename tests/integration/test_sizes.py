@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from refold.application.housekeeping import Share, Sizes
 from refold.application.memory import Memory
+from refold.application.upkeep.housekeeping import Share, Sizes
 from refold.infrastructure.opening import open_memory
 from tests.support.command_line import Refold, talk
 from tests.support.log_files import execute, rows, set_state

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import TranscriptError
-from refold.application.transcripts import Transcript
+from refold.application.recordings.transcripts import Transcript
 from refold.infrastructure.transcripts import read_transcript
 from tests.support.real_data import files, needs_data
 

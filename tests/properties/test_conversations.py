@@ -158,14 +158,26 @@ class Talking(RuleBasedStateMachine):
     def unpin(self, number: int) -> None:
         lasting_deeds.unpin(self.witness, number)
 
-    @rule(where=st.lists(st.integers(0, 200), min_size=1, max_size=3), copy=st.booleans())
-    def erase(self, where: list[int], copy: bool) -> None:
+    @rule(
+        aim=st.sampled_from(("covered", "covered", "pinned", "any")),
+        numbers=st.lists(st.integers(0, 200), min_size=1, max_size=3),
+        copy=st.booleans(),
+    )
+    def erase(self, aim: erasing_deeds.Aim, numbers: list[int], copy: bool) -> None:
         """Erase messages, here or through a copy that has them as well."""
-        positions = {n % len(self.witness.spoken) for n in where}
+        positions = erasing_deeds.aimed_at(self.witness, aim, numbers)
         fork = [THREAD, *self.witness.forks][-1 if copy else 0]
         shared = erasing_deeds.shared_with(self.witness, fork)
         through = fork if max(positions) < shared else THREAD
         erasing_deeds.erase(self.witness, positions, through=through)
+
+    @precondition(lambda self: not self.script)
+    @rule(make=SUMMARISERS)
+    def erase_while_compacting(self, make: Make) -> None:
+        """What the summariser is at work on is erased: its answer comes too late."""
+        for _ in range(3):
+            self.witness.append(deeds.exchange(self.witness, 0.1))
+        overlapping_deeds.meanwhile(self.witness, make, ["erase"])
 
     @precondition(lambda self: len(self.witness.forks) < erasing_deeds.MOST_FORKS)
     @rule(back=st.sampled_from((0, 0, 3, 20)))

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -105,7 +105,7 @@ class Session:
 
 
 @contextmanager
-def session() -> Iterator[Session]:
+def session() -> Generator[Session]:
     with tempfile.TemporaryDirectory(dir=SHM) as folder:
         made = Session(Path(folder))
         try:
@@ -135,7 +135,7 @@ def is_legal_at_every_version(chat: Chat) -> None:
         shown = chat.context(at=version)
         if shown.messages:
             assert violations(shown.for_anthropic(), allow_pending_at_end=True) == []
-    adds_up(chat, shown)
+    adds_up(chat, chat.context(at=chat.version))
 
 
 def adds_up(chat: Chat, shown: Context) -> None:

@@ -125,3 +125,5 @@ def agrees(chat: Chat, log: MemoryLog, fates: tuple[MessageFate, ...]) -> None:
                 assert not begins, f"{fate.position} is {fate.fate} and shown"
                 assert summary is not None
                 assert summary.coverage.covers(fate.position)
+            case "erased":
+                raise AssertionError(f"{fate.position} is erased, and nobody asked for it")

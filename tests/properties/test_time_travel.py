@@ -1,7 +1,7 @@
 """Every version of a conversation is rendered as it was when it was the newest; a copy of it as well."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -104,7 +104,7 @@ class Played:
 
 
 @contextmanager
-def played(history: Moves, clock: Sequence[int] = (1,)) -> Iterator[Played]:
+def played(history: Moves, clock: Sequence[int] = (1,)) -> Generator[Played]:
     log, runner = RememberingLog(), Runner()
     core = replace(core_of(log, window=WINDOW, policy=POLICY), clock=Jumping(clock))
     made = Played(log, core, runner)

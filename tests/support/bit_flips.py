@@ -9,7 +9,7 @@ import logging
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -98,7 +98,7 @@ def _talk(memory: refold.Memory, thread_id: str, turns: int) -> None:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[refold.Memory]:
+def _opened(folder: Path) -> Generator[refold.Memory]:
     memory = refold.open(folder / LOG, window=20_000, telemetry=False)
     try:
         yield memory
@@ -179,7 +179,7 @@ def _read(copy: Path, expected: object) -> tuple[str, str]:
 
 
 @contextmanager
-def _warnings() -> Iterator[list[str]]:
+def _warnings() -> Generator[list[str]]:
     logger, said = logging.getLogger("refold"), list[str]()
     handler = _Told(said)
     logger.addHandler(handler)

@@ -1,10 +1,12 @@
 """Deeds that erase messages and fork the conversation, each with what must be true right after it."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
+from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.event_log import LoggedEvent
-from refold.application.erasure_report import ErasureReport
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -18,11 +20,12 @@ from refold.domain.events import (
 )
 
 from .fake_summarisers import GoodSummariser
-from .invariants.erased import assert_it_is_a_stub, nothing_shows_what_is_erased
+from .invariants.erased import assert_it_is_a_stub, no_file_holds, nothing_shows_what_is_erased
 from .retold import Retold
-from .talk import Spoken
+from .talk import Spoken, strings
 from .witness import THREAD, Witness, as_bytes
 
+Aim = Literal["any", "covered", "pinned"]
 MOST_FORKS = 2
 TEXTS: dict[type[Any], frozenset[str]] = {
     MessageAppended: frozenset({"message"}),
@@ -50,14 +53,17 @@ def erase(witness: Witness, positions: Iterable[int], *, through: str = THREAD) 
     assert report.positions == tuple(fresh)
     assert report.already_erased == tuple(p for p in wanted if p not in fresh)
     assert len(witness.summariser.calls) == calls, "a model was asked"
+    no_file_holds(witness, fresh)  # Before anybody reads: read models would follow the log then.
     witness.read_again()
     if not fresh:
         assert witness.events() == list(before)
         assert as_bytes(witness.shown()) == shown
         return report
     _note(witness, fresh)
-    _is_recorded(witness, story, frozenset(fresh), witness.events()[len(before) :])
-    _others_are_as_before(before, witness.events(), story, frozenset(fresh))
+    about = About(story, {p: witness.erased[p] for p in fresh})
+    witness.pins = {i: pin for i, pin in witness.pins.items() if i not in about.pins}
+    _is_recorded(witness, about, [e.event for e in witness.events()[len(before) :]])
+    _others_are_as_before(before, witness.events(), about)
     nothing_shows_what_is_erased(witness)
     return report
 
@@ -70,46 +76,76 @@ def _note(witness: Witness, fresh: Sequence[int]) -> None:
         stub = Spoken(position, {"role": found.role, "content": content})
         assert_it_is_a_stub(stub, said)
         witness.erased[position], witness.spoken[position] = said, stub
-    witness.pins = {i: pin for i, pin in witness.pins.items() if pin.position not in fresh}
     witness.read_back.clear()
 
 
-def _is_recorded(
-    witness: Witness, story: Retold, fresh: frozenset[int], added: Sequence[LoggedEvent]
-) -> None:
+@dataclass(frozen=True)
+class About:
+    """What an erasure was about, by what had happened before it."""
+
+    story: Retold
+    said: Mapping[int, Spoken]
+    """What was said where it was erased."""
+
+    def covered_by(self, event: CompactionRequested | CompactionPerformed | None) -> bool:
+        """Whether a compaction covers any of it."""
+        return event is not None and any(map(event.coverage.covers, self.said))
+
+    @cached_property
+    def pins(self) -> frozenset[str]:
+        """Those of these messages, and those in whose own words they are quoted."""
+        return frozenset(i for i, pin in self.story.pins.items() if self._is_pinned(pin))
+
+    def _is_pinned(self, pin: MessagePinned) -> bool:
+        if pin.position is not None:
+            return pin.position in self.said
+        return any(_share_words(pin.text, said) for said in self.said.values())
+
+    def may_rewrite(self, event: Event) -> bool:
+        """Whether an event holds any of it, or what was made from it."""
+        match event:
+            case MessageAppended():
+                return event.position in self.said
+            case MessagePinned():
+                return self._is_pinned(event)
+            case CompactionRequested() | CompactionPerformed() | CompactionFailed():
+                attempts = {a.requested.attempt_id: a.requested for a in self.story.attempts}
+                return self.covered_by(attempts[event.attempt_id])
+            case _:
+                return False
+
+
+def _share_words(text: str, said: Spoken) -> bool:
+    """Whether twelve characters in a row are the same."""
+    words = " ".join(text.split())
+    runs = {words[n : n + 12] for n in range(len(words) - 11)}
+    return any(run in " ".join(other.split()) for other in strings(said.blocks) for run in runs)
+
+
+def _is_recorded(witness: Witness, about: About, events: Sequence[Event]) -> None:
     """What happened: the attempt is over, pins are taken back, a summary takes the place of the one
     that is withdrawn, and nothing else.
     """
-    events = [logged.event for logged in added]
-    running, active = story.running, story.active
-    expected: list[type[Any]] = []
-    if running is not None and any(map(running.requested.coverage.covers, fresh)):
+    story, expected = about.story, list[type[Any]]()
+    if story.running is not None and about.covered_by(story.running.requested):
+        ended = witness.story.attempts[len(story.attempts) - 1].ended
+        assert isinstance(ended, CompactionFailed), "what is under way covers it, and goes on"
+        assert ended.reason == "erased"
         expected.append(CompactionFailed)
-    expected += [MessageUnpinned for pin in story.pins.values() if pin.position in fresh]
-    expected += [MessageErased] * len(fresh)
-    if active is not None and any(map(active.coverage.covers, fresh)):
+    expected += [MessageUnpinned] * len(about.pins) + [MessageErased] * len(about.said)
+    if about.covered_by(story.active):
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
     kinds = [type(event) for event in events]
     assert kinds == expected, f"{kinds} happened, not {expected}"
-    erased = [event for event in events if isinstance(event, MessageErased)]
-    assert {event.position for event in erased} == fresh
-    if expected[0] is CompactionFailed:
-        assert running is not None
-        ended = witness.story.attempts[len(story.attempts) - 1].ended
-        assert isinstance(ended, CompactionFailed)
-        assert ended.reason == "erased"
+    assert about.said.keys() == {e.position for e in events if isinstance(e, MessageErased)}
 
 
 def _others_are_as_before(
-    before: Sequence[LoggedEvent],
-    after: Sequence[LoggedEvent],
-    story: Retold,
-    fresh: frozenset[int],
+    before: Sequence[LoggedEvent], after: Sequence[LoggedEvent], about: About
 ) -> None:
     """Only what holds text of these messages lost text; the erasure names what it rewrote."""
-    attempts = {a.requested.attempt_id: a.requested.coverage for a in story.attempts}
     changed: set[int] = set()
     for old, new in zip(before, after, strict=False):
         assert (old.version, old.at, type(old.event)) == (new.version, new.at, type(new.event))
@@ -117,7 +153,7 @@ def _others_are_as_before(
         if fields:
             changed.add(old.version)
             assert fields <= TEXTS[type(old.event)], f"version {old.version} lost {fields}"
-            assert _is_about(old.event, fresh, attempts), f"version {old.version} was rewritten"
+            assert about.may_rewrite(old.event), f"version {old.version} was rewritten"
     named = {
         one.version
         for logged in after[len(before) :]
@@ -134,14 +170,18 @@ def _differing(old: Event, new: Event) -> set[str]:
     return {name for name in names if getattr(old, name) != getattr(new, name)}
 
 
-def _is_about(event: Event, fresh: frozenset[int], attempts: dict[str, Any]) -> bool:
-    match event:
-        case MessageAppended() | MessagePinned():
-            return event.position in fresh
-        case CompactionRequested() | CompactionPerformed() | CompactionFailed():
-            return any(map(attempts[event.attempt_id].covers, fresh))
+def aimed_at(witness: Witness, what: Aim, numbers: Iterable[int]) -> set[int]:
+    """The positions that these numbers mean among what is aimed at; among all, where that is nothing."""
+    active, length = witness.story.active, len(witness.spoken)
+    match what:
+        case "covered":
+            among = [p for p in range(length) if active and active.coverage.covers(p)]
+        case "pinned":
+            among = [pin.position for pin in witness.pins.values() if pin.position is not None]
         case _:
-            return False
+            among = []
+    among = [p for p in among if p not in witness.erased] or list(range(length))
+    return {among[number % len(among)] for number in numbers}
 
 
 def shared_with(witness: Witness, fork: str) -> int:

@@ -19,9 +19,7 @@ from refold.application.event_log import (
     LoggedEvent,
     Stored,
 )
-from refold.application.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
 from refold.application.loaded import LoadedConversation
-from refold.application.log_keeping import Checked
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.read_models import (
     CompactionRow,
@@ -29,8 +27,10 @@ from refold.application.read_models import (
     MessageRow,
     SummaryRow,
 )
-from refold.application.salvaging import Salvaged
-from refold.application.verifying import AnchorState
+from refold.application.upkeep.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
+from refold.application.upkeep.log_keeping import Checked
+from refold.application.upkeep.salvaging import Salvaged
+from refold.application.upkeep.verifying import AnchorState
 from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended, Rewritten
 from refold.domain.messages import THINKING, Message, text_of
 from refold.domain.policy import CompactionPolicy

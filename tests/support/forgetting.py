@@ -14,6 +14,7 @@ from refold.domain.errors import ConversationGone
 
 from .fake_summarisers import source_text
 from .legality import violations
+from .rules.request import blocks_of
 from .surroundings import Numbers, Tick
 
 WINDOW = 2_000
@@ -145,16 +146,22 @@ def related(talks: Talks, thread: str) -> Iterator[str]:
 
 def check(world: World, talks: Talks) -> None:
     """All that must be true of these conversations, and of the files that they are in (15)."""
+    lost = lost_words(talks)
+    # Before anything is read: read models that are left would follow the log only then.
+    _holds_nothing_in_files(world, lost)
     found = world.memory.verify()
     assert found.ok, found.damage
     listed = {row.thread_id for row in world.memory.conversations()}
     assert listed == {thread for thread, talk in talks.items() if not talk.is_gone and talk.said}
-    lost = lost_words(talks)
     for thread, talk in talks.items():
         if talk.is_gone:
             _is_gone(world, thread)
         else:
             _is_whole(world, thread, talk)
+    _holds_nothing_in_files(world, lost)
+
+
+def _holds_nothing_in_files(world: World, lost: set[str]) -> None:
     for name, content in every_file(world.folder):
         held = {word for word in lost if word.encode() in content}
         assert not held, f"{name} still holds {sorted(held)}"
@@ -184,6 +191,7 @@ def _is_whole(world: World, thread: str, talk: Talk) -> None:
         message = found.message
         assert found.erased == (said.word in talk.erased), f"{said.word} in {thread}: erased?"
         assert message.role == said.message["role"]
+        assert _paired(message.blocks()) == _paired(said.message["content"]), "its pair is lost"
         if not found.erased:
             given = message.model_dump(mode="json", include={"role", "content"})
             assert given == said.message, f"message {found.position} of {thread} was changed"
@@ -199,6 +207,12 @@ def _is_whole(world: World, thread: str, talk: Talk) -> None:
     if talk.said:
         broken = violations(chat.context(at=newest).for_anthropic(), model=MODEL)
         assert not broken, broken
+
+
+def _paired(blocks: object) -> list[tuple[str, str]]:
+    """The calls and results of a content, by kind and id."""
+    found = [b for b in blocks_of(blocks) if b["type"].startswith("tool_")]
+    return [(b["type"], str(b.get("id") or b.get("tool_use_id"))) for b in found]
 
 
 def _holds_none_of(where: str, things: Sequence[object], talk: Talk) -> None:

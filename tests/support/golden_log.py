@@ -11,7 +11,7 @@ from typing import Any
 from refold.application.blocking import Runner
 from refold.application.chat import Chat
 from refold.application.core import Core
-from refold.application.erasing import erase_all
+from refold.application.erasure.erasing import erase_all
 from refold.domain.messages import Message
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.lost_logs import salvage_file

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from refold.application.context import Context
 from refold.application.errors import TranscriptError
 from refold.application.memory import Memory
-from refold.application.playing import Player, PlayFigures, combined
-from refold.application.transcripts import RecordedConversation
-from refold.application.verifying import Verification
+from refold.application.recordings.playing import Player, PlayFigures, combined
+from refold.application.recordings.transcripts import RecordedConversation
+from refold.application.upkeep.verifying import Verification
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,

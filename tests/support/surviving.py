@@ -81,7 +81,17 @@ def known(witness: Witness) -> Known:
 def copied(witness: Witness) -> Witness:
     """Its notes in lists of their own."""
     twin = copy(witness)
-    for name in ("spoken", "asked", "looked", "erased", "forks", "pins", "seen", "judged", "read_back"):
+    for name in (
+        "spoken",
+        "asked",
+        "looked",
+        "erased",
+        "forks",
+        "pins",
+        "seen",
+        "judged",
+        "read_back",
+    ):
         setattr(twin, name, copy(getattr(witness, name)))
     return twin
 
@@ -168,7 +178,9 @@ def settle(witness: Witness) -> None:
     compact(witness)
     for attempt in witness.story.attempts:
         if attempt.requested.attempt_id in left:
-            assert isinstance(attempt.ended, CompactionFailed), "what the dead began is not given up"
+            assert isinstance(attempt.ended, CompactionFailed), (
+                "what the dead began is not given up"
+            )
             then = as_bytes(witness.shown(attempt.ended_at))
             assert then == before, "settling what was left open changed the context"
 

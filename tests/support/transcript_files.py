@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from refold.application.transcripts import RecordedConversation, Transcript
+from refold.application.recordings.transcripts import RecordedConversation, Transcript
 from refold.infrastructure.transcripts import read_transcript
 
 Json = dict[str, Any]

@@ -10,8 +10,8 @@ import refold
 from refold.application.context import Context
 from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
+from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.results import CompactionResult
-from refold.application.transcripts import RecordedMessage
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.keeping import SQLiteKeeper
 from refold.infrastructure.log.store import SQLiteLog

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from refold.application.addresses import address_of
@@ -73,9 +73,14 @@ def stubs_are_shown_once(witness: Witness, shown: Context) -> None:
 def what_is_erased_is_in_no_file(witness: Witness, shown: Context) -> None:
     """Invariant 15: neither in what is shown, nor in any file of the log."""
     _shows_nothing(witness, f"version {shown.version}", shown.for_anthropic())
-    for path in witness.folder.iterdir() if witness.erased else ():
+    no_file_holds(witness, witness.erased)
+
+
+def no_file_holds(witness: Witness, positions: Collection[int]) -> None:
+    """Whether there is anything left of messages in the folder."""
+    for path in witness.folder.iterdir() if positions else ():
         found = {int(number) for number in _IN_FILES.findall(path.read_bytes())}
-        held = witness.erased.keys() & found
+        held = found.intersection(positions)
         assert not held, f"{path.name} still holds messages {sorted(held)}"
 
 
@@ -101,9 +106,7 @@ def _shows_nothing(witness: Witness, where: str, value: object) -> None:
     assert not held, f"{where} still shows messages {sorted(held)}"
 
 
-def contexts_before_lost_only_what_was_erased(
-    witness: Witness, newest: int | None = None
-) -> None:
+def contexts_before_lost_only_what_was_erased(witness: Witness, newest: int | None = None) -> None:
     """Invariants 11 and 15: a context of a version before an erasure is shown again as it was, but for
     what was erased and what was made from it.
     """
@@ -180,5 +183,3 @@ class _Gone:
         if text in OURS or marked(text) & self._erased.keys():
             return True
         return any(stub in text for stub in self._stubs)
-
-

@@ -4,7 +4,7 @@ import pytest
 
 from refold.application.blocking import Runner
 from refold.application.chat import Chat
-from refold.application.transcripts import RecordedMessage
+from refold.application.recordings.transcripts import RecordedMessage
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
 from tests.support.builders import NOON, calls, results, user

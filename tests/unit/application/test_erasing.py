@@ -5,7 +5,7 @@ import pytest
 
 from refold.application.chat import Chat
 from refold.application.core import Core
-from refold.application.erasing import erase, erase_all
+from refold.application.erasure.erasing import erase, erase_all
 from refold.application.explaining import explain
 from refold.application.memory import Memory
 from refold.domain.events import CompactionPerformed, EventLost, MessageErased

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from refold.application.context import Context
-from refold.application.pricing import CostMeter, Price, Prices, Sent
+from refold.application.recordings.pricing import CostMeter, Price, Prices, Sent
 from refold.domain.budget import budget_for
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import NOON

@@ -6,12 +6,12 @@ from datetime import date
 import pytest
 
 from refold.application.core import Core
-from refold.application.playing import Played
 from refold.application.ports import Summariser
-from refold.application.pricing import Price, Prices
-from refold.application.remains import remains
-from refold.application.simulating import PRESETS, Contestant, Simulated, simulate
-from refold.application.transcripts import RecordedConversation, RecordedMessage
+from refold.application.recordings.playing import Played
+from refold.application.recordings.pricing import Price, Prices
+from refold.application.recordings.remains import remains
+from refold.application.recordings.simulating import PRESETS, Contestant, Simulated, simulate
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
 from tests.support.builders import assistant, history, performed, requested, user

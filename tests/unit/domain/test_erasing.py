@@ -58,7 +58,7 @@ def test_words_become_the_marker() -> None:
 
 def test_a_call_keeps_its_id_and_its_name_and_loses_its_input() -> None:
     given_call = {**tool_use("c1", command="secret"), "cache_control": {"type": "ephemeral"}}
-    bare = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
+    bare: Block = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     assert stub(assistant(text("secret"), given_call)) == assistant(text(GONE), bare)
     assert stub(calls("c1", "c2")) == calls("c1", "c2")
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.image import imread
 
-from refold.application.simulating import PRESETS, Contestant, Simulation, simulate
-from refold.application.transcripts import RecordedConversation, RecordedMessage
+from refold.application.recordings.simulating import PRESETS, Contestant, Simulation, simulate
+from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.cli.charting import MOST_POLICIES, check_chart, draw_chart
 from refold.infrastructure.pricing import read_prices

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.transcripts import RecordedConversation
+from refold.application.recordings.transcripts import RecordedConversation
 from refold.domain.messages import Message, gist, said, text_of
 from refold.infrastructure.demo.session import demo_conversation
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import TranscriptError
-from refold.application.transcripts import Transcript
+from refold.application.recordings.transcripts import Transcript
 from refold.infrastructure.transcripts import FORMATS, read_transcript, source
 from tests.support.transcript_files import (
     call,

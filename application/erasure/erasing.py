@@ -1,0 +1,219 @@
+"""Use cases: erase messages, or a conversation, with everything that was copied or made from them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from refold.application.addresses import position_in
+from refold.application.core import Core
+from refold.application.event_log import Erasure, Loading
+from refold.application.loaded import LoadedConversation
+from refold.domain.erasing import erase_conversation
+from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
+from refold.domain.events import Event, Rewritten
+
+from .erasing_plan import Done, ErasurePlan, erasable
+from .erasure_report import ErasureReport, Removed
+from .lineage import Lineage, copies, descendants, trace
+from .remaking import Remade, remade
+
+Where = int | str | Sequence[int | str]
+
+Positions = Mapping[str, frozenset[int]]
+"""Messages, by conversation."""
+
+
+def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> ErasureReport:
+    """Erase messages in every conversation that has them, in all or in none; what is erased stays so.
+
+    Blocks, and runs a loop of its own: call it from a thread without one.
+
+    Raises:
+        UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing was erased.
+        ConversationGone: the conversation was erased as a whole.
+    """
+    positions = _positions(core, thread_id, where)
+    erasing = _Erasing(core, reason)
+    reached = erasing.begin(lambda load: _family(core, erasing, load(thread_id), positions))
+    done = erasing.finish()
+    erased = tuple(m.position for m in done[thread_id].messages) if thread_id in done else ()
+    return _report(core, done.values()).replaced(
+        thread_id=thread_id,
+        positions=erased,
+        already_erased=tuple(sorted(positions.difference(erased))),
+        copies=tuple(sorted(reached.keys() - {thread_id})),
+    )
+
+
+def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
+    """Erase a conversation, and its messages in the conversations that were forked from it.
+
+    What was said in those after they were forked stays, and so does what it was itself forked from.
+
+    Raises:
+        InvalidThreadId: there is no such conversation.
+    """
+    if not core.log.load(thread_id).state.version:
+        raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
+    erasing = _Erasing(core, reason, whole=thread_id)
+    reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
+    return _report(core, erasing.finish().values()).replaced(
+        thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
+    )
+
+
+def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:
+    """The other conversations that erasing these messages reaches; None: the whole conversation.
+
+    Raises:
+        UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
+        ConversationGone: the conversation was erased as a whole.
+    """
+    if where is None:
+        return tuple(sorted(_forked(core, core.log.load(thread_id).present())))
+    positions = _positions(core, thread_id, where)
+    loaded = core.log.load(thread_id)
+    reached = _family(core, _Erasing(core, ""), loaded, positions)
+    return tuple(sorted(reached.keys() - {thread_id}))
+
+
+def finish(core: Core) -> bool:
+    """Remove what earlier erasures may have left in files; whether nothing is left."""
+    return core.log.finish_erasures(core.views.drop)
+
+
+def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
+    parts = list(done)
+    removed = tuple(one for part in parts for one in part.removed)
+    complete = finish(core)
+    if removed:
+        views = {one.thread_id for one in removed}
+        removed += tuple(Removed(thread_id=t, place="read models") for t in sorted(views))
+    return ErasureReport(
+        thread_id="",
+        positions=(),
+        already_erased=(),
+        copies=(),
+        removed=removed,
+        rebuilt=tuple(one for part in parts for one in part.rebuilt),
+        complete=complete,
+    )
+
+
+def _positions(core: Core, thread_id: str, where: Where) -> frozenset[int]:
+    state = core.log.load(thread_id).state
+    if state.erased:
+        raise ConversationGone(thread_id)
+    given = [where] if isinstance(where, int | str) else where
+    positions = frozenset(position_in(thread_id, one) for one in given)
+    for position in sorted(positions):
+        if not 0 <= position < state.length:
+            raise UnknownMessage(position, state.length)
+    return positions
+
+
+def _family(
+    core: Core, erasing: "_Erasing", loaded: LoadedConversation, positions: frozenset[int]
+) -> Positions:
+    """The messages in every conversation that has them, this one first."""
+    known = erasing.traced(loaded, positions)
+    versions = {p: logged.version for p, (logged, _) in known.messages.items()}
+    others = copies(core, loaded.thread_id, versions)
+    there = {t: others[t] for t in sorted(others) if not core.log.load(t).state.erased}
+    return {loaded.thread_id: positions, **there}
+
+
+def _forked(core: Core, loaded: LoadedConversation) -> Positions:
+    """The messages of a conversation in those that were forked from it."""
+    if loaded.state.erased:
+        return {}
+    shared = sorted(descendants(core, loaded.thread_id).items())
+    return {
+        thread_id: frozenset(range(core.log.load(thread_id, at=version).state.length))
+        for thread_id, version in shared
+        if not core.log.load(thread_id).state.erased
+    }
+
+
+class _Erasing:
+    """One erasure, in all conversations that it reaches."""
+
+    def __init__(self, core: Core, reason: str, whole: str | None = None) -> None:
+        self._core = core
+        self._reason = reason
+        self._whole = whole
+        """The conversation that is erased as a whole, if one is."""
+        self._known: dict[str, Lineage] = {}
+        self._prepared: dict[str, Remade | None] = {}
+        self._reach: Callable[[Loading], Positions] = lambda _: {}
+        self._done: dict[str, Done] = {}
+
+    def begin(self, reach: Callable[[Loading], Positions]) -> Positions:
+        """Prepare it in the conversations that ``reach`` finds: the long part of the work, which is done
+        before anybody has to wait for it.
+        """
+        self._reach = reach
+        found = reach(self._core.log.load)
+        for thread_id, positions in found.items():
+            loaded = self._core.log.load(thread_id)
+            self._prepared[thread_id] = self._remade(loaded, self.traced(loaded, positions))
+        return found
+
+    def finish(self) -> Mapping[str, Done]:
+        """Do it; what was done, by conversation."""
+        self._core.log.erase(self._decide, at=self._core.clock())
+        for thread_id in self._done:
+            self._core.last_requests.forget(thread_id)
+        return self._done
+
+    def traced(self, loaded: LoadedConversation, positions: frozenset[int]) -> Lineage:
+        """What a conversation holds of these messages."""
+        thread_id = loaded.thread_id
+        known = self._known.get(thread_id)
+        if known is None or known.positions != positions:
+            known = Lineage(positions)
+        known = trace(self._core, thread_id, known, loaded.state.version)
+        self._known[thread_id] = known
+        return known
+
+    def _decide(self, load: Loading) -> Mapping[str, Erasure]:
+        # Somebody may have forked, appended or compacted since it was prepared.
+        self._done.clear()
+        erasures: dict[str, Erasure] = {}
+        for thread_id, positions in self._reach(load).items():
+            now = load(thread_id)
+            if now.state.erased:
+                continue
+            plan = self._plan(now, self.traced(now, positions))
+            if plan.messages:
+                self._done[thread_id] = plan.done()
+                erasures[thread_id] = plan.erasure()
+        if self._whole is not None:
+            erasures.update(self._emptied(load(self._whole)))
+        return erasures
+
+    def _plan(self, now: LoadedConversation, known: Lineage) -> ErasurePlan:
+        messages = erasable(self._core, now, known)
+        prepared = self._prepared.get(now.thread_id)
+        active = now.window.summary.summary_id if now.window.summary else None
+        if messages and (prepared is None or prepared.replaces != active):
+            prepared = self._remade(now, known)
+        return ErasurePlan(now, known, messages, prepared, self._reason)
+
+    def _remade(self, loaded: LoadedConversation, known: Lineage) -> Remade | None:
+        active = loaded.state.summary
+        fresh = known.positions & known.messages.keys() - known.erased
+        if active is None or all(v != active.version for v, _ in known.made_from(fresh)):
+            return None
+        return remade(self._core, loaded, fresh)
+
+    def _emptied(self, now: LoadedConversation) -> Mapping[str, Erasure]:
+        events = erase_conversation(now.state, self._reason)
+        if not events:
+            return {}
+        thread_id = now.thread_id
+        all_of_it = Removed(thread_id=thread_id, place="event", count=now.state.version)
+        self._done[thread_id] = Done((), (all_of_it,))
+
+        def happened(_: Sequence[Rewritten]) -> Sequence[Event]:
+            return events
+
+        return {thread_id: Erasure(None, happened)}

@@ -1,0 +1,177 @@
+"""What an erasure removes from one conversation, and what happens there with that."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from refold.application.addresses import address_of
+from refold.application.core import Core
+from refold.application.event_log import Erasure
+from refold.application.loaded import LoadedConversation
+from refold.application.projections.window import Entry
+from refold.domain.erasing import (
+    WITHDRAWN,
+    ErasedMessage,
+    Withdrawn,
+    erase_messages,
+    remains_of,
+    stub_of,
+)
+from refold.domain.events import (
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    Event,
+    MessageAppended,
+    MessagePinned,
+    Rewritten,
+)
+from refold.domain.labelling import WITHDRAWN_LABEL
+from refold.domain.quoting import quoted_from, without_quotes
+
+from .erasure_report import Place, RebuiltSummary, Removed
+from .lineage import Lineage
+from .remaking import Remade
+
+
+class Done(NamedTuple):
+    """What was erased in one conversation."""
+
+    messages: Sequence[ErasedMessage] = ()
+    removed: tuple[Removed, ...] = ()
+    rebuilt: tuple[RebuiltSummary, ...] = ()
+
+
+class _Lost(NamedTuple):
+    """An event that loses content."""
+
+    event: Event
+    left: Event
+    position: int
+    """Of the message that it loses it for."""
+
+
+@dataclass(frozen=True)
+class ErasurePlan:
+    """What is removed from one conversation, and what happens with that."""
+
+    now: LoadedConversation
+    known: Lineage
+    messages: Sequence[ErasedMessage]
+    remade: Remade | None
+    reason: str
+
+    def erasure(self) -> Erasure:
+        """As the log takes it."""
+        return Erasure({version: lost.left for version, lost in self._lost.items()}, self._events)
+
+    def done(self) -> Done:
+        """As it is reported."""
+        thread_id, summary = self.now.thread_id, self.now.window.summary
+        removed = tuple(
+            Removed(thread_id=thread_id, place=place, version=version, count=count)
+            for version, lost in sorted(self._lost.items())
+            for place, count in _places(lost.event, lost.left)
+            if count
+        )
+        rebuilt: tuple[RebuiltSummary, ...] = ()
+        if self.remade is not None and summary is not None:
+            made = RebuiltSummary(
+                thread_id=thread_id,
+                summary_id=self.remade.summary.summary_id,
+                replaces=self.remade.replaces,
+                tokens_before=summary.tokens,
+                tokens_after=self.remade.summary.tokens,
+            )
+            rebuilt = (made,)
+        return Done(self.messages, removed, rebuilt)
+
+    @cached_property
+    def _lost(self) -> Mapping[int, _Lost]:
+        """By version: each event that loses content."""
+        lost: dict[int, _Lost] = {}
+        for message in self.messages:
+            position = frozenset((message.position,))
+            marker = marker_of(self.now.thread_id, message.position)
+            is_quoted = quoted_from(self.known.said(position))
+            for version, event in self.known.made_from(position):
+                before = lost.get(version, _Lost(event, event, message.position))
+                left = without_quotes(remains_of(before.left, marker), is_quoted, WITHDRAWN)
+                # The message itself is marked as erased even where it holds nothing but calls.
+                if left != before.left or isinstance(event, MessageAppended):
+                    lost[version] = before._replace(left=left)
+        return lost
+
+    def _events(self, rewritten: Sequence[Rewritten]) -> Sequence[Event]:
+        by_position: dict[int, list[Rewritten]] = {}
+        for one in rewritten:
+            by_position.setdefault(self._lost[one.version].position, []).append(one)
+        remade = self.remade.events if self.remade else ()
+        return erase_messages(
+            self.now.state, self.messages, by_position, remade, self.reason, self._withdrawn
+        )
+
+    @property
+    def _withdrawn(self) -> Withdrawn:
+        events = [lost.event for lost in self._lost.values()]
+        labels = {event.label for event in events if isinstance(event, ConversationLabelled)}
+        return Withdrawn(
+            attempts=frozenset(e.attempt_id for e in events if isinstance(e, CompactionRequested)),
+            pins=frozenset(event.pin_id for event in events if isinstance(event, MessagePinned)),
+            label=WITHDRAWN_LABEL if self.now.state.label in labels else None,
+        )
+
+
+def erasable(core: Core, now: LoadedConversation, known: Lineage) -> list[ErasedMessage]:
+    """Those of the messages asked for that were not erased before, as they will be."""
+    messages: list[ErasedMessage] = []
+    for position in sorted(known.positions - known.erased):
+        if position not in known.messages:
+            continue  # Of a message that was lost nothing is left either.
+        _, event = known.messages[position]
+        stub = stub_of(event.message, marker_of(now.thread_id, position))
+        tokens = core.counter.count_message(stub).total
+        messages.append(erased_message(now, position, event.message_id, tokens))
+    return messages
+
+
+def erased_message(
+    now: LoadedConversation, position: int, message_id: str, tokens: int
+) -> ErasedMessage:
+    """The message that is erased, ``tokens`` of it left, and what that frees in the context."""
+    entry = next((e for e in now.window.entries if e.position == position), None)
+    freed = _shown(now, entry) - tokens if entry else 0
+    return ErasedMessage(position, message_id, tokens, freed)
+
+
+def _shown(now: LoadedConversation, entry: Entry) -> int:
+    live = (m.tokens for m in now.state.live if m.position == entry.position)
+    shortened = (p for key, p in now.window.previews.items() if key[0] == entry.position)
+    less = entry.thinking if entry.position < now.window.thinking_from else 0
+    return next(live, entry.tokens - sum(p.tokens_freed for p in shortened) - less)
+
+
+def marker_of(thread_id: str, position: int) -> str:
+    """What stands in the place of an erased message's words."""
+    return f"[Content unavailable: {address_of(thread_id, position)}]"
+
+
+def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
+    match event, left:
+        case MessageAppended(), _:
+            yield "message", 1
+        case MessagePinned(), _:
+            yield "pin", 1
+        case ConversationLabelled(), _:
+            yield "label", 1
+        case CompactionPerformed(), CompactionPerformed():
+            yield "summary", 1
+            yield "leaf", 1 if event.leaf else 0
+            yield "ledger", len(event.ledger)
+            yield "focus", int(event.focus != left.focus)
+        case CompactionRequested(), CompactionRequested():
+            yield "attempt", int(event.source_digest != left.source_digest)
+            yield "focus", int(event.focus != left.focus)
+        case _:
+            yield "attempt", 1

@@ -1,0 +1,146 @@
+"""Lineage: which stored events hold text of a message, or text that was made from it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from refold.application.core import Core
+from refold.application.event_log import LoggedEvent
+from refold.domain.coverage import Coverage
+from refold.domain.erasing import is_made_from
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    ConversationLabelled,
+    Event,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+)
+from refold.domain.messages import Message
+from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
+
+AT_ONCE = 1_000
+"""Events read in one go."""
+
+Said = tuple[LoggedEvent, MessageAppended]
+"""A message, with its places in the log."""
+
+
+class Lineage(NamedTuple):
+    """What a conversation holds of some of its messages, as far as it was read."""
+
+    positions: frozenset[int]
+    """The messages that are asked for."""
+    version: int = 0
+    """Up to which it was read."""
+    messages: Mapping[int, Said] = {}
+    """Those that are there, by position."""
+    erased: frozenset[int] = frozenset()
+    """Every position that was erased before, asked for or not."""
+    decisions: tuple[tuple[int, Event], ...] = ()
+    """Everything that may hold text made from messages, or quoted from them, with its version."""
+
+    def said(self, positions: frozenset[int]) -> list[Message]:
+        """The messages at these positions."""
+        return [self.messages[p][1].message for p in sorted(positions & self.messages.keys())]
+
+    def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
+        """The events with text of messages at these positions, or quoting it, themselves included."""
+        attempts: dict[str, Coverage] = {
+            event.attempt_id: event.coverage
+            for _, event in self.decisions
+            if isinstance(event, CompactionRequested)
+        }
+        for position in sorted(positions & self.messages.keys()):
+            logged, said = self.messages[position]
+            yield logged.version, said
+        is_quoted = quoted_from(self.said(positions))
+        quoting = quoting_attempts((event for _, event in self.decisions), is_quoted)
+        for version, event in self.decisions:
+            if is_made_from(event, positions, attempts) or is_quoting(event, quoting, is_quoted):
+                yield version, event
+
+
+def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
+    """``known``, carried on to ``version`` of the conversation."""
+    messages, decisions = dict(known.messages), list(known.decisions)
+    erased = set(known.erased)
+    for logged in read(core, thread_id, known.version + 1, version):
+        event = logged.event
+        match event:
+            case MessageAppended():
+                if logged.erased:
+                    erased.add(event.position)
+                if event.position in known.positions:
+                    messages[event.position] = logged, event
+            case MessageErased():
+                erased.add(event.position)
+            case (
+                CompactionRequested()
+                | CompactionPerformed()
+                | CompactionFailed()
+                | MessagePinned()
+                | ConversationLabelled()
+            ):
+                decisions.append((logged.version, event))
+            case _:
+                pass
+    return Lineage(known.positions, version, messages, frozenset(erased), tuple(decisions))
+
+
+def said(core: Core, thread_id: str, positions: Coverage, last: int) -> Iterator[Said]:
+    """The messages that a coverage covers, oldest first; ``last``: the version to read up to."""
+    for logged in read(core, thread_id, 1, last):
+        event = logged.event
+        if isinstance(event, MessageAppended) and positions.covers(event.position):
+            yield logged, event
+
+
+def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[str, frozenset[int]]:
+    """The positions that other conversations have as well, by conversation.
+
+    ``versions``: of the messages, by position. A copy has the same positions and versions, and so
+    have copies of copies, and what a conversation was itself copied from.
+    """
+    found = {thread_id: frozenset(versions)}
+    forks, grown = core.log.forks(), True
+    while grown:
+        grown = False
+        for fork in forks:
+            for one, other in ((fork.source, fork.thread_id), (fork.thread_id, fork.source)):
+                shared = _up_to(fork.version, found.get(one, frozenset()), versions)
+                known = found.get(other, frozenset())
+                if not shared <= known:
+                    found[other], grown = known | shared, True
+    return {thread: positions for thread, positions in found.items() if thread != thread_id}
+
+
+def descendants(core: Core, thread_id: str) -> Mapping[str, int]:
+    """The conversations that began as a copy of this one, or of such a copy, with the version up to
+    which they share its events.
+    """
+    found: dict[str, int] = {}
+    forks, grown = core.log.forks(), True
+    while grown:
+        grown = False
+        for fork in forks:
+            if fork.source == thread_id:
+                shared = fork.version
+            elif fork.source in found:
+                shared = min(fork.version, found[fork.source])
+            else:
+                continue
+            if fork.thread_id not in found:
+                found[fork.thread_id], grown = shared, True
+    return found
+
+
+def _up_to(version: int, positions: Iterable[int], versions: Mapping[int, int]) -> frozenset[int]:
+    return frozenset(p for p in positions if versions[p] <= version)
+
+
+def read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
+    """The events from version ``first`` to ``last``, not all of them in memory at once."""
+    for version in range(first, last + 1, AT_ONCE):
+        yield from core.log.read(thread_id, version, min(version + AT_ONCE - 1, last))

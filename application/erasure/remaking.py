@@ -1,0 +1,235 @@
+"""Makes the active summary anew, by code, from what remains when some of its sources are erased."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from refold.application.core import Core, Extras
+from refold.application.keeping import Gathering, KeptLedger
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.summarising.cutting import cut
+from refold.application.summarising.last_resort import NoteSummariser
+from refold.application.summarising.leaves import headed, leaf_within, text_of_leaves
+from refold.application.summarising.leaving_out import naming
+from refold.domain.coverage import Coverage
+from refold.domain.erasing import WITHDRAWN
+from refold.domain.events import (
+    CompactionPerformed,
+    CompactionRequested,
+    Event,
+    LeafSummary,
+    MessageAppended,
+    OmittedMessage,
+    SummarySuperseded,
+)
+from refold.domain.messages import gist
+
+from .lineage import said
+
+ALGORITHM = "refold-remains-1"
+_FINGERPRINT = sha256(ALGORITHM.encode()).hexdigest()
+_NOTHING_LEFT = "[Everything that was said here was erased.]"
+_SLICE = 40_000
+"""Tokens of messages that one extract is made of."""
+_NAMING_SHARE = 3
+
+
+class Remade(NamedTuple):
+    """A summary in the place of one that must go."""
+
+    replaces: str
+    """The id of the other one."""
+    events: tuple[Event, ...]
+    summary: CompactionPerformed
+
+
+class _Part(NamedTuple):
+    """What one compaction covered first."""
+
+    leaf: LeafSummary | None
+    covered: Coverage
+    before: Coverage | None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether no extract of them is left."""
+        return self.leaf is None or self.leaf.text == WITHDRAWN
+
+    def has(self, position: int) -> bool:
+        """Whether a message is one of these."""
+        return self.covered.covers(position) and not (self.before and self.before.covers(position))
+
+
+def remade(
+    core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
+) -> Remade:
+    """The active summary without the messages ``gone``: over the same coverage, and no larger.
+
+    Extracts of messages of which none is gone are taken as they are; the others are made anew, and
+    so is the ledger. ``into``: the conversation that it is for, if it is a copy. Needs no model. Runs a
+    loop of its own: call it from a thread without one.
+    """
+    return asyncio.run(_Remaking(core, loaded, gone, into or loaded.thread_id).remade())
+
+
+class _Remaking:
+    def __init__(
+        self, core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str
+    ) -> None:
+        assert loaded.window.summary is not None
+        self._core = core
+        self._loaded = loaded
+        self._source = loaded.thread_id
+        self._thread_id = into
+        self._gone = gone
+        self._old = loaded.window.summary
+        self._count = core.counter.count_text
+        self._overhead = core.budget(Extras()).summary_overhead
+
+    async def remade(self) -> Remade:
+        parts = self._parts()
+        touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
+        gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
+        for messages in _sliced(self._remaining()):
+            await asyncio.to_thread(gathering.take, messages)
+            for part in touched:
+                own = [m for m in messages if part.has(m.position)]
+                if own:
+                    fresh.setdefault(part, []).append(await self._leaf(own))
+        leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
+        room = self._old.tokens - self._overhead - self._limit
+        ledger = await asyncio.to_thread(gathering.kept, max(0, room))
+        return self._recorded(leaves, await self._text(leaves), ledger)
+
+    @property
+    def _limit(self) -> int:
+        return self._old.text_tokens or self._count(self._old.text)
+
+    def _parts(self) -> list[_Part]:
+        state, before = self._loaded.state, None
+        parts: list[_Part] = []
+        for version in state.summary.leaves if state.summary else ():
+            [logged] = self._core.log.read(self._source, version, version)
+            assert isinstance(logged.event, CompactionPerformed)
+            parts.append(_Part(logged.event.leaf, logged.event.coverage, before))
+            before = logged.event.coverage
+        return parts or [_Part(None, self._old.coverage, None)]
+
+    def _remaining(self) -> Iterator[MessageAppended]:
+        last = self._loaded.state.version
+        for logged, event in said(self._core, self._source, self._old.coverage, last):
+            if not logged.erased and event.position not in self._gone:
+                yield event
+
+    async def _leaf(self, messages: Sequence[SourceMessage]) -> LeafSummary:
+        target = self._core.settings.policy.leaf_tokens
+        return await leaf_within(self._core, self._thread_id, messages, target)
+
+    async def _text(self, leaves: Sequence[LeafSummary]) -> str:
+        if not leaves:
+            return _NOTHING_LEFT
+        omitted = self._omitted()
+        named = naming(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
+        room = max(1, self._limit - self._count(named))
+        text = await text_of_leaves(self._core, self._thread_id, leaves, room)
+        text = cut(text, room, self._count) or await self._note(leaves)
+        return (text + named).strip()
+
+    async def _note(self, leaves: Sequence[LeafSummary]) -> str:
+        # Nothing else fits: it says where all that is left can be read.
+        left = tuple(OmittedMessage(position=n.start, tokens=0) for n in leaves) + tuple(
+            OmittedMessage(position=n.stop - 1, tokens=0) for n in leaves
+        )
+        request = SummaryRequest(messages=(), omitted=left, limit_tokens=self._limit)
+        return (await NoteSummariser(self._thread_id, self._count).summarise(request)).text
+
+    def _omitted(self) -> tuple[OmittedMessage, ...]:
+        return tuple(one for one in self._old.omitted if one.position not in self._gone)
+
+    def _recorded(self, leaves: Sequence[LeafSummary], text: str, ledger: KeptLedger) -> Remade:
+        old, before = self._old, self._loaded.state.tokens
+        whole = "\n\n".join(map(headed, leaves)) or _NOTHING_LEFT
+        digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+        requested = _requested(self._core, old, before, digest)
+        text_tokens = self._count(text)
+        tokens = text_tokens + self._overhead + ledger.tokens
+        performed = _performed(requested, old).replaced(
+            summary_id=self._core.new_id(),
+            text=text,
+            text_tokens=text_tokens,
+            tokens=tokens,
+            tokens_after=before - old.tokens + tokens,
+            ledger=ledger.lines,
+            ledger_shown=ledger.shown,
+            leaf=LeafSummary(
+                start=old.coverage.start,
+                stop=old.coverage.stop,
+                text=whole,
+                tokens=self._count(whole),
+            ),
+            omitted=self._omitted(),
+        )
+        superseded = SummarySuperseded(summary_id=old.summary_id, by=performed.summary_id)
+        return Remade(old.summary_id, (requested, performed, superseded), performed)
+
+
+def _requested(
+    core: Core, old: CompactionPerformed, tokens_before: int, digest: str
+) -> CompactionRequested:
+    return CompactionRequested(
+        attempt_id=core.new_id(),
+        requested_at=core.clock(),
+        trigger="erasure",
+        coverage=old.coverage,
+        supersedes=old.summary_id,
+        source_digest=digest,
+        summariser=core.fallback.name,
+        policy=core.settings.policy,
+        tokens_before=tokens_before,
+        rebuilds=True,
+    )
+
+
+def _performed(requested: CompactionRequested, old: CompactionPerformed) -> CompactionPerformed:
+    return old.replaced(
+        attempt_id=requested.attempt_id,
+        source_digest=requested.source_digest,
+        trigger=requested.trigger,
+        policy=requested.policy,
+        summariser=requested.summariser,
+        model=ALGORITHM,
+        prompt_fingerprint=_FINGERPRINT,
+        tokens_before=requested.tokens_before,
+        focus=None,
+        is_split_turn=False,
+        split_turn_prefix=None,
+        split_at=None,
+        generation=0,
+        block=None,
+        model_calls=0,
+    )
+
+
+def _leaves(
+    part: _Part, touched: Sequence[_Part], fresh: Mapping[_Part, Sequence[LeafSummary]]
+) -> Sequence[LeafSummary]:
+    if part in touched:
+        return fresh.get(part, ())
+    assert part.leaf is not None
+    return (part.leaf,)
+
+
+def _sliced(events: Iterable[MessageAppended]) -> Iterator[tuple[SourceMessage, ...]]:
+    """The messages in portions, none of which begins with the result of a call in the one before."""
+    portion: list[SourceMessage] = []
+    size = 0
+    for event in events:
+        if size >= _SLICE and not gist(event.message).results:
+            yield tuple(portion)
+            portion, size = [], 0
+        portion.append(SourceMessage(position=event.position, message=event.message))
+        size += event.tokens
+    if portion:
+        yield tuple(portion)

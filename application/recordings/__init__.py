@@ -1,0 +1,1 @@
+"""Recorded conversations: playing them, simulating policies, what they would have cost."""

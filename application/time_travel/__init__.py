@@ -1,0 +1,1 @@
+"""Looking at a conversation as it was, comparing, and going on from there."""

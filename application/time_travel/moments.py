@@ -1,0 +1,73 @@
+"""Finds a conversation as it was: at the version, or at the time, that a caller names."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TypeAlias, cast
+
+from refold.application.core import Core
+from refold.application.errors import LogDamaged
+from refold.application.loaded import LoadedConversation
+from refold.domain.errors import InvalidSetting
+
+At: TypeAlias = int | datetime
+"""A version of a conversation, or a time with a time zone: then the newest version logged by then."""
+_MOST = 2**63 - 1
+"""The highest version that a store can look for."""
+
+
+def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    """The conversation as it was at a version or a time; empty for a time before its first event.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+        ConversationGone: it was erased.
+    """
+    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+        core.log.load(thread_id).present()
+    return _then(core, thread_id, at)
+
+
+def version_at(core: Core, thread_id: str, at: At) -> int:
+    """The version that ``at`` means, of a conversation that may have been erased.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+    """
+    return _then(core, thread_id, at).state.version
+
+
+def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    version = _version(core, thread_id, at)
+    loaded = core.log.load(thread_id, at=min(version, _MOST))
+    if version < 0 or loaded.state.version != version:
+        newest = core.log.load(thread_id).state.version
+        raise InvalidSetting(
+            f"at={at}: the conversation has versions 0 to {newest}", setting="at", value=at
+        )
+    return loaded
+
+
+def _version(core: Core, thread_id: str, at: At) -> int:
+    if isinstance(at, datetime):
+        if at.tzinfo is None or at.utcoffset() is None:
+            raise InvalidSetting(
+                f"at={at.isoformat()}: the time has no time zone; add one, such as "
+                f"{at.isoformat()}+00:00",
+                setting="at",
+                value=at,
+            )
+        return core.log.version_at(thread_id, _in_utc(at))
+    # A caller without a type checker may pass anything.
+    given = cast("object", at)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidSetting(
+            f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
+        )
+    return given
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+        return moment.replace(tzinfo=UTC)

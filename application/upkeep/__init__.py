@@ -1,0 +1,1 @@
+"""What is done with a log as a whole: verification, repair, backups."""

@@ -1,0 +1,46 @@
+"""What can be done about each kind of damage, in words."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from refold.application.event_log import Damage
+
+_RESTORE = "restore the log from a backup, or copy every intact event with `refold salvage NEW.db`"
+_BEHIND = (
+    "put the newer file back; or copy what is here with `refold salvage NEW.db`; or, to go on with the log "
+    "as it is, `refold anchor --accept`"
+)
+_OF_LOG: Mapping[str, str] = MappingProxyType(
+    {
+        "behind": _BEHIND,
+        "missing": _BEHIND,
+        "empty": _BEHIND,
+        "erased": "nobody recorded this erasure: restore the log from a backup, if there is one of before",
+        "restored": "erase it again: `refold erase`",
+        "keys": "the messages are whole; a delivery of this one that is repeated could be stored twice. "
+        "`refold salvage NEW.db` makes the index anew",
+        "newer": "install a newer refold",
+        "unsealed": "somebody without the key put it there: see who may write the file; "
+        f"{_RESTORE}, which leaves it out",
+    }
+)
+_OF_SNAPSHOTS = (
+    "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+)
+_OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
+_OF_VIEWS = (
+    "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
+)
+
+
+def remedy_of(damage: Damage) -> str:
+    """What can be done about it."""
+    match damage.place:
+        case "log":
+            return _OF_LOG.get(damage.kind, _RESTORE)
+        case "snapshots":
+            return _OF_SNAPSHOTS
+        case "anchor":
+            return _OF_ANCHOR
+        case _:
+            return _OF_VIEWS

@@ -1,0 +1,103 @@
+"""Use cases: verify that everything follows from the log, repair and rebuild what does not."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from refold.application.core import Core
+from refold.application.event_log import Damage
+from refold.domain.value import Value
+
+from .log_keeping import Checked
+from .remedies import remedy_of
+
+
+class DamageReport(Value, frozen=True):
+    """One finding of a verification."""
+
+    place: str
+    """``log``, ``snapshots``, ``anchor``, or the name of a read model's table."""
+    thread_id: str
+    version: int
+    kind: str
+    detail: str
+    remedy: str
+    """What can be done about it."""
+
+
+class Verification(Value, frozen=True):
+    """What a verification found."""
+
+    ok: bool
+    """Whether nothing is damaged, or not any more."""
+    events: int
+    """How many events of the log were read."""
+    conversations: int
+    damage: tuple[DamageReport, ...] = ()
+    """What is damaged; what was repaired is not among it."""
+    repaired: tuple[str, ...] = ()
+    """What was damaged and is repaired."""
+
+    @property
+    def log_damaged(self) -> bool:
+        """Whether the log itself is damaged: replay cannot repair that."""
+        return any(d.place == "log" for d in self.damage)
+
+
+class Replayed(Value, frozen=True):
+    """What a replay rebuilt."""
+
+    events: int
+
+
+class AnchorState(Value, frozen=True):
+    """An anchor, and what it knows."""
+
+    path: Path | None
+    """Where it was written; None where none is kept."""
+    conversations: int
+    accepted: bool
+    """Whether it was made anew from the log."""
+
+
+def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
+    """Check every event of the log, then compare every read model with a fresh fold.
+
+    ``repair``: whether read models, snapshots and the anchor are made anew where they are damaged; the
+    events are never touched. ``anchor``: one that was exported, to hold the log against as well.
+    """
+    found = _looked(core, anchor)
+    if not (repair and found.damage):
+        return report_of(found)
+    repaired = tuple(core.keeper.repair(found.damage))
+    tables = {d.place for d in found.damage} - {"log", "snapshots", "anchor"}
+    if tables and not any(d.place == "log" for d in found.damage):
+        core.views.rebuild()
+        repaired += (f"the read models ({', '.join(sorted(tables))}) were rebuilt from the log",)
+    return report_of(_looked(core, anchor), repaired)
+
+
+def replay(core: Core) -> Replayed:
+    """Drop every read model and fold the log again. No model is called."""
+    return Replayed(events=core.views.rebuild())
+
+
+def report_of(checked: Checked, repaired: Sequence[str] = ()) -> Verification:
+    """What was found, for the caller."""
+    return Verification(
+        ok=not checked.damage,
+        events=checked.events,
+        conversations=checked.conversations,
+        damage=tuple(_report(d) for d in checked.damage),
+        repaired=tuple(repaired),
+    )
+
+
+def _looked(core: Core, anchor: Path | None) -> Checked:
+    found = core.keeper.check(anchor)
+    if any(d.place == "log" for d in found.damage):
+        return found  # There is nothing to compare read models with.
+    return found._replace(damage=(*found.damage, *core.views.check()))
+
+
+def _report(damage: Damage) -> DamageReport:
+    return DamageReport(**damage._asdict(), remedy=remedy_of(damage))

@@ -1,0 +1,1 @@
+"""The SQLite file: connections, locks, and what can go wrong below."""

@@ -1,0 +1,1 @@
+"""How events are stored: names and shapes, envelope and chain, encodings."""

@@ -1,0 +1,87 @@
+"""Repairing what is kept beside the events: snapshots and the anchor. The events are never touched."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from refold.application.errors import LogError, TargetExists
+from refold.application.event_log import Damage
+from refold.application.upkeep.log_keeping import Checked
+from refold.application.upkeep.verifying import AnchorState
+from refold.infrastructure.log.anchor import read_exported, write_anchor
+from refold.infrastructure.log.checks.checking import Held
+from refold.infrastructure.log.checks.snapshot_checks import SNAPSHOTS
+from refold.infrastructure.log.snapshots import drop_snapshots
+from refold.infrastructure.log.store import SQLiteLog
+
+ANCHOR = "anchor"
+"""The place of damage that is of the anchor."""
+
+
+def check(log: SQLiteLog, exported: Path | None) -> Checked:
+    """Everything that is wrong with a log, its snapshots and its anchor."""
+    others: list[Held] = []
+    if exported is not None:
+        try:
+            lines = {line.fingerprint: line for line in read_exported(exported)}
+        except (OSError, ValueError) as error:
+            raise LogError(str(error)) from error
+        others.append(Held(lines, f"the anchor {exported}"))
+    _, damaged = log.held.anchor.lines()
+    checked = log.held.check(log.parts()[1], *others)
+    if damaged:
+        detail = f"{damaged} lines of {log.held.anchor.path} are damaged"
+        found = Damage(ANCHOR, "", 0, "unreadable", detail)
+        checked = checked._replace(damage=(*checked.damage, found))
+    return checked
+
+
+def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
+    """Repair what can be without the events being touched; says what was done."""
+    snapshots = [(d.thread_id, d.version) for d in damage if d.place == SNAPSHOTS]
+    if snapshots:
+        drop_snapshots(log.parts()[0], snapshots)
+        yield f"{len(snapshots)} damaged snapshots were removed; loads read the events instead"
+    if any(d.place == ANCHOR for d in damage):
+        if any(d.place == "log" for d in damage):
+            return  # The log may lack what the other lines of the anchor know.
+        renew(log)
+        yield "the anchor was made anew from the log"
+
+
+def renew(log: SQLiteLog) -> None:
+    """Make the anchor anew from the log as it is.
+
+    Raises:
+        LogError: it cannot be written.
+    """
+    with log.writing():
+        try:
+            log.held.renew()
+        except OSError as error:
+            raise LogError(
+                f"the anchor {log.held.anchor.path} cannot be written: {error}"
+            ) from error
+
+
+def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
+    """Say what the anchor knows; write it into a file of its own; make it anew from the log.
+
+    Raises:
+        LogBehindAnchor: the log lacks what was stored, and that is not accepted.
+        TargetExists: there is a file at ``out``.
+    """
+    if accept:
+        renew(log)
+    with log.writing():
+        log.held.admit()
+        marks = list(log.held.marks())
+    if out is not None:
+        try:
+            write_anchor(out, marks)
+        except FileExistsError as error:
+            raise TargetExists(out, "is there already; give another path") from error
+        except OSError as error:
+            raise LogError(f"the anchor {out} cannot be written: {error}") from error
+    path = log.held.anchor.path
+    known = len(log.held.anchor.lines()[0]) if out is None else len(marks)
+    return AnchorState(path=out or path, conversations=known, accepted=accept)

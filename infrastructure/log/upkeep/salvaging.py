@@ -1,0 +1,248 @@
+"""Copying every intact event of a damaged log into a new one, at the same version, with the same time."""
+
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+from eventsourcing.persistence import StoredEvent
+
+from refold.application.errors import NewerLog, TargetExists
+from refold.application.event_log import Damage
+from refold.application.upkeep.salvaging import LostEvent, Salvaged
+from refold.domain.events import (
+    ConversationErased,
+    Event,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+)
+from refold.infrastructure.log.anchor import Anchor, anchor_path
+from refold.infrastructure.log.anchoring import HeldLog
+from refold.infrastructure.log.checks.checking import Held, check_connection
+from refold.infrastructure.log.checks.rows import RawRow, RowReader
+from refold.infrastructure.log.file.sqlite import Head, LogRecorder
+from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.stored.codec import CodecError
+from refold.infrastructure.log.stored.encodings import Encodings
+from refold.infrastructure.log.stored.encryption import Keys, KeySource
+from refold.infrastructure.log.stored.envelope import EnvelopeError, Place
+from refold.infrastructure.log.stored.mapper import EventMapper, UnsealedEvent, link_of
+from refold.infrastructure.log.stored.shelf import SQLiteShelf
+from refold.infrastructure.new_files import new_file
+
+from .lost_places import lost_positions
+
+WRITTEN_AT_ONCE = 500
+LOST_KINDS = frozenset(
+    {
+        "digest",
+        "dictionary",
+        "unsealed",
+        "unreadable",
+        "foreign",
+        "restored",
+        "reordered",
+        "duplicate",
+    }
+)
+"""Of these an event of the log is not copied; one that is merely out of order is."""
+
+
+def salvage(
+    source: sqlite3.Connection,
+    mapper: EventMapper,
+    to: Path,
+    *held: Held,
+    key: KeySource | None = None,
+) -> Salvaged:
+    """Make the new log ``to`` of all that is intact in ``source``, which is only read.
+
+    Raises:
+        TargetExists: there is something at ``to``.
+        NewerLog: an event can only be read by a newer refold.
+    """
+    if to.is_file():
+        raise TargetExists(to, "is there already; give another path")
+    damage = check_connection(source, mapper, *held).damage
+    for found in damage:
+        if found.kind == "newer":
+            raise NewerLog(f"{found.detail}; install a newer refold to salvage this log")
+    streams = _plans(source, mapper, damage)
+    with new_file(to, replace=False) as made:
+        copied = 0
+        with closing(SQLiteLog(made, anchor=False, key=key)) as log:
+            datastore, target = log.parts()
+            recorder = LogRecorder(datastore, Encodings(Keys(key), SQLiteShelf(datastore)))
+            batch: list[tuple[StoredEvent, str | None]] = []
+            for row, kept in _rows(source, mapper, target, streams):
+                copied += kept
+                batch.append(row)
+                if len(batch) >= WRITTEN_AT_ONCE:
+                    _write(recorder, batch)
+                    batch = []
+            _write(recorder, batch)
+            marks = list(HeldLog(made, Anchor(None), recorder).marks())
+    Anchor(anchor_path(to)).renew(marks)
+    lost = tuple(_lost(found, streams.get(found.thread_id)) for found in damage if _is_loss(found))
+    return Salvaged(path=to, events=copied, conversations=len(streams), lost=lost)
+
+
+class _Plan:
+    """What is known of a stream before it is copied."""
+
+    def __init__(self) -> None:
+        self.good: dict[int, int] = {}
+        """Versions of the events to copy, with the numbers of their rows."""
+        self.messages: dict[int, int] = {}
+        """Versions of intact messages, with their positions."""
+        self.names: dict[int, str] = {}
+        """What the damaged events are called."""
+        self.rewritten: dict[int, str] = {}
+        self.gone = 0
+        self.last = 0
+        """The last version that is copied, or put in the place of a damaged event."""
+        self.positions: Mapping[int, int] = {}
+        """Of the lost messages, where they can be told."""
+
+    def note(self, row: RawRow, event: Event) -> None:
+        version = row.version
+        self.good[version] = row.number
+        match event:
+            case MessageAppended(position=position):
+                self.messages[version] = position
+            case EventLost(position=int(position)):
+                self.messages[version] = position
+            case MessageErased(rewritten=rewritten):
+                self.rewritten.update((r.version, r.remains) for r in rewritten)
+            case ConversationErased():
+                self.gone = version
+            case _:
+                pass
+
+    def vouches(self, version: int, remains: bytes) -> bool:
+        """Whether an intact event says that so much is left of the one with this version."""
+        return version < self.gone or self.rewritten.get(version) == sha256(remains).hexdigest()
+
+
+def _plans(
+    source: sqlite3.Connection, mapper: EventMapper, damage: tuple[Damage, ...]
+) -> dict[str, _Plan]:
+    bad = {(d.thread_id, d.version) for d in damage if d.kind in LOST_KINDS and not _is_late(d)}
+    streams: dict[str, _Plan] = {}
+    for row in RowReader(source).rows():
+        plan = streams.setdefault(row.stream, _Plan())
+        if row.version in plan.good:
+            continue
+        try:
+            _, event = mapper.open(Place(row.stream, row.version, row.name), row.state)
+        except (EnvelopeError, CodecError):
+            plan.names[row.version] = row.name
+            continue
+        if (row.stream, row.version) in bad:
+            plan.names[row.version] = row.name
+        else:
+            plan.note(row, event)
+    for plan in streams.values():
+        # Of what comes after, only a row without a gap can be believed to be of this conversation.
+        plan.last = max(plan.good, default=0)
+        while plan.last and plan.last + 1 in plan.names:
+            plan.last += 1
+        plan.positions = lost_positions(plan.messages, plan.good, plan.names, plan.last)
+    return {thread_id: plan for thread_id, plan in streams.items() if plan.last}
+
+
+def _is_late(damage: Damage) -> bool:
+    # An intact event that only lies after later ones; and one that is there as well as it should be.
+    return damage.detail.startswith(("it lies after", "the log has an event"))
+
+
+def _rows(
+    source: sqlite3.Connection,
+    mapper: EventMapper,
+    target: EventMapper,
+    streams: Mapping[str, _Plan],
+) -> Iterator[tuple[tuple[StoredEvent, str | None], bool]]:
+    """The rows of the new log with their keys, in the order of the old one, and whether each was kept."""
+    heads = dict.fromkeys(streams, Head())
+    waiting: dict[str, dict[int, RawRow]] = {thread_id: {} for thread_id in streams}
+    times = dict.fromkeys(streams, "")
+    for row in (*_intact(source, streams), *_ends(streams)):
+        plan, kept = streams[row.stream], waiting[row.stream]
+        if row.name:
+            kept[row.version] = row
+        while (version := heads[row.stream].version + 1) <= plan.last:
+            if version in plan.good and version not in kept:
+                break  # It comes later in the log.
+            if version not in plan.good and row.name and version > max(kept, default=0):
+                break
+            head = heads[row.stream]
+            if version in kept:
+                made, at = _resealed(kept.pop(version), mapper, target, plan, head)
+            else:
+                at = times[row.stream] or _next_time(kept, mapper)
+                made = _place_of_lost(row.stream, target, plan, head, at)
+            times[row.stream] = at
+            heads[row.stream] = Head(version, link_of(made[0]))
+            yield made, version in plan.good
+
+
+def _intact(source: sqlite3.Connection, streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
+    for row in RowReader(source).rows():
+        plan = streams.get(row.stream)
+        if plan is not None and plan.good.get(row.version) == row.number:
+            yield row
+
+
+def _ends(streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
+    """A row without a name for each stream: nothing more comes."""
+    for thread_id in streams:
+        yield RawRow(0, thread_id, 0, "", b"")
+
+
+def _resealed(
+    row: RawRow, mapper: EventMapper, target: EventMapper, plan: _Plan, head: Head
+) -> tuple[tuple[StoredEvent, str | None], str]:
+    place = Place(row.stream, row.version, row.name)
+    envelope, event = mapper.open(place, row.state)
+    erased = envelope.erased and plan.vouches(row.version, envelope.payload)
+    made = target.reseal(place, envelope, head.link, secrets.token_hex(16), erased=erased)
+    return (made, event.key if isinstance(event, MessageAppended) else None), envelope.at
+
+
+def _place_of_lost(
+    stream: str, target: EventMapper, plan: _Plan, head: Head, at: str
+) -> tuple[StoredEvent, str | None]:
+    version = head.version + 1
+    event = EventLost(position=plan.positions.get(version))
+    salt = secrets.token_hex(16)
+    return target.store(UnsealedEvent(stream, version, at, event, head.link, salt))[0], None
+
+
+def _next_time(kept: Mapping[int, RawRow], mapper: EventMapper) -> str:
+    row = kept[min(kept)]
+    return mapper.open(Place(row.stream, row.version, row.name), row.state)[0].at
+
+
+def _write(recorder: LogRecorder, batch: list[tuple[StoredEvent, str | None]]) -> None:
+    rows = [row for row, _ in batch]
+    keys = [(str(r.originator_id), k, r.originator_version) for r, k in batch if k is not None]
+    if rows:
+        recorder.insert_events(rows, keys=keys)
+
+
+def _is_loss(damage: Damage) -> bool:
+    copied = damage.kind in ("keys", "chain", "erased") or _is_late(damage)
+    return damage.place == "log" and not copied
+
+
+def _lost(damage: Damage, plan: _Plan | None) -> LostEvent:
+    return LostEvent(
+        thread_id=damage.thread_id,
+        version=damage.version,
+        kind=damage.kind,
+        detail=damage.detail,
+        position=plan.positions.get(damage.version) if plan else None,
+    )
