@@ -67,6 +67,16 @@ def test_what_was_erased_is_counted(tmp_path: Path) -> None:
     assert {frame.name: frame.count for frame in sizes.frames}["erased"] == 1
 
 
+def test_an_erased_conversation_of_an_encrypted_log_is_counted(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "agent.db", encryption_key=b"k" * 32) as memory:
+        for thread_id in ("gone", "there"):
+            memory.conversation(thread_id).append({"role": "user", "content": "Hello."})
+        memory.erase_conversation("gone")
+        sizes = {one.thread_id: one for one in memory.stats().conversations}
+    assert [sizes[t].erased_events for t in ("gone", "there")] == [1, 0]
+    assert [sizes[t].message_bytes > 0 for t in ("gone", "there")] == [False, True]
+
+
 def test_compressed_events_are_counted_by_their_encoding(tmp_path: Path) -> None:
     with filled(tmp_path / "agent.db") as memory:
         before = memory.stats()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from refold.application.upkeep.housekeeping import ConversationSize, FileSize, Share, Sizes, added
+from refold.domain.events import MessageAppended
 from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.file.failures import translated
 from refold.infrastructure.log.store import SQLiteLog
@@ -110,6 +111,8 @@ def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int
             _, event = mapper.open(Place(stream, version, name), state)
         except (EnvelopeError, CodecError):
             continue
+        if not isinstance(event, MessageAppended):
+            continue  # Of an erased conversation, nothing is left of it.
         message = event.model_dump(include={"message"})["message"]
         compact = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         found[stream] += len(compact.encode("utf-8", "surrogatepass"))
