@@ -71,6 +71,22 @@ def test_each_kind_of_damage_is_named_with_its_place_and_what_can_be_done(
         assert rows(path) == before
 
 
+def test_an_event_that_is_missing_before_a_damaged_last_one_is_named(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    execute(path, "DELETE FROM stored_events WHERE originator_version=4")
+    execute(path, "DELETE FROM message_keys WHERE originator_version=4")
+    execute(
+        path,
+        "UPDATE stored_events SET state=substr(state, 1, length(state) - 3) "
+        "WHERE originator_version=5",
+    )
+    path.with_name("a.db.anchor").unlink()
+    with refold.open(path) as memory:
+        found = [(d.version, d.kind) for d in memory.verify().damage if d.place == "log"]
+    assert (4, "gap") in found
+    assert (5, "digest") in found
+
+
 def test_erased_content_that_is_back_is_told(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", *FIVE)
     whole = rows(path)[1][3]

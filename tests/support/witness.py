@@ -11,6 +11,7 @@ from refold.application.context import Context
 from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
 from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.keeping import SQLiteKeeper
@@ -233,6 +234,13 @@ class Witness:
     def shown(self, at: int | None = None) -> Context:
         """The conversation as it is rendered now, or was at a version; decides nothing."""
         return self.chat.context(at=self.chat.version if at is None else at, **self.extras)
+
+    def size_of(self, shown: Context) -> int:
+        """What a request takes up, without the turn of ours that leads where an assistant begins."""
+        first = shown.messages[:1]
+        ours = first == [{"role": "user", "content": BEGINS_WITH_ASSISTANT}]
+        lead = self.counter.count_message(as_message(first[0])).total if ours else 0
+        return shown.tokens - lead
 
     def events(self) -> Sequence[LoggedEvent]:
         """All events so far, read from the log by its own reader."""

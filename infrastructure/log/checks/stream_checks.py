@@ -19,6 +19,10 @@ LOG = "log"
 """The place of damage that is of the log itself."""
 
 
+BELIEVED = 1_000
+"""So far behind the newest intact event, the version of a damaged one is believed."""
+
+
 class StreamCheck:
     """What was seen of a stream so far."""
 
@@ -65,6 +69,10 @@ class StreamCheck:
     def finish(self) -> Iterator[Damage]:
         """What can be told only at the end."""
         yield from self._settle(None)
+        beyond = [v for v in self.unread if self.version < v <= self.version + BELIEVED]
+        if beyond:
+            # Nothing intact comes after it that would show what is missing before it.
+            self._gaps.append(range(self.version + 1, max(beyond) + 1))
         for first, last in self._missing():
             detail = "the event is" if first == last else f"events {first} to {last} are"
             yield self._damage(first, "gap", f"{detail} missing")

@@ -63,7 +63,9 @@ def a_summary_makes_the_request_smaller(witness: Witness) -> None:
             assert event.tokens <= most, f"{event.text!r} of {event.tokens} tokens is larger"
             continue
         before, after = witness.shown(at - 1), witness.shown(at)
-        assert after.tokens < before.tokens, f"version {at} made the request larger"
+        assert witness.size_of(after) < witness.size_of(before), (
+            f"version {at} made the request larger"
+        )
         assert after.messages != before.messages
         assert event.tokens_after < event.tokens_before
         if attempt.version == at - 1 and event.target_tokens:
