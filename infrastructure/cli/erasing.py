@@ -61,10 +61,7 @@ def erase(
             if positions
             else memory.erase_conversation(thread, reason)
         )
-    if json:
-        print_json({**report.model_dump(), "changed": report.changed})
-    else:
-        _tell(report)
+    _tell(report, json=json)
     if not report.complete:
         warn("Another process was reading: older bytes are left in a file. Run the same again.")
         raise typer.Exit(1)
@@ -87,7 +84,10 @@ def _confirm(thread: str, count: int, copies: Sequence[str]) -> None:
     )
 
 
-def _tell(report: ErasureReport) -> None:
+def _tell(report: ErasureReport, *, json: bool) -> None:
+    if json:
+        print_json({**report.model_dump(), "changed": report.changed})
+        return
     if not report.changed:
         say("Nothing was left to erase." if report.complete else "Nothing new was erased.")
         return
