@@ -262,5 +262,5 @@ class TalkingToASmallSummariser(Talking):
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @pytest.mark.parametrize("talking", [Talking, TalkingToASmallSummariser])
 def test_the_invariants_hold_whatever_is_said_and_done(talking: type[Talking]) -> None:
-    # A run costs some hundred commits and a thousand loads, a second or so: 37 where the profile says 300.
-    run_state_machine_as_test(talking, settings=one_in(8, stateful_step_count=25))
+    # A run costs some hundred commits and a thousand loads, a second or so: 30 where the profile says 300.
+    run_state_machine_as_test(talking, settings=one_in(10, stateful_step_count=25))
