@@ -65,7 +65,8 @@ class _Part(NamedTuple):
 def remade(
     core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
 ) -> Remade:
-    """The active summary without the messages ``gone``: over the same coverage, and no larger.
+    """The active summary without the messages ``gone``: over the same coverage, and no larger,
+    unless it was shorter than a note of some 60 tokens, which is the least that there is.
 
     Extracts of messages of which none is gone are taken as they are; the others are made anew, and
     so is the ledger. ``into``: the conversation that it is for, if it is a copy. Needs no model. Runs a
@@ -134,8 +135,9 @@ class _Remaking:
         named = naming(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
         room = max(1, self._limit - self._count(named))
         text = await text_of_leaves(self._core, self._thread_id, leaves, room)
-        text = cut(text, room, self._count) or await self._note(leaves)
-        return (text + named).strip()
+        kept = cut(text, room, self._count)
+        # The note names what is left by itself: with both, it would outgrow the text before.
+        return (kept + named).strip() if kept else await self._note(leaves)
 
     async def _note(self, leaves: Sequence[LeafSummary]) -> str:
         # Nothing else fits: it says where all that is left can be read.
