@@ -30,7 +30,7 @@ from refold.application.errors import (
 from refold.infrastructure.log.file import retries
 from refold.infrastructure.log.file.failures import translated
 from refold.infrastructure.log.file.retries import retried
-from refold.infrastructure.log.file.sqlite import DurablePool, LogRecorder
+from refold.infrastructure.log.file.sqlite import DurableDatastore, DurablePool, LogRecorder
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.log.stored import shelf
 from refold.infrastructure.log.upkeep import compressing
@@ -268,3 +268,11 @@ def test_a_log_whose_last_connection_was_closed_by_a_failure_is_gone_on_with(
     say(log, "three")
     assert words_of(log) == ["one", "two", "three"]
     log.close()
+
+
+def test_a_connection_that_comes_back_after_the_log_was_closed_is_closed(tmp_path: Path) -> None:
+    store = DurableDatastore(str(tmp_path / "log.db"))
+    connection = store.pool.get_connection()
+    store.close()
+    store.pool.put_connection(connection)
+    assert connection.closed

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from eventsourcing.persistence import ConnectionPoolClosedError
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
 
 from refold.application.errors import LogGone
@@ -170,6 +171,16 @@ class SteadyPool(SQLiteConnectionPool):
                     self._num_readers -= 1
                     self._no_readers.notify()
             raise error.reason from None
+
+    def put_connection(self, conn: SQLiteConnection) -> None:
+        """Give a connection back, as in the library; it may be closed meanwhile with the pool.
+
+        Then nobody is left who could be told: so it is where a program is interrupted.
+        """
+        try:
+            super().put_connection(conn)
+        except ConnectionPoolClosedError:
+            conn.close()
 
     def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
         try:
