@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .appending import Keys, append
+from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import to_the_end
 from .chat import Chat, Tools, manual_attempt
@@ -15,29 +16,25 @@ from .contexts import context_at
 from .core import Core, Extras
 from .erasure.erasing import Where, erase, erase_all
 from .erasure.erasure_report import ErasureReport
-from .explaining import MessageFate
-from .exporting import ExportFormat
 from .intake import read_thread_id
 from .memory import Memory, patience
 from .pinning import PinnedItem
-from .read_models import CompactionRow, ConversationRow, SummaryRow
+from .read_models import ConversationRow
 from .rendering.render import System
-from .results import Appended, CompactionResult, StoredMessage
-from .time_travel.diffing import ContextDiff
+from .results import Appended, CompactionResult
 from .time_travel.moments import At
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
-class AsyncChat:
+class AsyncChat(AsyncLookingBack):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
     def __init__(self, core: Core, chat: Chat, background: Background) -> None:
+        super().__init__(chat)
         self._core = core
-        self._chat = chat
         self._background = background
-        self.thread_id = chat.thread_id
 
     async def append(
         self, message: object, *, key: Keys = None, recorded: bool = False
@@ -106,47 +103,13 @@ class AsyncChat:
         chat = await asyncio.to_thread(self._chat.fork, at=at, thread_id=thread_id)
         return AsyncChat(self._core, chat, self._background)
 
-    async def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
-        """See ``Chat.diff``."""
-        return await asyncio.to_thread(self._chat.diff, before, after, model=model)
-
-    async def export(
-        self, format: ExportFormat = "jsonl", *, at: At | None = None
-    ) -> list[dict[str, Any]]:
-        """See ``Chat.export``."""
-        return await asyncio.to_thread(lambda: list(self._chat.export(format, at=at)))
-
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """See ``Chat.erase``."""
         return await to_the_end(erase, self._core, self.thread_id, where, reason)
 
-    async def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
-        """See ``Chat.shared_with``."""
-        return await asyncio.to_thread(self._chat.shared_with, where)
-
     async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
         await asyncio.to_thread(self._chat.label, label, recorded=recorded)
-
-    async def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
-        """See ``Chat.messages``."""
-        return await asyncio.to_thread(self._chat.messages, start, stop)
-
-    async def read(self, where: str | int) -> StoredMessage:
-        """See ``Chat.read``."""
-        return await asyncio.to_thread(self._chat.read, where)
-
-    async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
-        """See ``Chat.explain``."""
-        return await asyncio.to_thread(self._chat.explain, start, stop)
-
-    async def summaries(self) -> Sequence[SummaryRow]:
-        """See ``Chat.summaries``."""
-        return await asyncio.to_thread(self._chat.summaries)
-
-    async def compactions(self) -> Sequence[CompactionRow]:
-        """See ``Chat.compactions``."""
-        return await asyncio.to_thread(self._chat.compactions)
 
     async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background

@@ -1,6 +1,6 @@
 """One conversation, as agents use it: append, context, compact, and looking back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refold.domain.labelling import label_as_recorded, label_conversation
@@ -13,34 +13,29 @@ from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .erasure.erasing import Where, erase, shared_with
+from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
-from .explaining import MessageFate, explain
-from .exporting import ExportFormat, export
+from .looking_back import LookingBack
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
-from .read_models import CompactionRow, SummaryRow
-from .reading import read_back, stored_messages
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
-from .results import Appended, CompactionResult, StoredMessage
+from .results import Appended, CompactionResult
 from .reverting import revert
-from .time_travel.diffing import ContextDiff, diff
 from .time_travel.forking import fork
 from .time_travel.moments import At
 
 Tools = Sequence[Mapping[str, Any]]
 
 
-class Chat:
+class Chat(LookingBack):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
     def __init__(
         self, core: Core, thread_id: str, runner: Runner, background: Background | None = None
     ) -> None:
-        self._core = core
+        super().__init__(core, thread_id)
         self._runner = runner
         self._background = background or Background(core)
-        self.thread_id = thread_id
 
     def append(self, message: object, *, key: Keys = None, recorded: bool = False) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
@@ -156,29 +151,6 @@ class Chat:
         forked = self._runner.run(work)
         return Chat(self._core, forked, self._runner, self._background)
 
-    def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
-        """What became of the request between two versions or times, in whichever order.
-
-        Raises:
-            InvalidSetting: there is no such version, or a time has no time zone.
-        """
-        return diff(self._core, self.thread_id, before, after, model)
-
-    def export(
-        self, format: ExportFormat = "jsonl", *, at: At | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """The original messages, or everything that happened, as JSON objects.
-
-        ``jsonl``: one for each message, with position, time and id. ``anthropic``: a single one with
-        ``messages`` and, where one leads them, ``system``. ``events``: one for each event of the log.
-        ``at``: as it was at this version or time. `refold import` reads the first two.
-
-        Raises:
-            ConversationGone: it was erased; only its ``events`` can be exported.
-            InvalidSetting: there is no such version, or the time has no time zone.
-        """
-        return export(self._core, self.thread_id, format, at)
-
     def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """Erase the message at a position or address, or several, for good, with everything that was
         copied or made from it: summaries, leaves, the ledger, pins, read models, forks.
@@ -194,15 +166,6 @@ class Chat:
         """
         return self._runner.run(to_the_end(erase, self._core, self.thread_id, where, reason))
 
-    def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
-        """The other conversations that erasing these messages reaches, by fork; None: all of this one.
-
-        Raises:
-            UnknownMessage, InvalidAddress, ForeignAddress: there is no such message.
-            ConversationGone: the conversation was erased as a whole.
-        """
-        return shared_with(self._core, self.thread_id, where)
-
     def label(self, label: str, *, recorded: bool = False) -> None:
         """Give the conversation a name for people.
 
@@ -215,42 +178,6 @@ class Chat:
             lambda loaded: decide(loaded.present().state, label),
             at=self._core.clock(),
         )
-
-    def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
-        """The original messages at positions ``start`` up to but not including ``stop``.
-
-        What was lost with a damaged log is left out: the positions tell.
-        """
-        return stored_messages(self._core, self.thread_id, start, stop)
-
-    def read(self, where: str | int) -> StoredMessage:
-        """The message at an address that a context shows, or at a position, word for word.
-
-        Raises:
-            ForeignAddress: the address is one of another conversation, which it names.
-            InvalidAddress: it is no address at all.
-            UnknownMessage: there is no such message.
-        """
-        return read_back(self._core, self.thread_id, where)
-
-    def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
-        """Why the model sees each message as it does, for positions ``start`` up to but not
-        including ``stop``: full, condensed, offloaded, summarised, pinned …
-        """
-        return explain(self._core, self.thread_id, start, stop)
-
-    def summaries(self) -> Sequence[SummaryRow]:
-        """All summaries ever made, oldest first; at most one is active."""
-        return self._core.views.summaries(self.thread_id)
-
-    def compactions(self) -> Sequence[CompactionRow]:
-        """All compaction attempts and how they ended, oldest first."""
-        return self._core.views.compactions(self.thread_id)
-
-    @property
-    def version(self) -> int:
-        """How many events the conversation has; 0 before the first."""
-        return self._core.log.load(self.thread_id).state.version
 
     def _begin_if_due(self, stored: Appended | None = None) -> None:
         if self._background.falls_due(self.thread_id, stored):

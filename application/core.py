@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
 from refold.domain.policy import CompactionPolicy
@@ -13,6 +14,7 @@ from .event_log import ConversationLog
 from .models import longest_prefix, rules_for
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
+from .recall.parts import RecallParts
 from .rendering.render import SummaryPlace, System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
@@ -28,6 +30,39 @@ class ModelSettings(Value, frozen=True):
     policy: CompactionPolicy
 
 
+class NotesSettings(Value, frozen=True):
+    """When durable notes are taken, by whom, and where they are written."""
+
+    by: Literal["auto", "ledger", "off"] = "auto"
+    """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
+    folder: Path | None = None
+    """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    reserve_tokens: int = 20_000
+    soft_tokens: int = 4_000
+    """Notes are taken when a request is larger than the window less both (requirement C1)."""
+
+
+class MemoriesSettings(Value, frozen=True):
+    """Which earlier messages are quoted in the system text (requirement C4)."""
+
+    most: int = 0
+    """How many at most; 0: none are."""
+    least_score: float = 0.4
+    """Relative to the best one."""
+    tokens: int = 1_500
+    """All of them together."""
+
+
+class InstructionSettings(Value, frozen=True):
+    """Which files of instructions are part of the system text (requirement C5)."""
+
+    files: tuple[Path, ...] = ()
+    characters: int = 20_000
+    """Of one file."""
+    total: int = 24_000
+    """Of all together."""
+
+
 class Settings(Value, frozen=True):
     """What an agent configures."""
 
@@ -41,6 +76,11 @@ class Settings(Value, frozen=True):
     close_wait: float = 5.0
     """Seconds that closing waits for compactions in the background before it gives them up."""
     summary_place: SummaryPlace = "user"
+    recall_tokens: int = 4_000
+    """The room of one answer of recall: hits and their neighbours."""
+    notes: NotesSettings = NotesSettings()
+    memories: MemoriesSettings = MemoriesSettings()
+    instructions: InstructionSettings = InstructionSettings()
     models: tuple[ModelSettings, ...] = ()
 
     def for_model(self, model: str | None) -> "Settings":
@@ -67,6 +107,7 @@ class Core:
     log: ConversationLog
     keeper: LogKeeper
     views: ReadModels
+    recall: RecallParts
     counter: TokenCounter
     summariser: Summariser
     fallback: Summariser

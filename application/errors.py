@@ -26,6 +26,24 @@ class SummariserError(RefoldError):
         self.retry_after = retry_after
 
 
+class EmbedderError(RefoldError):
+    """An embedder could not make vectors; ``reason`` is a short constant, the message has the details."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BackendError(RefoldError):
+    """A search program cannot answer; ``reason`` is a short constant: ``absent``, ``old``, ``timeout``,
+    ``failed``, ``bad_answer``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class TokenCountError(RefoldError):
     """The endpoint gave no count. ``status`` is the HTTP status, None when there was no answer."""
 

@@ -32,6 +32,12 @@ class Conversation(Value, frozen=True):
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
     compactions: int = 0
+    notes_to: int = 0
+    """Notes were taken of the messages before this position."""
+    notes_at: int | None = None
+    """How many compactions there had been when notes were last taken: once per cycle is enough."""
+    memories_tokens: int = 0
+    """The size of the earlier messages that are quoted in the system text."""
     label: str | None = None
     erased: bool = False
     """Whether the whole conversation was erased; nothing else is known of it then."""
@@ -43,8 +49,8 @@ class Conversation(Value, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The size of the conversation as rendered: summary, pinned texts and live messages."""
-        beside = sum(pin.tokens for pin in self.pins)
+        """The size of the conversation as rendered: summary, pinned and quoted texts, live messages."""
+        beside = sum(pin.tokens for pin in self.pins) + self.memories_tokens
         return self.live_tokens + beside + (self.summary.tokens if self.summary else 0)
 
     @property

@@ -25,6 +25,7 @@ from .events import (
     ToolContentOffloaded,
 )
 from .messages import SHOWN, Block, Message
+from .remembering import MemoriesChosen, NotesFlushed
 
 ERASED = "erased"
 """Why an attempt failed that was to cover what was erased."""
@@ -103,6 +104,10 @@ def remains_of(event: Event, marker: str) -> Event:
             return event.replaced(detail="")
         case MessagePinned():
             return event.replaced(text=marker if event.text else "")
+        case NotesFlushed():
+            return event.replaced(notes=())
+        case MemoriesChosen():
+            return event.replaced(memories=())
         case (
             CompactionReverted()
             | SummarySuperseded()
@@ -130,6 +135,8 @@ def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
         ledger_shown=0,
         leaf=leaf,
         block=None,
+        topics=(),
+        topics_shown=0,
     )
 
 
@@ -148,6 +155,10 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             return coverage is not None and covers_any(coverage, positions)
         case MessagePinned():
             return event.position in positions
+        case NotesFlushed():
+            return any(event.start <= position < event.stop for position in positions)
+        case MemoriesChosen():
+            return any(memory.position in positions for memory in event.memories)
         case (
             CompactionReverted()
             | SummarySuperseded()

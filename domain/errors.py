@@ -14,6 +14,8 @@
     ├── ContextWindowExceeded               what must be in the context does not fit
     │   └── PinnedContentTooLarge           what is pinned does not fit, even alone
     ├── SummariserError                     a summariser could not answer (application.errors)
+    ├── EmbedderError                       an embedder could not answer (application.errors)
+    ├── BackendError                        a search program could not answer (application.errors)
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
     ├── TargetExists                        a file that is to be written is there already

@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Literal
 
 from .coverage import Coverage
-from .facts import ActiveSummary, LiveMessage
+from .facts import ActiveSummary, LiveMessage, Topic
 from .ledger.line import LedgerLine
 from .messages import Block, Message
 from .policy import CompactionPolicy
+from .remembering import MemoriesChosen, NotesFlushed
 from .value import Value
 
 Trigger = Literal["size", "manual", "background", "erasure"]
@@ -113,6 +114,10 @@ class CompactionPerformed(Value, frozen=True):
     """The provider's own signed compaction block, rendered in place of the text, unchanged."""
     model_calls: int = 1
     """How often a summariser was asked, retries included."""
+    topics: tuple[Topic, ...] = ()
+    """What the covered messages are about, the most important first; labels, never a filter."""
+    topics_shown: int = 0
+    """How many of these are named beside the summary."""
 
 
 class CompactionFailed(Value, frozen=True):
@@ -254,6 +259,8 @@ Event = (
     | MessagesCondensed
     | MessagePinned
     | MessageUnpinned
+    | NotesFlushed
+    | MemoriesChosen
     | ConversationLabelled
     | MessageErased
     | ConversationErased

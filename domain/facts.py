@@ -69,6 +69,16 @@ class Pin(NamedTuple):
     """Of its line in the ledger; 0 where the message itself stays in the context."""
 
 
+class Topic(Value, frozen=True):
+    """What covered messages are about."""
+
+    name: str
+    count: int
+    """In how many of them it comes up."""
+    last_position: int
+    """The newest of these."""
+
+
 class Attempt(Value, frozen=True):
     """A compaction that was requested and has not ended."""
 

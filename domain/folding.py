@@ -36,6 +36,7 @@ from .folding_summaries import (
     without_thinking,
 )
 from .messages import gist
+from .remembering import MemoriesChosen, NotesFlushed
 
 
 def evolve(state: Conversation, event: Event) -> Conversation:
@@ -61,6 +62,10 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
         case MessageUnpinned():
             return _unpinned(state, event.pin_id, version)
+        case NotesFlushed():
+            return _noted(state, event, version)
+        case MemoriesChosen():
+            return _with_new_prefix(state, version).replaced(memories_tokens=event.tokens)
         case SummarySuperseded() | ConversationForked():
             return state.replaced(version=version)
         case MessageErased():
@@ -180,14 +185,24 @@ def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int
     )
 
 
+def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
+    if event.replaces is not None:  # Taken anew: the cycle is where it was.
+        return state.replaced(version=version)
+    to = max(state.notes_to, event.stop)
+    return state.replaced(version=version, notes_to=to, notes_at=state.compactions)
+
+
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
     if not shown:
         return state.replaced(version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
+    return _with_new_prefix(state, version).replaced(pins=pins)
+
+
+def _with_new_prefix(state: Conversation, version: int) -> Conversation:
     live = tuple(map(without_thinking, state.live))
     return state.replaced(
         version=version,
-        pins=pins,
         live=live,
         live_tokens=state.older_tokens + sum(m.tokens for m in live),
         answer_pending=True,

@@ -39,7 +39,10 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
             coverage=event.coverage,
             tokens=event.tokens,
             at_length=state.length,
-            at_tokens=live_tokens + event.tokens + sum(pin.tokens for pin in state.pins),
+            at_tokens=live_tokens
+            + event.tokens
+            + sum(pin.tokens for pin in state.pins)
+            + state.memories_tokens,
             generation=event.generation,
             text_tokens=event.text_tokens,
             leaves=_leaves(state, event, version),

@@ -113,6 +113,17 @@ class CompactionPolicy(Value, frozen=True):
     failure_characters: int = Field(default=240, ge=40)
     """Characters of each (requirement A13)."""
 
+    archive_over: int | None = Field(default=None, ge=10)
+    """A compaction is due as well when a conversation has more live messages than this and
+    ``archive_buffer`` together; it then keeps no more than this (requirement B7 says 200). None: only
+    when the context grows too large."""
+    archive_buffer: int = Field(default=20, ge=0)
+    """See ``archive_over`` (requirement B7)."""
+    topics_kept: int = Field(default=40, ge=0)
+    """Topics of a conversation that a summary keeps count of (requirement B9)."""
+    topics_shown: int = Field(default=12, ge=0)
+    """Topics that are named beside a summary (requirement B3)."""
+
     lease_seconds: int = Field(default=600, ge=1)
     """A compaction that was requested longer ago than this, without an end, counts as abandoned."""
     retry_growth: float = Field(default=0.02, gt=0, le=0.2)

@@ -5,92 +5,27 @@ import uuid
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
 from refold.application.errors import LogError
 from refold.application.memory import Memory
-from refold.application.ports import Clock, NewId, Observer, Summariser, TokenCounter
-from refold.domain.policy import CompactionPolicy
+from refold.application.ports import Summariser, TokenCounter
+from refold.application.recall.parts import RecallParts
+
+from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
+from .options import Options as Options
 
 if TYPE_CHECKING:
-    from refold.application.rendering.render import SummaryPlace
-
     from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
-    from .observing.callbacks import OnCompaction
     from .observing.wiring import Observing
-    from .settings.model import LogLevel, RefoldSettings, ShownThreadIds
+    from .settings.model import RefoldSettings
     from .settings.reading import Configuration
     from .views.views import SQLiteViews
 
 logger = logging.getLogger(__name__)
-
-
-class Options(TypedDict, total=False):
-    """What ``refold.open`` takes besides the path. All of it may be left out, and None counts as left
-    out: then the environment says it (``REFOLD_WINDOW``), else the policy file, else the default. The
-    table of settings is docs/settings.md.
-    """
-
-    window: int | None
-    """The context window in tokens."""
-    model: str | None
-    """The model that answers, unless ``context(model=…)`` names another."""
-    policy: CompactionPolicy | None
-    """When a context is made smaller, and to what size; the fields that it was made with count."""
-    policy_file: str | Path | None
-    """A TOML file with settings."""
-    summariser: str | Summariser | None
-    """``extractive``, ``anthropic``, ``anthropic-server``, or an object of your own."""
-    summariser_model: str | None
-    """The model that is asked for summaries."""
-    summariser_timeout: float | None
-    """Seconds until one call of such a model counts as failed."""
-    summary_place: "SummaryPlace | None"
-    """Where a summary stands: ``"user"``, it opens the first user turn; ``"system"``, it closes the system
-    text."""
-    background: bool | None
-    """Whether a compaction that is due begins after an append, in the background."""
-    close_wait: float | None
-    """Seconds that closing waits for compactions in the background."""
-    encryption_key: "KeySource | None"
-    """Encrypts what is stored: 32 bytes, as they are or as hex or base64, or a callback that is given
-    the fingerprint of a key (None: the one to write with) and returns it."""
-    anchor: bool | None
-    """Whether the newest event of each conversation is kept beside the log, so that a cut one is noticed."""
-    on_compaction: "OnCompaction | None"
-    """Called with every ``CompactionResult``; may be async. What it raises is logged."""
-    observers: tuple[Observer, ...]
-    """Told of every compaction and request."""
-    log_level: "LogLevel | None"
-    """The level of the logger ``refold``; else as the program around it says."""
-    telemetry: bool | None
-    """Whether spans and metrics are made, where OpenTelemetry is installed."""
-    shown_thread_ids: "ShownThreadIds | None"
-    """How log lines and spans name a conversation."""
-    counter: TokenCounter | None
-    """Measures messages; else the built-in estimator."""
-    create: bool
-    """Whether a missing log is made; else it is refused."""
-    clock: Clock | None
-    """Where the time comes from."""
-    new_id: NewId | None
-    """Where identities come from."""
-
-
-_NO_SETTINGS = (
-    "encryption_key",
-    "on_compaction",
-    "observers",
-    "counter",
-    "create",
-    "clock",
-    "new_id",
-)
-"""Options that are objects of the program: no variable and no file can say them."""
-_READ_APART = ("policy", "policy_file")
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
@@ -123,8 +58,8 @@ def configuration_of(options: Options) -> "Configuration":
     named: dict[str, object] = {
         name: value
         for name, value in options.items()
-        if name not in (*_NO_SETTINGS, *_READ_APART)
-        and (name != "summariser" or isinstance(value, str))
+        if name not in (*NO_SETTINGS, *READ_APART)
+        and (name not in NAME_OR_OBJECT or isinstance(value, str))
     }
     if isinstance(key := options.get("encryption_key"), bytes | str):
         named["encryption_key"] = hidden_key(key)
@@ -142,6 +77,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
+    from .recall.index import SQLiteRecallIndex
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
     from .views.views import SQLiteViews
@@ -162,6 +98,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         log=observing.log(log),
         keeper=SQLiteKeeper(log, key),
         views=views,
+        recall=RecallParts(index=SQLiteRecallIndex()),
         counter=counter,
         summariser=chosen,
         fallback=embedded,

@@ -23,7 +23,8 @@ from .log.file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .log.upkeep.backing_up import copy_connection
 from .log.upkeep.replacing import earlier_logs, put_in_place
 from .new_files import refuse, sync, sync_names
-from .opening import Options, open_core
+from .opening import open_core
+from .options import Options
 from .private_files import make_private
 
 

@@ -22,6 +22,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
 
@@ -56,6 +57,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessagesCondensed()
             | MessagePinned()
             | MessageUnpinned()
+            | NotesFlushed()
+            | MemoriesChosen()
             | ConversationLabelled()
             | MessageErased()
             | ConversationErased()

@@ -1,5 +1,6 @@
 """Which conversations are there, how large are they, and when was each last used?"""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -22,6 +23,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed
 
@@ -37,18 +39,17 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     """One change for the whole run, however long it is."""
     to: dict[str, Cell] = {"version": run[-1].version}
-    messages = tokens = compactions = 0
+    more = Counter[str]()
     for logged in run:
         event = logged.event
         match event:
             case MessageAppended():
                 to["last_activity"] = logged.at
-                messages += 1
-                tokens += event.tokens
+                more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
-                compactions += 1
+                more["compactions"] += 1
             case EventLost():
-                messages += event.position is not None
+                more["messages"] += event.position is not None
             case ConversationErased():
                 to["erased"] = 1
             case ConversationLabelled():
@@ -64,15 +65,14 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessagesCondensed()
                 | MessagePinned()
                 | MessageUnpinned()
+                | NotesFlushed()
+                | MemoriesChosen()
                 | MessageErased()
             ):
                 pass
             case _:
                 assert_never(event)
-    more = {"messages": messages, "tokens": tokens} if messages else {}
-    if compactions:
-        more["compactions"] = compactions
-    row = Changed({"thread_id": run[0].thread_id}, to, more)
+    row = Changed({"thread_id": run[0].thread_id}, to, +more)
     return (Added(_begun(run[0])), row) if run[0].version == 1 else (row,)
 
 

@@ -21,6 +21,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 
 class When(NamedTuple):
@@ -80,15 +81,12 @@ class Decisions:
                 self.shortened.update((part.position, when) for part in event.parts)
                 self.prefix_changed.append(when)
             case MessagePinned():
-                self.pinned[event.pin_id] = when
-                if event.position is not None:
-                    self.once_pinned.add(event.position)
-                if event.tokens:
-                    self._in_ledger.add(event.pin_id)
-                    self.prefix_changed.append(when)
+                self._pin(event, when)
             case MessageUnpinned():
                 if event.pin_id in self._in_ledger:
                     self.prefix_changed.append(when)
+            case MemoriesChosen():
+                self.prefix_changed.append(when)
             case MessageErased():
                 self.erased[event.position] = when
                 self.prefix_changed.append(when)
@@ -97,6 +95,7 @@ class Decisions:
                 | CompactionRequested()
                 | CompactionFailed()
                 | SummarySuperseded()
+                | NotesFlushed()
                 | ConversationLabelled()
                 | ConversationErased()
                 | ConversationForked()
@@ -105,6 +104,14 @@ class Decisions:
                 pass
             case _:
                 assert_never(event)
+
+    def _pin(self, event: MessagePinned, when: When) -> None:
+        self.pinned[event.pin_id] = when
+        if event.position is not None:
+            self.once_pinned.add(event.position)
+        if event.tokens:
+            self._in_ledger.add(event.pin_id)
+            self.prefix_changed.append(when)
 
     def _undo(self, summary_id: str, when: When) -> None:
         for compaction in self.standing:

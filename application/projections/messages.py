@@ -23,6 +23,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.messages import THINKING, Block, Message, text_of
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, utc
 
@@ -58,6 +59,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessagesCondensed()
                 | MessagePinned()
                 | MessageUnpinned()
+                | NotesFlushed()
+                | MemoriesChosen()
                 | ConversationLabelled()
                 | MessageErased()
                 | ConversationErased()

@@ -23,6 +23,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one
 
@@ -51,6 +52,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessagesCondensed()
             | MessagePinned()
             | MessageUnpinned()
+            | NotesFlushed()
+            | MemoriesChosen()
             | ConversationLabelled()
             | MessageErased()
             | ConversationErased()

@@ -24,6 +24,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.messages import Message
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 
 class Entry(NamedTuple):
@@ -73,6 +74,8 @@ class Window:
     summary: CompactionPerformed | None = None
     previews: Mapping[PreviewKey, Preview] = field(default_factory=dict[PreviewKey, Preview])
     pins: tuple[PinnedText, ...] = ()
+    memories: MemoriesChosen | None = None
+    """Earlier messages that are quoted in the system text."""
     thinking_from: int = 0
     """Messages before this position are rendered without thinking: the prefix has changed since."""
     answer_pending: bool = False
@@ -108,6 +111,7 @@ class _Folding:
         self._length = window.entries[-1].position + 1 if window.entries else 0
         self._summary, self._previews, self._pins = window.summary, window.previews, window.pins
         self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
+        self._memories = window.memories
         self._thinking_from, self._pending = window.thinking_from, window.answer_pending
 
     def window(self) -> Window:
@@ -116,6 +120,7 @@ class _Folding:
             self._summary,
             self._previews,
             self._pins,
+            self._memories,
             self._thinking_from,
             self._pending,
         )
@@ -138,21 +143,21 @@ class _Folding:
                 self._shortened(event.parts, Preview(event.characters, 0, 0, method))
             case MessageErased():
                 self._erased(event)
+            case MemoriesChosen():
+                self._quote(event)
             case ConversationErased():
-                self._entries, self._summary, self._pins = [], None, ()
-                self._previews = dict[PreviewKey, Preview]()
+                self._forget()
             case EventLost(position=int(position)):
                 self._length = position + 1
             case MessagePinned():
-                if event.tokens:
-                    pin = PinnedText(event.pin_id, event.position, event.text, event.tokens)
-                    self._pinned((*self._pins, pin))
+                self._pin(event)
             case MessageUnpinned():
                 self._pinned(tuple(pin for pin in self._pins if pin.pin_id != event.pin_id))
             case (
                 CompactionRequested()
                 | CompactionFailed()
                 | SummarySuperseded()
+                | NotesFlushed()
                 | ConversationLabelled()
                 | ConversationForked()
                 | EventLost()
@@ -195,6 +200,19 @@ class _Folding:
         ]
         self._previews = {key: p for key, p in self._previews.items() if key[0] != at}
         self._prefix_changed()
+
+    def _quote(self, event: MemoriesChosen) -> None:
+        self._memories = event if event.memories else None
+        self._prefix_changed()
+
+    def _forget(self) -> None:
+        self._entries, self._summary, self._pins, self._memories = [], None, (), None
+        self._previews = dict[PreviewKey, Preview]()
+
+    def _pin(self, event: MessagePinned) -> None:
+        if event.tokens:
+            pin = PinnedText(event.pin_id, event.position, event.text, event.tokens)
+            self._pinned((*self._pins, pin))
 
     def _pinned(self, pins: tuple[PinnedText, ...]) -> None:
         if pins != self._pins:

@@ -24,6 +24,8 @@ LEVELS = {
     "content.condensed": logging.INFO,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
+    "notes.flushed": logging.INFO,
+    "memories.chosen": logging.INFO,
     "message.erased": logging.INFO,
     "conversation.erased": logging.INFO,
     "conversation.forked": logging.INFO,

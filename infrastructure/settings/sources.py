@@ -17,8 +17,8 @@ from .model import PREFIX, RefoldSettings
 OTHERS = f"{PREFIX}X_"
 """Variables that begin so are no settings: room for programs around refold, and for its tests."""
 
-KEY = "encryption_key"
-"""The setting that is a secret."""
+SECRETS = ("encryption_key", "embedder_key")
+"""The settings that are secrets."""
 
 Kind = Literal["argument", "environment", "file"]
 
@@ -69,7 +69,7 @@ def from_environment() -> Source:
     try:
         values = EnvSettingsSource(RefoldSettings)()
         # From here on it is shown by nothing: no error, no list, no representation.
-        secrets = {name: SecretStr(values[name]) for name in (KEY,) if name in values}
+        secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
         return Source("environment", {**values, **secrets})
     except SettingsError:
         raise InvalidSetting(
@@ -108,11 +108,12 @@ def from_file(path: Path, named_by: str) -> Source:
         raise InvalidSetting(
             f"policy file {path} is no TOML: {error}", setting="policy_file", value=path
         ) from None
-    if KEY in values:
-        raise InvalidSetting(
-            f"{path}: {KEY}: a key does not belong in a policy file; give it by {variable(KEY)}",
-            setting=KEY,
-        )
+    for key in SECRETS:
+        if key in values:
+            raise InvalidSetting(
+                f"{path}: {key}: a key does not belong in a policy file; give it by {variable(key)}",
+                setting=key,
+            )
     if "policy_file" in values:
         raise InvalidSetting(
             f"{path}: policy_file: a policy file cannot name another", setting="policy_file"

@@ -36,6 +36,7 @@ from refold.domain.messages import THINKING, Message, text_of
 from refold.domain.policy import CompactionPolicy
 
 from .builders import NOON
+from .fake_recall import no_recall
 from .fake_summarisers import GoodSummariser
 
 
@@ -294,6 +295,7 @@ def core_of(
         log=log,
         keeper=NoKeeper(),
         views=MessageViews(log),
+        recall=no_recall(),
         counter=PlainCounter(),
         summariser=summariser or GoodSummariser(),
         fallback=fallback or GoodSummariser(),

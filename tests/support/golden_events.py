@@ -23,11 +23,12 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from refold.domain.facts import ActiveSummary
+from refold.domain.facts import ActiveSummary, Topic
 from refold.domain.folding import fold
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
+from refold.domain.remembering import ChosenMemory, MemoriesChosen, Note, NotesFlushed
 
 from .builders import (
     NOON,
@@ -90,6 +91,10 @@ POLICY = CompactionPolicy(
     ledger_tokens=6001,
     failures_kept=9,
     failure_characters=241,
+    archive_over=201,
+    archive_buffer=21,
+    topics_kept=41,
+    topics_shown=13,
     lease_seconds=300,
     retry_growth=0.05,
     breaker_after=4,
@@ -176,6 +181,11 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             omitted=(OmittedMessage(position=7, tokens=120_000),),
             block={"type": "compaction", "content": "…", "signature": "c2ln"},
             model_calls=2,
+            topics=(
+                Topic(name="解析器", count=4, last_position=8),
+                Topic(name="retry policy", count=2, last_position=4),
+            ),
+            topics_shown=1,
         ),
         performed(9, trigger="manual"),
     ),
@@ -220,6 +230,32 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         MessagePinned(pin_id="p1", position=None, text="x", tokens=0),
     ),
     "message_unpinned": (MessageUnpinned(pin_id="p1"), MessageUnpinned(pin_id="")),
+    "notes_flushed": (
+        NotesFlushed(
+            flush_id="n1",
+            start=3,
+            stop=9,
+            notes=(
+                Note(kind="decision", text="端口 5433 for postgres", positions=(4, 7)),
+                Note(kind="preference", text="short answers"),
+            ),
+            taken_by="anthropic",
+            model="claude-haiku-5-5",
+            prompt_fingerprint="5e" * 32,
+            model_calls=2,
+            reason="empty",
+            replaces="n0",
+        ),
+        NotesFlushed(flush_id="n1", start=0, stop=0, notes=(), taken_by="ledger"),
+    ),
+    "memories_chosen": (
+        MemoriesChosen(
+            query_position=12,
+            memories=(ChosenMemory(position=4, message_id="m4", text="端口 5433", score=0.75),),
+            tokens=31,
+        ),
+        MemoriesChosen(query_position=0, memories=(), tokens=0),
+    ),
     "message_erased": (
         MessageErased(
             position=7,

@@ -1,5 +1,6 @@
 """What a test knows about a conversation from its own appends: never asks the code under test."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -52,12 +53,15 @@ def last_assistant(spoken: Sequence[Spoken]) -> int | None:
 
 
 def waiting_calls(spoken: Sequence[Spoken]) -> set[str]:
-    """The calls of the assistant's newest message that have no result yet."""
+    """The calls of the assistant's newest message that have no result yet.
+
+    Recordings hold calls that share an id: each takes a result of its own.
+    """
     last = last_assistant(spoken)
     if last is None:
         return set()
-    answered = {call for s in spoken[last + 1 :] for call in s.results}
-    return set(spoken[last].calls) - answered
+    answered = Counter(call for s in spoken[last + 1 :] for call in s.results)
+    return set(Counter(spoken[last].calls) - answered)
 
 
 def unanswered(spoken: Sequence[Spoken]) -> list[Spoken]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
-from refold.domain import events
+from refold.domain import events, remembering
 from refold.domain.conversation import Conversation
 from refold.domain.json_data import is_object
 from refold.domain.messages import Message
@@ -28,6 +28,8 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "messages_condensed": events.MessagesCondensed,
         "message_pinned": events.MessagePinned,
         "message_unpinned": events.MessageUnpinned,
+        "notes_flushed": remembering.NotesFlushed,
+        "memories_chosen": remembering.MemoriesChosen,
         "conversation_labelled": events.ConversationLabelled,
         "message_erased": events.MessageErased,
         "conversation_erased": events.ConversationErased,
@@ -39,10 +41,10 @@ SNAPSHOT = "conversation_snapshot"
 SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
-        "compaction_requested": 2,
-        "compaction_performed": 2,
+        "compaction_requested": 3,
+        "compaction_performed": 3,
         "compaction_failed": 2,
-        SNAPSHOT: 3,
+        SNAPSHOT: 4,
     }
 )
 

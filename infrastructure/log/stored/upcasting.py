@@ -77,10 +77,26 @@ def _failed(fields: Json) -> Json:
     return {**fields, "model_calls": 0}
 
 
+# The same for shape 3.
+POLICY_3: Mapping[str, Any] = MappingProxyType(
+    {"archive_over": None, "archive_buffer": 20, "topics_kept": 0, "topics_shown": 0}
+)
+
+
+def _with_policy_3(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_3, **fields["policy"]}}
+
+
+def _performed_3(fields: Json) -> Json:
+    return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
+
+
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
         ("compaction_requested", 1): _requested,
+        ("compaction_requested", 2): _with_policy_3,
         ("compaction_performed", 1): _performed,
+        ("compaction_performed", 2): _performed_3,
         ("compaction_failed", 1): _failed,
     }
 )

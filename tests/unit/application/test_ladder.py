@@ -241,6 +241,7 @@ def test_sizes_agree_to_the_token_for_many_results_in_one_message() -> None:
             log=log,
             keeper=plain.keeper,
             views=plain.views,
+            recall=plain.recall,
             counter=EstimatingTokenCounter(),
             summariser=plain.summariser,
             fallback=plain.fallback,

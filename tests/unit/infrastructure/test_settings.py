@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from refold.application.core import Settings
 from refold.domain.errors import InvalidSetting
 from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.opening import Options, configuration_of
+from refold.infrastructure.opening import configuration_of
+from refold.infrastructure.options import Options
 from refold.infrastructure.settings.listing import as_markdown, documented, with_values
 from refold.infrastructure.settings.model import RefoldSettings
 from refold.infrastructure.settings.reading import Configuration, read_configuration

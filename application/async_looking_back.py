@@ -1,0 +1,56 @@
+"""Looking back at a conversation, for asyncio: the same questions, each answered in a thread."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from .chat import Chat
+from .erasure.erasing import Where
+from .explaining import MessageFate
+from .exporting import ExportFormat
+from .read_models import CompactionRow, SummaryRow
+from .results import StoredMessage
+from .time_travel.diffing import ContextDiff
+from .time_travel.moments import At
+
+
+class AsyncLookingBack:
+    """``LookingBack`` for asyncio."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self.thread_id = chat.thread_id
+
+    async def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
+        """See ``Chat.diff``."""
+        return await asyncio.to_thread(self._chat.diff, before, after, model=model)
+
+    async def export(
+        self, format: ExportFormat = "jsonl", *, at: At | None = None
+    ) -> list[dict[str, Any]]:
+        """See ``Chat.export``."""
+        return await asyncio.to_thread(lambda: list(self._chat.export(format, at=at)))
+
+    async def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
+        """See ``Chat.shared_with``."""
+        return await asyncio.to_thread(self._chat.shared_with, where)
+
+    async def messages(self, start: int = 0, stop: int | None = None) -> list[StoredMessage]:
+        """See ``Chat.messages``."""
+        return await asyncio.to_thread(self._chat.messages, start, stop)
+
+    async def read(self, where: str | int) -> StoredMessage:
+        """See ``Chat.read``."""
+        return await asyncio.to_thread(self._chat.read, where)
+
+    async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+        """See ``Chat.explain``."""
+        return await asyncio.to_thread(self._chat.explain, start, stop)
+
+    async def summaries(self) -> Sequence[SummaryRow]:
+        """See ``Chat.summaries``."""
+        return await asyncio.to_thread(self._chat.summaries)
+
+    async def compactions(self) -> Sequence[CompactionRow]:
+        """See ``Chat.compactions``."""
+        return await asyncio.to_thread(self._chat.compactions)
