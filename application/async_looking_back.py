@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from .chat import Chat
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
 from .read_models import CompactionRow, SummaryRow
+from .recall.expanding import ExpandedSummary
+from .recall.history import HistoryPage
+from .recall.inquiry import RecallOptions
+from .recall.paging import USUAL_CHARACTERS, TextPart
+from .recall.results import Recalled
 from .results import StoredMessage
 from .time_travel.diffing import ContextDiff
 from .time_travel.moments import At
+from .tools.toolbox import AsyncToolbox
 
 
 class AsyncLookingBack:
@@ -42,6 +48,47 @@ class AsyncLookingBack:
     async def read(self, where: str | int) -> StoredMessage:
         """See ``Chat.read``."""
         return await asyncio.to_thread(self._chat.read, where)
+
+    async def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+        """See ``Chat.recall``."""
+        return await asyncio.to_thread(lambda: self._chat.recall(query, **how))
+
+    async def query(
+        self,
+        *,
+        ids: Sequence[str | int] = (),
+        start: int | None = None,
+        stop: int | None = None,
+        text: str | None = None,
+        limit: int = 20,
+        max_tokens: int | None = None,
+    ) -> HistoryPage:
+        """See ``Chat.query``."""
+        return await asyncio.to_thread(
+            self._chat.query,
+            ids=ids,
+            start=start,
+            stop=stop,
+            text=text,
+            limit=limit,
+            max_tokens=max_tokens,
+        )
+
+    async def expand(
+        self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+    ) -> ExpandedSummary:
+        """See ``Chat.expand``."""
+        return await asyncio.to_thread(self._chat.expand, summary_id, start, max_tokens, limit)
+
+    async def read_part(
+        self, where: str | int, start: int = 0, max_characters: int = USUAL_CHARACTERS
+    ) -> TextPart:
+        """See ``Chat.read_part``."""
+        return await asyncio.to_thread(self._chat.read_part, where, start, max_characters)
+
+    def tools(self, *, all_conversations: bool = False) -> AsyncToolbox:
+        """See ``Chat.tools``; calls of these are awaited."""
+        return AsyncToolbox(self._chat.tools(all_conversations=all_conversations))
 
     async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """See ``Chat.explain``."""

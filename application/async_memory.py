@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import to_the_end
-from .chat import Chat, Tools, manual_attempt
+from .chat import Chat, Tools, compact_on_demand
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
@@ -20,6 +20,9 @@ from .intake import read_thread_id
 from .memory import Memory, patience
 from .pinning import PinnedItem
 from .read_models import ConversationRow
+from .recall.expanding import ExpandedSummary
+from .recall.inquiry import RecallOptions
+from .recall.results import Recalled
 from .rendering.render import System
 from .results import Appended, CompactionResult
 from .time_travel.moments import At
@@ -75,8 +78,7 @@ class AsyncChat(AsyncLookingBack):
     ) -> CompactionResult:
         """See ``Chat.compact``."""
         extras = Extras(system, tools)
-        attempt = manual_attempt(self._core, self.thread_id, focus, extras, force=force)
-        return await attempt.run()
+        return await compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
 
     async def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()
@@ -134,6 +136,16 @@ class AsyncMemory:
     async def conversations(self) -> Sequence[ConversationRow]:
         """See ``Memory.conversations``."""
         return await asyncio.to_thread(self._memory.conversations)
+
+    async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+        """See ``Memory.search``."""
+        return await asyncio.to_thread(lambda: self._memory.search(query, **how))
+
+    async def expand(
+        self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+    ) -> ExpandedSummary:
+        """See ``Memory.expand``."""
+        return await asyncio.to_thread(self._memory.expand, summary_id, start, max_tokens, limit)
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""

@@ -11,10 +11,12 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from refold.domain.archiving import archives_over, live_messages
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, holds_lease
 from refold.domain.errors import ContextWindowExceeded
 from refold.domain.events import Event
+from refold.domain.policy import CompactionPolicy
 
 from .blocking import GRACE, to_the_end
 from .context import Context
@@ -44,12 +46,32 @@ class _Request:
     """Of the request, as far as known: with what was appended here since."""
     looked_at: int | None = None
     """The size when a compaction was last begun, or the smallest since: what it left."""
+    most: int | None = None
+    """More messages than so many that no summary covers are archived."""
+    messages: int = 0
+    """How many there are, as far as known."""
+    counted_at: int | None = None
+    """How many there were when a compaction was last begun, or the fewest since."""
 
     def is_large(self) -> bool:
-        """Whether the size reaches the trigger."""
+        """Whether the size reaches the trigger, or there are too many messages."""
         if self.looked_at is not None:
             self.looked_at = min(self.looked_at, self.size)
-        return self.size >= self.budget.trigger
+        if self.counted_at is not None:
+            self.counted_at = min(self.counted_at, self.messages)
+        return self.size >= self.budget.trigger or self.is_long()
+
+    def is_long(self) -> bool:
+        """Whether there are too many messages."""
+        return self.most is not None and self.messages > self.most
+
+    def has_grown(self, policy: CompactionPolicy) -> bool:
+        """Whether it has by enough, in size or in number, since a compaction was last begun."""
+        if self.looked_at is None or self.counted_at is None:
+            return True
+        if self.size >= self.looked_at + policy.retry_growth * self.budget.window:
+            return True
+        return self.is_long() and self.messages >= self.counted_at + max(1, policy.archive_buffer)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +111,8 @@ class Background:
             ContextWindowExceeded: what must be in it does not fit.
         """
         now = current_context(self._core, thread_id, extras)
-        self._remember(thread_id, extras, now.context.budget, now.beside).size = now.context.tokens
+        known = self._remember(thread_id, extras, now.context.budget, now.beside)
+        known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
         others_do = self.enabled or thread_id in self._runs
         if now.is_due and not (now.fits and others_do):
             return None
@@ -116,7 +139,8 @@ class Background:
             return False
         known = self._requests.get(thread_id)
         if known is not None and stored is not None:
-            known.size += sum(message.tokens for message in stored.messages if message.new)
+            new = [message.tokens for message in stored.messages if message.new]
+            known.size, known.messages = known.size + sum(new), known.messages + len(new)
             if not known.is_large():
                 return False
         if thread_id in self._runs:
@@ -169,17 +193,14 @@ class Background:
         loaded, known = self._core.log.load(thread_id), self._known(thread_id)
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
-        known.size = state.tokens + known.beside
+        known.size, known.messages = state.tokens + known.beside, live_messages(state)
         if not known.is_large():
             return False
         if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
             return False
-        step = policy.retry_growth * known.budget.window
-        if known.looked_at is not None and known.size < known.looked_at + step:
+        if not known.has_grown(policy) or not is_due(core, loaded, known.budget, known.size):
             return False
-        if not is_due(core, loaded, known.budget, known.size):
-            return False
-        known.looked_at = known.size
+        known.looked_at, known.counted_at = known.size, known.messages
         return True
 
     async def _compact(self, thread_id: str) -> None:
@@ -228,6 +249,7 @@ class Background:
         with self._lock:
             known = self._requests.setdefault(thread_id, _Request(extras, budget))
             known.extras, known.budget, known.beside = extras, budget, beside
+            known.most = archives_over(self._core.for_model(extras.model).settings.policy)
             self._requests.move_to_end(thread_id)
             if len(self._requests) > REMEMBERED:
                 self._requests.popitem(last=False)

@@ -16,6 +16,7 @@ from .core import Core, Extras
 from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
 from .looking_back import LookingBack
+from .memories.choosing import choose_anew
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
@@ -103,8 +104,8 @@ class Chat(LookingBack):
         attempts in a row have failed, before the conversation has grown.
         """
         extras = Extras(system, tools)
-        attempt = manual_attempt(self._core, self.thread_id, focus, extras, force=force)
-        return self._runner.run(attempt.run())
+        work = compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
+        return self._runner.run(work)
 
     def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()
@@ -198,3 +199,15 @@ def manual_attempt(
         focus=focus.strip() or None if focus else None,
         force=force,
     )
+
+
+async def compact_on_demand(
+    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
+) -> CompactionResult:
+    """Compact now; then choose the memories anew that are quoted, for the prefix has changed."""
+    result = await manual_attempt(core, thread_id, focus, extras, force=force).run()
+    if result.outcome != "performed":
+        return result
+    core = core.for_model(extras.model)
+    grown = await to_the_end(choose_anew, core, thread_id, core.budget(extras))
+    return result.replaced(tokens_after=result.tokens_after + grown)

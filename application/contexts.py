@@ -129,7 +129,7 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
     rendered = render(
         loaded.thread_id,
         loaded.window,
-        extras.system,
+        core.system_of(extras),
         core.counter.count_text,
         signed=takes_signed_summaries(extras.model or core.settings.model),
         place=core.settings.summary_place,

@@ -15,9 +15,13 @@ from .models import longest_prefix, rules_for
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .recall.parts import RecallParts
+from .rendering.blocks import text_block
 from .rendering.render import SummaryPlace, System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
+from .tools.sdk import NO_SDK, SDKTools
+from .topics.extractor import TopicExtractor
+from .topics.frequent import FrequentTerms
 from .upkeep.log_keeping import LogKeeper
 
 
@@ -115,8 +119,14 @@ class Core:
     clock: Clock
     new_id: NewId
     settings: Settings
+    topics: TopicExtractor = field(default_factory=FrequentTerms)
+    """Names topics where no model does."""
+    instructions: str = ""
+    """The text of the instruction files, as every request carries it behind the caller's system text."""
     observers: tuple[Observer, ...] = ()
     owner: Owner = NOBODY
+    sdk_tools: SDKTools = NO_SDK
+    """Makes tools for agents of an SDK's own kind."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -137,9 +147,18 @@ class Core:
             summary_overhead=summary_overhead(self._size),
         )
 
+    def system_of(self, extras: Extras) -> System:
+        """The caller's system prompt with the instruction files behind it."""
+        given, own = extras.system, self.instructions
+        if not own:
+            return given
+        if given is None or isinstance(given, str):
+            return f"{given}\n\n{own}" if given and given.strip() else own
+        return [*given, text_block(own)]
+
     def extras_tokens(self, extras: Extras) -> int:
-        """The size of the caller's system prompt and tools."""
-        tokens = 0
+        """The size of the caller's system prompt and tools, and of the instruction files."""
+        tokens = self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
             tokens += self._size(text) + FRAME_TOKENS

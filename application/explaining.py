@@ -164,6 +164,9 @@ class _Judge:
         why = f"summary {self._loaded.window.summary.summary_id} stands for it"
         if any(pin.position == position for pin in self._loaded.state.pins):
             why += "; its words are pinned in the ledger"
+        quoted = self._loaded.window.memories
+        if quoted is not None and any(one.position == position for one in quoted.memories):
+            why += "; quoted in the system text"
         return _Verdict("summarised", why, first.when, by_summary=True)
 
     def _shown(self, entry: Entry, said: When) -> _Verdict:

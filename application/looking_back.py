@@ -1,7 +1,7 @@
 """One conversation, as agents look back at it: what was said, what became of it, what was folded away."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from .core import Core
 from .erasure.erasing import Where, shared_with
@@ -9,9 +9,16 @@ from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
 from .read_models import CompactionRow, SummaryRow
 from .reading import read_back, stored_messages
+from .recall.expanding import ExpandedSummary, expand
+from .recall.history import HistoryPage, HistoryQuery, query_history
+from .recall.inquiry import RecallOptions, inquire
+from .recall.paging import USUAL_CHARACTERS, TextPart, read_part
+from .recall.recalling import recall
+from .recall.results import Recalled
 from .results import StoredMessage
 from .time_travel.diffing import ContextDiff, diff
 from .time_travel.moments import At
+from .tools.toolbox import Toolbox
 
 
 class LookingBack:
@@ -69,6 +76,79 @@ class LookingBack:
             UnknownMessage: there is no such message.
         """
         return read_back(self._core, self.thread_id, where)
+
+    def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+        """What was said about something, best first: passages read from the log, each with where it stands,
+        what became of its message, its neighbours, and why it was found. Every option is described in
+        ``RecallOptions``.
+
+        What cannot be searched as asked (no embedder, a search program that hangs) is searched by
+        words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
+
+        Raises:
+            InvalidSetting: an option cannot be; says what is allowed.
+            ConversationGone: the conversation was erased as a whole.
+        """
+        inquiry = inquire(query, thread_id=self.thread_id, **how)
+        return recall(self._core, self.thread_id, inquiry)
+
+    def query(
+        self,
+        *,
+        ids: Sequence[str | int] = (),
+        start: int | None = None,
+        stop: int | None = None,
+        text: str | None = None,
+        limit: int = 20,
+        max_tokens: int | None = None,
+    ) -> HistoryPage:
+        """The original records with these ids, at positions ``start`` up to but not including ``stop``,
+        that contain ``text``: in their order, page by page, each with what became of it.
+
+        ``ids``: of messages; addresses and positions are understood too. ``limit``: 1 to 200.
+        ``max_tokens``: of all texts, from 50; else as long as the settings say.
+
+        Raises:
+            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+            ForeignAddress, InvalidAddress: an id is an address of another conversation, or of none.
+            ConversationGone: the conversation was erased as a whole.
+        """
+        wanted = HistoryQuery(ids, start, stop, text, limit, max_tokens)
+        return query_history(self._core, self.thread_id, wanted)
+
+    def expand(
+        self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+    ) -> ExpandedSummary:
+        """What a summary stands for: its text, its leaf summaries, and the original messages from
+        position ``start`` on, page by page.
+
+        Raises:
+            UnknownSummary: names the newest ones that there are.
+            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+            ConversationGone: the conversation was erased as a whole.
+        """
+        return expand(self._core, self.thread_id, summary_id, start, max_tokens, limit)
+
+    def read_part(
+        self, where: str | int, start: int = 0, max_characters: int = USUAL_CHARACTERS
+    ) -> TextPart:
+        """What the message at an address or position says, from character ``start`` on, at most
+        ``max_characters`` of it: for long ones, such as a tool's output that was offloaded.
+
+        Raises:
+            ForeignAddress, InvalidAddress, UnknownMessage: there is no such message here.
+            InvalidSetting: ``start`` or ``max_characters`` cannot be.
+        """
+        return read_part(self._core, self.thread_id, where, start, max_characters)
+
+    def tools(self, *, all_conversations: bool = False) -> Toolbox:
+        """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
+        ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
+        ``.result_for(block)`` for each of its calls.
+
+        ``all_conversations``: whether they reach the other conversations of the log as well.
+        """
+        return Toolbox(self._core, self.thread_id, everywhere=all_conversations)
 
     def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """Why the model sees each message as it does, for positions ``start`` up to but not

@@ -4,16 +4,22 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
+from .derived import close_derived
 from .erasure.erasing import erase_all
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .read_models import ConversationRow
+from .recall.expanding import ExpandedSummary, expand_anywhere
+from .recall.inquiry import RecallOptions, inquire
+from .recall.recalling import search
+from .recall.results import Recalled
+from .tools.toolbox import Toolbox
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
@@ -38,6 +44,40 @@ class Memory:
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations, the latest activity first."""
         return self._core.views.conversations()
+
+    def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+        """What was said about something in any conversation, best first; each hit names its own.
+
+        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's.
+
+        Raises:
+            InvalidSetting: an option cannot be; says what is allowed.
+        """
+        return search(self._core, inquire(query, **how))
+
+    def expand(
+        self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+    ) -> ExpandedSummary:
+        """What a summary of any conversation stands for; see ``Chat.expand``. A fork has the summaries of
+        its source as well: then it is that of the source.
+
+        Raises:
+            UnknownSummary: names the newest ones that there are.
+            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+        """
+        return expand_anywhere(self._core, summary_id, start, max_tokens, limit)
+
+    def tools(self, thread_id: str | None = None) -> Toolbox:
+        """The tools for a model that is not the agent of any conversation here, such as one that asks
+        over MCP: with an id they reach this conversation alone, without one all of the log.
+
+        For the agent of a conversation itself: ``Chat.tools``, which leave out what its context has.
+
+        Raises:
+            InvalidThreadId: the id is blank.
+        """
+        home = None if thread_id is None else read_thread_id(thread_id)
+        return Toolbox(self._core, home, everywhere=home is None, sees=False)
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """Erase all of a conversation for good: nothing is left of it but how many events there were,
@@ -132,7 +172,7 @@ class Memory:
                 self._runner.run(self._background.finish(wait))
         finally:
             self._runner.close()
-            self._core.views.close()
+            close_derived(self._core)
             self._core.log.close()
 
     def __enter__(self) -> Self:

@@ -70,6 +70,9 @@ class SummaryDraft(Value, frozen=True):
     """The provider's own signed block, where it made the summary; rendered unchanged."""
     attempts: int = 1
     """How often the model was asked, retries included."""
+    topics: tuple[str, ...] = ()
+    """What the messages are about, in a few words each, the most important first; may be odd or missing:
+    then code names them."""
 
 
 class Summariser(Protocol):

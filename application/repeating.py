@@ -5,6 +5,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from refold.domain.remembering import MemoriesChosen
+
 from .context import Context
 from .loaded import LoadedConversation
 from .projections.window import PinnedText, Preview, PreviewKey
@@ -24,6 +26,7 @@ class _Request(NamedTuple):
     summary_id: str | None
     previews: Mapping[PreviewKey, Preview]
     pins: tuple[PinnedText, ...]
+    memories: MemoriesChosen | None
 
     def is_fixed_like(self, other: "_Request") -> bool:
         """Whether system text and tools are the same, for the same model: caches know one only."""
@@ -56,6 +59,7 @@ class LastRequests:
             summary_id=window.summary.summary_id if window.summary else None,
             previews=window.previews,
             pins=window.pins,
+            memories=window.memories,
         )
         before = self._known.pop(context.thread_id, None)
         self._known[context.thread_id] = now

@@ -7,6 +7,7 @@ from refold.domain.reverting import revert_compaction
 
 from .core import Core, Extras
 from .loaded import LoadedConversation
+from .memories.choosing import choose_anew
 from .observing import tell_compaction
 from .outcomes import outcome_of
 from .results import CompactionResult
@@ -15,7 +16,8 @@ from .results import CompactionResult
 def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> CompactionResult:
     """Bring back what the active summary covers; nothing to undo is success.
 
-    A request that no longer fits then is made smaller again by the next context.
+    A request that no longer fits then is made smaller again by the next context. Memories are chosen
+    anew: what is in view again needs no quotation.
     """
     was: LoadedConversation = LoadedConversation(thread_id)
 
@@ -40,7 +42,8 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
         )
     result = outcome_of(core, budget, was, now, "reverted")
     tell_compaction(core, result)
-    return result
+    grown = choose_anew(core, thread_id, budget)
+    return result.replaced(tokens_after=result.tokens_after + grown)
 
 
 def _is_final(loaded: LoadedConversation) -> bool:

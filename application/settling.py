@@ -2,8 +2,10 @@
 
 import asyncio
 
+from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
+from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
 
 from .compaction import CompactionAttempt
@@ -12,6 +14,7 @@ from .ladder.exceeding import is_out_of_reach
 from .ladder.measuring import Measured, measured
 from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
+from .memories.choosing import choose_anew, give_up
 from .observing import tell_compaction
 from .outcomes import outcome_of
 from .ports import Summariser
@@ -24,9 +27,21 @@ MOST_ROUNDS = 4
 
 def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
     """Whether a conversation whose request has ``size`` tokens must be made smaller first."""
+    return _is_large(core, loaded, budget, size) or _is_long(core, loaded, budget)
+
+
+def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
     if size < budget.trigger:
         return False
     return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
+
+
+def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
+    """Whether it has so many messages that the oldest are archived, and some can be (requirement B7)."""
+    policy = core.settings.policy
+    if not may_archive(loaded.state, policy):
+        return False
+    return isinstance(plan_compaction(loaded.state, budget, policy, "size"), CompactionPlan)
 
 
 async def settle(
@@ -34,8 +49,10 @@ async def settle(
 ) -> list[CompactionResult]:
     """Offload large tool content, condense older results, summarise; stop as soon as it is enough.
 
-    Where the request still does not fit, more tool content is shown shorter. No lock is held while a
-    summariser works. Never raises for a summariser: what could not be done is in the results.
+    Against too many messages only a summary helps. Where the request still does not fit, more tool content
+    is shown shorter. What was decided changes the prefix anyway: then the memories that are quoted are
+    chosen anew. No lock is held while a summariser works. Never raises for a summariser: what could not be
+    done is in the results.
     """
     before = await asyncio.to_thread(measured, core, thread_id, budget)
     before.loaded.present()
@@ -44,13 +61,24 @@ async def settle(
     if is_out_of_reach(before.loaded.state, budget):
         return []
     done, results = Shortened(), list[CompactionResult]()
-    if before.loaded.state.attempt is None or before.size > budget.limit:
-        # What is being summarised right now is not shortened, unless the request cannot wait.
-        done = await asyncio.to_thread(climb, core, thread_id, budget)
-    if not done.enough:
+    if before.size > budget.limit:
+        # The least that can be missed; they are looked up again below, if there is room for any.
+        done = Shortened(decisions=await asyncio.to_thread(give_up, core, thread_id))
+    if _may_shorten(core, before):
+        done = done.plus(await asyncio.to_thread(climb, core, thread_id, budget))
+    if not done.enough or _is_long(core, before.loaded, before.budget):
         results = await _summarised(core, thread_id, budget, trigger)
-    last = await asyncio.to_thread(make_fit, core, thread_id, budget)
-    return await asyncio.to_thread(_reported, core, before, done.plus(last), results, trigger)
+    done = done.plus(await asyncio.to_thread(make_fit, core, thread_id, budget))
+    if done.decisions or any(result.outcome == "performed" for result in results):
+        await asyncio.to_thread(choose_anew, core, thread_id, budget, below=before.size)
+    return await asyncio.to_thread(_reported, core, before, done, results, trigger)
+
+
+def _may_shorten(core: Core, before: Measured) -> bool:
+    if not _is_large(core, before.loaded, before.budget, before.size):
+        return False
+    # What is being summarised right now is not shortened, unless the request cannot wait.
+    return before.loaded.state.attempt is None or before.size > before.budget.limit
 
 
 async def _summarised(

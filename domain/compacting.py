@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from math import ceil
 
+from .archiving import may_archive
 from .conversation import Conversation
 from .cuts.planner import CompactionPlan
 from .errors import RefoldError
@@ -134,6 +135,8 @@ def _performed(
         omitted=summary.omitted,
         block=summary.block,
         model_calls=summary.model_calls,
+        topics=summary.topics,
+        topics_shown=summary.topics_shown,
     )
 
 
@@ -198,7 +201,9 @@ def is_breaker_open(state: Conversation, window: int, policy: CompactionPolicy) 
 
 def breaker_closes_at(state: Conversation, window: int, policy: CompactionPolicy) -> int | None:
     """The size from which on a compaction is tried again, while the circuit breaker is open."""
-    if state.setbacks.count < policy.breaker_after or may_compact(state, window, policy):
+    if state.setbacks.count < policy.breaker_after:
+        return None
+    if may_compact(state, window, policy) or may_archive(state, policy):
         return None
     return compacts_again_at(state, window, policy)
 

@@ -36,6 +36,8 @@ class Conversation(Value, frozen=True):
     """Notes were taken of the messages before this position."""
     notes_at: int | None = None
     """How many compactions there had been when notes were last taken: once per cycle is enough."""
+    notes_versions: tuple[int, ...] = ()
+    """Of the newest times that notes were taken: what was noted there is not noted again."""
     memories_tokens: int = 0
     """The size of the earlier messages that are quoted in the system text."""
     label: str | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
+from .choosing_memories import forget_memories
 from .conversation import Conversation
 from .coverage import Coverage
 from .events import (
@@ -51,6 +52,8 @@ class Withdrawn(NamedTuple):
     pins: frozenset[str] = frozenset()
     label: str | None = None
     """What stands in the place of the present label, if that is withdrawn."""
+    memories: bool = False
+    """Whether the earlier messages that are quoted now were among it: then none is any more."""
 
 
 NOTHING_WITHDRAWN = Withdrawn()
@@ -217,6 +220,7 @@ def erase_messages(
             for message in messages
         ),
         *remade,
+        *(forget_memories(state) if withdrawn.memories else ()),
         *((ConversationLabelled(label=withdrawn.label),) if withdrawn.label else ()),
     )
 

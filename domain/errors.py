@@ -8,6 +8,7 @@
     │   └── UnknownToolCall                 a tool result answers no open call
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── UnknownMessage (LookupError)        no message has this position
+    ├── UnknownSummary (LookupError)        no summary has this id
     ├── ConversationGone                    the conversation was erased
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
@@ -28,6 +29,8 @@
         ├── NotARefoldLog, NewerLog
         └── LogDamaged                      content differs from its digest, a gap, a broken chain
 """
+
+from collections.abc import Sequence
 
 
 class RefoldError(Exception):
@@ -80,6 +83,20 @@ class UnknownMessage(RefoldError, LookupError):
         )
         self.position = position
         self.length = length
+
+
+class UnknownSummary(RefoldError, LookupError):
+    """No summary has this id. ``thread_id`` is the conversation that was asked, None for all of them;
+    ``newest`` are ids that there are, the newest first.
+    """
+
+    def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
+        where = "the log" if thread_id is None else f"conversation {thread_id!r}"
+        known = f"has {', '.join(newest)}" if newest else "has none yet: nothing was compacted"
+        super().__init__(f"there is no summary {summary_id!r}: {where} {known}")
+        self.summary_id = summary_id
+        self.thread_id = thread_id
+        self.newest = tuple(newest)
 
 
 class ConversationGone(RefoldError):

@@ -79,7 +79,7 @@ class CompactionPerformed(Value, frozen=True):
     summary_id: str
     text: str
     tokens: int
-    """The size of the summary as rendered, with the ledger beside it."""
+    """The size of the summary as rendered, with the topics that are named and the ledger beside it."""
     coverage: Coverage
     source_digest: str
     trigger: Trigger

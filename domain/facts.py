@@ -95,3 +95,5 @@ class Setbacks(Value, frozen=True):
 
     count: int = 0
     live_tokens: int = 0
+    length: int = 0
+    """How many messages the conversation had at the newest of them."""

@@ -38,6 +38,9 @@ from .folding_summaries import (
 from .messages import gist
 from .remembering import MemoriesChosen, NotesFlushed
 
+NOTES_REMEMBERED = 64
+"""So many of the newest times that notes were taken are compared with."""
+
 
 def evolve(state: Conversation, event: Event) -> Conversation:
     """Fold one event in. Never refuses: what is in the log has happened."""
@@ -186,10 +189,15 @@ def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int
 
 
 def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
+    versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
     if event.replaces is not None:  # Taken anew: the cycle is where it was.
-        return state.replaced(version=version)
-    to = max(state.notes_to, event.stop)
-    return state.replaced(version=version, notes_to=to, notes_at=state.compactions)
+        return state.replaced(version=version, notes_versions=versions)
+    return state.replaced(
+        version=version,
+        notes_to=max(state.notes_to, event.stop),
+        notes_at=state.compactions,
+        notes_versions=versions,
+    )
 
 
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:

@@ -85,7 +85,9 @@ def failed(state: Conversation, event: CompactionFailed, version: int) -> Conver
     """An attempt ended without a summary."""
     if event.reason == ERASED:  # It was stopped for another reason than its own.
         return state.replaced(version=version, attempt=None)
-    setbacks = Setbacks(count=state.setbacks.count + 1, live_tokens=event.live_tokens)
+    setbacks = Setbacks(
+        count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
+    )
     return state.replaced(version=version, attempt=None, setbacks=setbacks)
 
 
@@ -113,7 +115,9 @@ def reverted(state: Conversation, event: CompactionReverted, version: int) -> Co
         answer_pending=True,
     )
     # The next compaction by size must not come at once and make the same summary again.
-    setbacks = Setbacks(count=state.setbacks.count + 1, live_tokens=state.tokens)
+    setbacks = Setbacks(
+        count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
+    )
     state = state.replaced(setbacks=setbacks)
     return _bounded(state) if len(live) > REMEMBERED else state
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from .errors import RefoldError
 from .events import LeafSummary, OmittedMessage
+from .facts import Topic
 from .ledger.line import LedgerLine
 from .messages import Block
 from .value import Value
@@ -25,7 +26,7 @@ class Summary(Value, frozen=True):
     text: str
     text_tokens: int
     tokens: int
-    """Of the summary as rendered, with its heading, the guidance and the ledger that go with it."""
+    """Of the summary as rendered, with heading, guidance, topics and the ledger that go with it."""
     complete: bool
     summariser: str
     model: str
@@ -43,6 +44,8 @@ class Summary(Value, frozen=True):
     omitted: tuple[OmittedMessage, ...] = ()
     block: Block | None = None
     model_calls: int = 1
+    topics: tuple[Topic, ...] = ()
+    topics_shown: int = 0
 
 
 def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:

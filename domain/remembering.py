@@ -44,6 +44,10 @@ class ChosenMemory(Value, frozen=True):
 
     position: int
     message_id: str
+    role: str
+    """Who said it; ``tool`` for the result of a tool."""
+    at: str
+    """When it was written, or else logged: ISO 8601, UTC."""
     text: str
     score: float
     """Relative to the best one: over 0, at most 1."""

@@ -2,13 +2,14 @@
 
 import logging
 import uuid
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
+from refold.application.derived import drop_derived
 from refold.application.errors import LogError
 from refold.application.memory import Memory
 from refold.application.ports import Summariser, TokenCounter
@@ -18,12 +19,10 @@ from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
 
 if TYPE_CHECKING:
-    from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .observing.wiring import Observing
     from .settings.model import RefoldSettings
     from .settings.reading import Configuration
-    from .views.views import SQLiteViews
 
 logger = logging.getLogger(__name__)
 
@@ -73,46 +72,55 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
     Options and errors are those of ``refold.open``.
     """
+    from .backends.choosing import refuse_files_of, search_backend
+    from .derived.places import place_of
     from .log.keeping import SQLiteKeeper
     from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
+    from .recall.content import RECALL
     from .recall.index import SQLiteRecallIndex
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
+    from .tools.anthropic import AnthropicTools
+    from .views.content import VIEWS
     from .views.views import SQLiteViews
 
     _refuse_unknown(options)
     configuration = configuration_of(options)
-    settings = configuration.settings
+    settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     create, told = options.get("create", True), observing.noticed
+    refuse_files_of(settings, path, encrypted=key is not None)
     log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
-    views = SQLiteViews(views_place(path, encrypted=key is not None), log, of=path, told=told)
-    _finish_erasures(log, views)
-    return Core(
+    views = SQLiteViews(place_of(path, VIEWS, encrypted=key is not None), log, of=path, told=told)
+    index = place_of(path, RECALL, encrypted=key is not None)
+    core = Core(
         log=observing.log(log),
         keeper=SQLiteKeeper(log, key),
         views=views,
-        recall=RecallParts(index=SQLiteRecallIndex()),
+        recall=RecallParts(
+            index=SQLiteRecallIndex(index, log, of=path, told=told),
+            backend=search_backend(options.get("search_backend"), settings, path, log),
+        ),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or _now,
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
+        instructions=instructions,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
+        sdk_tools=AnthropicTools(),
     )
-
-
-def _finish_erasures(log: "SQLiteLog", views: "SQLiteViews") -> None:
     with suppress(LogError):  # The next one that opens it tries again.
-        log.finish_erasures(views.drop)
+        log.finish_erasures(lambda: drop_derived(core))
+    return core
 
 
 def _summariser(
@@ -148,27 +156,15 @@ def _refuse_unknown(options: Options) -> None:
             raise TypeError(f"refold.open has no argument {name!r}{hint}")
 
 
-def views_path(path: str | Path) -> str | Path:
-    """Where the read models of a log lie: ``agent.views.db`` beside ``agent.db``."""
-    if str(path) == ":memory:":
-        return ":memory:"
-    log = Path(path)
-    return log.with_name(f"{log.stem}.views{log.suffix or '.db'}")
+def _instructions(configuration: "Configuration") -> str:
+    """The text of the instruction files, read once."""
+    source = configuration.source_of("instruction_files")
+    if source is None:
+        return ""
+    from .instruction_files import read_instructions
 
-
-def views_place(path: str | Path, *, encrypted: bool) -> str | Path:
-    """Where read models are kept: of an encrypted log in memory only, and a file of before is removed."""
-    from .views.file import ViewsFile
-
-    place = views_path(path)
-    if not encrypted or place == ":memory:":
-        return place
-    try:
-        with closing(ViewsFile(Path(place).absolute(), lambda _: None)) as file:
-            file.drop()
-    except OSError as error:
-        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
-    return ":memory:"
+    settings = configuration.for_core().instructions
+    return read_instructions(settings, source.place_of("instruction_files"))
 
 
 def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":

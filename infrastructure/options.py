@@ -80,7 +80,7 @@ class Options(TypedDict, total=False):
     memories_tokens: int | None
     """The room of all of them together."""
     instruction_files: Sequence[str | Path] | None
-    """Files such as AGENTS.md that are part of the system text."""
+    """Files such as AGENTS.md that are part of the system text behind yours, in this order; read now."""
     instruction_characters: int | None
     """Characters of one such file at most."""
     instruction_total: int | None

@@ -6,7 +6,7 @@ from pathlib import Path
 from refold.application.errors import TargetExists
 
 from .log.anchor import anchor_path
-from .opening import views_path
+from .derived.places import DERIVED, derived_path
 
 _BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
 
@@ -18,7 +18,7 @@ def refuse_own(to: Path, log: Path) -> None:
         TargetExists: it is one.
     """
     place = Path(os.path.realpath(log))
-    files = (place, views_path(place))
+    files = (place, *(derived_path(place, name) for name in DERIVED))
     own = {str(anchor_path(place)), *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
     linked = to.exists() and log.exists() and to.samefile(log)
     if linked or os.path.realpath(to) in own:

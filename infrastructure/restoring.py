@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from refold.application.core import Core
+from refold.application.derived import close_derived, drop_derived
 from refold.application.erasure.erasing_again import erase_again
 from refold.application.errors import BackupDamaged, LogError, NotARefoldLog, TargetExists
 from refold.application.upkeep.housekeeping import Restored
@@ -58,7 +59,7 @@ def restore_log(
             sync_names(to.parent)
     with _opened(to, options) as core:
         # They would notice by themselves that they are of another log, but hold its texts until then.
-        core.views.drop()
+        drop_derived(core)
     return restored
 
 
@@ -114,7 +115,7 @@ def _opened(made: Path, options: Options) -> Generator[Core]:
     try:
         yield core
     finally:
-        core.views.close()
+        close_derived(core)
         core.log.close()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from refold.application.addresses import position_in
 from refold.application.core import Core
+from refold.application.derived import drop_derived
 from refold.application.event_log import Erasure, Loading
 from refold.application.loaded import LoadedConversation
 from refold.domain.erasing import erase_conversation
@@ -77,7 +78,7 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
 
 def finish(core: Core) -> bool:
     """Remove what earlier erasures may have left in files; whether nothing is left."""
-    return core.log.finish_erasures(core.views.drop)
+    return core.log.finish_erasures(lambda: drop_derived(core))
 
 
 def _report(core: Core, done: Iterable[Done]) -> ErasureReport:

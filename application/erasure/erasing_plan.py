@@ -29,6 +29,7 @@ from refold.domain.events import (
 )
 from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.quoting import quoted_from, without_quotes
+from refold.domain.remembering import MemoriesChosen
 
 from .erasure_report import Place, RebuiltSummary, Removed
 from .lineage import Lineage
@@ -120,6 +121,7 @@ class ErasurePlan:
             attempts=frozenset(e.attempt_id for e in events if isinstance(e, CompactionRequested)),
             pins=frozenset(event.pin_id for event in events if isinstance(event, MessagePinned)),
             label=WITHDRAWN_LABEL if self.now.state.label in labels else None,
+            memories=self.now.window.memories in events,
         )
 
 
@@ -165,6 +167,8 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "pin", 1
         case ConversationLabelled(), _:
             yield "label", 1
+        case MemoriesChosen(), _:
+            yield "quoted memory", len(event.memories)
         case CompactionPerformed(), CompactionPerformed():
             yield "summary", 1
             yield "leaf", 1 if event.leaf else 0

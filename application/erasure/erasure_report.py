@@ -13,12 +13,13 @@ Place = Literal[
     "pin",
     "label",
     "focus",
+    "quoted memory",
     "event",
     "read models",
 ]
 """``attempt``: what was recorded of a compaction attempt besides its summary. ``label`` and ``focus``:
 of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
-quoted it. ``event``: of an erased conversation, whatever it was."""
+quoted it. ``quoted memory``: a quotation in the system text, now or earlier. ``event``: of an erased conversation, whatever it was."""
 
 
 class Removed(Value, frozen=True):

@@ -19,6 +19,7 @@ from refold.domain.events import (
 )
 from refold.domain.messages import Message
 from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
+from refold.domain.remembering import MemoriesChosen
 
 AT_ONCE = 1_000
 """Events read in one go."""
@@ -81,6 +82,7 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
                 | CompactionPerformed()
                 | CompactionFailed()
                 | MessagePinned()
+                | MemoriesChosen()
                 | ConversationLabelled()
             ):
                 decisions.append((logged.version, event))

@@ -35,8 +35,9 @@ def erased_since(
     vouched = _vouched(core, then, later) if later.rewritten else ()
     gone = [erased_message(then, e.position, e.message_id, e.tokens) for e in vouched]
     pins = frozenset(pin.pin_id for pin in state.pins if pin.version in later.rewritten)
+    withdrawn = Withdrawn(pins=pins, memories=then.window.memories is None)
     events = erase_messages(
-        state, gone, {e.position: e.rewritten for e in vouched}, withdrawn=Withdrawn(pins=pins)
+        state, gone, {e.position: e.rewritten for e in vouched}, withdrawn=withdrawn
     )
     reasons = {event.position: event.reason for event in vouched}
     recorded = (

@@ -78,8 +78,13 @@ def readable(message: Message) -> str:
     content = message.content
     if isinstance(content, str):
         return content
-    parts = [_readable(block) for block in content if block.get("type") not in THINKING]
-    return "\n".join([part for part in parts if part and not part.isspace()])
+    return "\n".join([part for _, part in readable_blocks(content)])
+
+
+def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
+    """What is to be read of each block, where there is something; ``readable`` joins it with new lines."""
+    parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
+    return [part for part in parts if part[1] and not part[1].isspace()]
 
 
 def _readable(block: Block) -> str:

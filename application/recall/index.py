@@ -52,6 +52,13 @@ class RecallIndex(Protocol):
     May raise ``LogError`` only for the log itself.
     """
 
+    def edition(self) -> int:
+        """Grows when something that was indexed was erased: what is known of the passages of an earlier
+        edition, their numbers included, holds no longer. Catches up first, so that it is never behind
+        an erasure that the log has.
+        """
+        ...
+
     def find(
         self,
         tokens: Sequence[str],

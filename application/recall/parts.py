@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .backend import SearchBackend
+from .embedding import Embedding
 from .index import RecallIndex
 from .vectors import Embedder, VectorStore
 
@@ -13,7 +14,9 @@ class RecallParts:
 
     index: RecallIndex
     vectors: VectorStore | None = None
-    """None where no embedder is configured."""
+    """Also where no embedder is configured: an erasure reaches what an earlier one made."""
     embedder: Embedder | None = None
+    embedding: Embedding | None = None
+    """Makes the vectors in the background; None where no embedder is configured."""
     backend: SearchBackend | None = None
     """None: the built-in search."""

@@ -1,6 +1,6 @@
 """The ports of search by meaning: who makes vectors of texts, and where they are kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from .index import Filters
@@ -11,7 +11,7 @@ Vector = Sequence[float]
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts. Blocks; it is called in a thread of its own.
+    """Makes vectors of texts. Blocks; it is called in a thread of its own, and in several at a time.
 
     Raises ``EmbedderError`` when it cannot: after its own retries, with the vendor's message in it.
     """
@@ -27,7 +27,7 @@ class Embedder(Protocol):
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """One vector for each text that is to be found."""
+        """One vector for each text that is to be found. What is longer than it takes, it cuts."""
         ...
 
     def embed_query(self, text: str) -> Vector:
@@ -43,20 +43,32 @@ class Nearest(NamedTuple):
     cosine: float
 
 
+def always() -> bool:
+    """What has no reason to be thrown away is kept."""
+    return True
+
+
 class VectorStore(Protocol):
     """Vectors by the digest of the text they are of, and the model that made them.
 
     A cache that may be deleted at any time: what is missing is made again. Blobs, compared by numpy.
+    Every method may raise ``EmbedderError`` with the reason ``store`` when nothing can be kept at all.
     """
 
     def missing(self, model: str, digests: Sequence[str]) -> Sequence[str]:
-        """Those of these texts that have no vector of this model, each once."""
+        """Those of these texts that have no vector of this model, each once, in their order."""
         ...
 
-    def add(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep vectors by the digests of their texts.
+    def add(
+        self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
+    ) -> bool:
+        """Keep vectors by the digests of their texts; whether they were.
 
-        Raises ``EmbedderError`` where the dimension is not that of the model's other vectors.
+        ``still`` is asked while nobody can prune: where it says no, for a text may have been erased
+        since it was read, nothing is kept.
+
+        Raises ``EmbedderError`` where the dimension is not that of the model's other vectors, or where
+        something is no vector.
         """
         ...
 
@@ -70,9 +82,13 @@ class VectorStore(Protocol):
         """By number: how near each passage is; those without a vector are not among them."""
         ...
 
-    def prune(self, keep: Sequence[str]) -> bool:
-        """Delete the vectors of all other texts, so that their bytes are gone from the disk as well;
-        whether they are."""
+    def keep_only(self, model: str) -> int:
+        """Delete the vectors of all other models; returns how many there were."""
+        ...
+
+    def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
+        """Delete the vectors of all but these texts, so that their bytes are gone from the disk as well;
+        whether they are. ``keep`` is asked only where there are vectors at all."""
         ...
 
     def count(self, model: str) -> int:

@@ -1,11 +1,11 @@
 """The ledger as it is rendered after the summary: data, each line with its source."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from refold.application.projections.window import PinnedText
 from refold.domain.ledger.line import Kind, LedgerLine
 
+from .fences import LINE_BREAK, fenced
 from .texts import LEDGER_GUIDANCE, LEDGER_HEADING
 from .turns import FRAME_TOKENS
 
@@ -19,8 +19,6 @@ _TITLES: dict[Kind, str] = {
 }
 _LISTS: tuple[tuple[Kind, str], ...] = (("read", "read-files"), ("modified", "modified-files"))
 _PINNED = "Pinned"
-# Whatever ends a line for anybody: behind it a text could pass for a heading of ours.
-_BREAK = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
@@ -62,14 +60,9 @@ def kind_heading(kind: Kind) -> str:
 def pin_line(pin: PinnedText) -> str:
     """A pinned text behind the position of its message, fenced where it has several lines."""
     source = "pin" if pin.position is None else str(pin.position)
-    if not _BREAK.search(pin.text):
+    if not LINE_BREAK.search(pin.text):
         return f"[{source}] {pin.text}"
-    fence = "`" * max(3, 1 + max(map(len, _ticks(pin.text)), default=0))
-    return f"[{source}] {fence}\n{pin.text}\n{fence}"
-
-
-def _ticks(text: str) -> Iterator[str]:
-    return (found[0] for found in re.finditer("`+", text))
+    return f"[{source}] {fenced(pin.text)}"
 
 
 def _of_kind(lines: Sequence[LedgerLine], kind: Kind) -> list[LedgerLine]:

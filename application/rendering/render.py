@@ -10,6 +10,8 @@ from refold.domain.messages import Block, said
 from . import texts
 from .blocks import copied, signed_summary, text_block
 from .ledger import ledger_overhead, ledger_text
+from .memories import memories_text
+from .topics import topics_line
 from .turns import FRAME_TOKENS, TurnBuilder
 
 System = str | Sequence[Block] | None
@@ -54,6 +56,9 @@ def render(
         builder.open(memory.blocks)
     else:
         own.extend(memory.texts)
+    quoted = window.memories
+    if quoted is not None:
+        own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
     messages = builder.finished()
     freed = sum(p.tokens_freed for p in window.previews.values())
@@ -61,6 +66,7 @@ def render(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
     tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here - freed
+    tokens += quoted.tokens if quoted is not None else 0
     return Rendered(
         _joined(system, [t for t in own if t.strip()]),
         messages,
@@ -78,12 +84,16 @@ class _Memory(NamedTuple):
     """What the system text says of them."""
     signed: Block | None
     """The provider's own block, in place of the summary's text."""
+    topics: str
+    """The line that names them, as it ends the summary's text."""
     tokens: int
 
     @property
     def blocks(self) -> list[Block]:
         shown = [text_block(text) for text in self.texts]
-        return [self.signed, *shown[1:]] if self.signed else shown
+        if self.signed is None:
+            return shown
+        return [self.signed, *([text_block(self.topics)] if self.topics else []), *shown[1:]]
 
 
 def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Memory:
@@ -91,16 +101,20 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
     block = signed_summary(summary.block) if signed and summary else None
     shown: list[str] = []
     guidance: list[str] = []
+    topics = ""
     if summary is not None:
-        shown.append(texts.summary_text(copied(summary.text)))
-        guidance.append(texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE)
+        topics = copied(topics_line(summary.topics[: summary.topics_shown]))
+        text = texts.summary_text(copied(summary.text))
+        shown.append(f"{text}\n\n{topics}" if topics else text)
+        said = texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE
+        guidance.append(f"{said} {texts.TOPICS_GUIDANCE}" if topics else said)
     lines = summary.ledger[: summary.ledger_shown] if summary else ()
     tokens = summary.tokens if summary else 0
     if ledger := ledger_text(lines, window.pins):
         shown.append(copied(ledger))
         guidance.append(texts.LEDGER_GUIDANCE)
         tokens += sum(pin.tokens for pin in window.pins) + (0 if lines else ledger_overhead(count))
-    return _Memory(tuple(shown), tuple(guidance), block, tokens)
+    return _Memory(tuple(shown), tuple(guidance), block, topics, tokens)
 
 
 def summary_overhead(count: Callable[[str], int]) -> int:

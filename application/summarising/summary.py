@@ -6,6 +6,7 @@ from refold.application.core import Core
 from refold.application.keeping import KeptLedger, kept_ledger
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import Summariser, signs
+from refold.application.topics.keeping import KeptTopics, TopicGathering
 from refold.domain.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.judging import Summary
@@ -48,11 +49,33 @@ async def summarised(
     )
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
     leaf = await leaf_of(core, before.thread_id, source.messages, plan)
-    return _finished(core, summariser.name, task, written, ledger).replaced(
+    made = _finished(core, summariser.name, task, written, ledger).replaced(
         model_calls=asking.model_calls,
         source_digest=source.digest(written.omitted),
         leaf=leaf,
     )
+    topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
+    return made.replaced(
+        topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
+    )
+
+
+def _topics(
+    core: Core,
+    before: LoadedConversation,
+    source: Source,
+    plan: CompactionPlan,
+    written: Written,
+    made: Summary,
+    ledger: KeptLedger,
+) -> KeptTopics:
+    known = source.before.topics if source.before else ()
+    gathering = TopicGathering(core, before.thread_id, known)
+    gathering.take(source.messages, written.topics)
+    # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
+    left = plan.limit_tokens - made.text_tokens + max(0, plan.ledger_tokens - ledger.tokens)
+    room = min(left, plan.covered_tokens - made.tokens - 1)
+    return gathering.kept(room, apart=made.block is not None)
 
 
 def _finished(

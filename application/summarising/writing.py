@@ -53,6 +53,8 @@ class Written(NamedTuple):
     """The last answer; None where recorded texts were enough."""
     required: tuple[str, ...]
     block: Block | None
+    topics: tuple[str, ...]
+    """What a model says that it is about."""
 
 
 class Writer:
@@ -73,6 +75,7 @@ class Writer:
         self._limit = max(1, min(task.plan.limit_tokens, most))
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
+        self._topics: list[str] = []
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -104,6 +107,7 @@ class Writer:
             newest=newest,
             required=tuple(part for draft in self._accepted for part in draft.required),
             block=newest.block if newest and newest.text == whole else None,
+            topics=tuple(self._topics),
         )
 
     async def _part(self, part: Part, room: Callable[[], int], beside: str = "") -> str:
@@ -129,6 +133,7 @@ class Writer:
                 omitted += more
                 continue
             chunks, text, block = chunks[1:], draft.text, draft.block
+            self._topics += draft.topics
         if draft is not None:
             self._accepted.append(draft)
         return text

@@ -8,6 +8,7 @@ from refold.application.erasure.vouching import erased_since
 from refold.application.errors import LogDamaged
 from refold.application.intake import read_thread_id
 from refold.application.loaded import LoadedConversation
+from refold.application.rendering.memories import memories_size
 from refold.domain.compacting import abandon_compaction
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event
@@ -55,3 +56,13 @@ def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Ev
     yield from ended
     with suppress(LogDamaged):  # What lies before the damage can still be copied.
         yield from erased_since(core, copied, fold((forked, *ended), state), into)
+    yield from _quoted_anew(core, copied, into)
+
+
+def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+    """The memories that are quoted, measured as they are rendered in the copy: addresses name it."""
+    present = copied.window.memories
+    if present is not None:
+        tokens = memories_size(into, present.memories, core.counter.count_text)
+        if tokens != present.tokens:
+            yield present.replaced(tokens=tokens)

@@ -41,7 +41,7 @@ class FileSize(Value, frozen=True):
     """One file of a memory."""
 
     name: str
-    """``log``, ``wal``, ``views``, ``views wal`` or ``anchor``."""
+    """``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal`` or ``anchor``."""
     path: Path
     bytes: int
 

@@ -19,7 +19,8 @@ class Candidate(NamedTuple):
     newest: int
     """Of the messages at the cut and behind it, as they will be."""
     kept: int
-    """Of everything that stays, as it will be: those, what is kept before the cut, pinned texts."""
+    """Of everything that stays, as it will be: those, what is kept before the cut, pinned and quoted
+    texts."""
     last: LiveMessage
     """The last message that it would cover."""
 
@@ -31,7 +32,7 @@ def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Ca
     """
     found: list[Candidate] = []
     newest = sum(map(_shown, state.live))
-    stays = newest + sum(pin.tokens for pin in state.pins)
+    stays = newest + sum(pin.tokens for pin in state.pins) + state.memories_tokens
     covered, count = state.older_tokens, state.older_live
     last: LiveMessage | None = None
     for message in state.live:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from refold.domain.archiving import live_messages
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns, is_worthwhile, largest_kept
@@ -11,7 +12,7 @@ from .wishes import latest_cut
 
 
 class Choice:
-    """Chooses for one state and one goal: the tokens that may stay."""
+    """Chooses for one state and one goal: the tokens that may stay, and ``archive_over`` messages."""
 
     def __init__(
         self, state: Conversation, turns: Turns, goal: int, window: int, policy: CompactionPolicy
@@ -28,11 +29,16 @@ class Choice:
         A cut between turns is preferred where it keeps at least ``whole_turn_share`` of the newest
         tokens that a cut inside a turn would keep; else the turn is divided, so that enough of it is
         summarised (A15). Neither takes from what the keep rules ask for. If no cut meets the goal,
-        the one that comes nearest to it is the best there is.
+        the one that comes nearest to it is the best there is; if only the number of messages is not
+        met, as much is covered as the keep rules allow.
         """
         fitting = [c for c in found if c.kept <= self._goal]
         if not fitting:
             return min(found, key=_kept)
+        few = [c for c in fitting if self._leaves_few(c)]
+        if not few:
+            return self._allowed(fitting)[-1]
+        fitting = few
         small = [c for c in fitting if c.newest <= largest_kept(self._window, self._policy)]
         allowed = self._allowed(small or fitting)
         least = self._policy.whole_turn_share * allowed[0].newest
@@ -50,6 +56,7 @@ class Choice:
         fitting = [c for c in found if c.kept <= self._goal]
         if not fitting:
             return found[-1]
+        fitting = [c for c in fitting if self._leaves_few(c)] or fitting
         allowed = self._allowed(fitting)
         least = self._policy.whole_turn_share * allowed[-1].covered
         for candidate in reversed(allowed):
@@ -60,6 +67,10 @@ class Choice:
     def _allowed(self, fitting: Sequence[Candidate]) -> list[Candidate]:
         latest = latest_cut(self._state, self._policy, fitting[0].cut)
         return [c for c in fitting if c.cut <= latest]
+
+    def _leaves_few(self, candidate: Candidate) -> bool:
+        most = self._policy.archive_over
+        return most is None or live_messages(self._state) - candidate.messages <= most
 
     def _is_worthwhile(self, candidate: Candidate) -> bool:
         return is_worthwhile(self._turns.division(candidate.cut), self._window, self._policy)

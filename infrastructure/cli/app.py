@@ -21,7 +21,10 @@ from . import (
     looking,
     maintaining,
     playing,
+    recalling,
+    serving,
     simulating,
+    tracing,
     travelling,
     verifying,
 )
@@ -55,6 +58,11 @@ app.command("pins")(deciding.pins)
 app.command("erase")(erasing.erase)
 app.command("explain", epilog=explaining.EXPLAIN_EXAMPLE)(explaining.explain)
 app.command("read", epilog=explaining.READ_EXAMPLE)(explaining.read)
+app.command("recall", epilog=recalling.RECALL_EXAMPLE)(recalling.recall)
+app.command("search", epilog=recalling.SEARCH_EXAMPLE)(recalling.search)
+app.command("query", epilog=tracing.QUERY_EXAMPLE)(tracing.query)
+app.command("expand", epilog=tracing.EXPAND_EXAMPLE)(tracing.expand)
+app.command("mcp", epilog=serving.MCP_EXAMPLE)(serving.mcp)
 app.command("fork")(travelling.fork)
 app.command("diff", epilog=travelling.DIFF_EXAMPLE)(travelling.diff)
 app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)

@@ -66,7 +66,8 @@ class Story(Value, frozen=True):
 def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
     """Play a shipped conversation: compactions, restarts, damage and repair. No key, no network."""
     from refold.infrastructure.demo.session import demo_conversation
-    from refold.infrastructure.opening import open_memory, views_path
+    from refold.infrastructure.derived.places import derived_path
+    from refold.infrastructure.opening import open_memory
 
     recorded = demo_conversation()
     # The read models are damaged on purpose here; the story tells it, no warning needs to.
@@ -91,7 +92,7 @@ def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
 
             figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
         story = _damage_and_repair(
-            opened, Path(views_path(path)), recorded.thread_id, figures, folds
+            opened, Path(derived_path(path, "views")), recorded.thread_id, figures, folds
         )
     if json:
         print_json(story.model_dump())

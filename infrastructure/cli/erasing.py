@@ -22,6 +22,7 @@ _NAMES = {
     "pin": "pinned texts",
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
+    "quoted memory": "quotations in system texts",
     "event": "events",
     "read models": "read models, folded anew when they are read next",
 }

@@ -15,6 +15,7 @@ from .options import (
     DEFAULT_DB,
     At,
     Db,
+    Instructions,
     Json,
     ModelName,
     PolicyFile,
@@ -101,6 +102,7 @@ def context(
     model: ModelName = None,
     policy: PolicyFile = None,
     at: At = None,
+    instructions: Instructions = None,
     text: Annotated[
         bool, typer.Option("--text", help="The conversation as one string.", metavar="")
     ] = False,
@@ -108,7 +110,9 @@ def context(
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
     moment = None if at is None else read_at(at)
-    with opened(db, window=window, model=model, policy_file=policy) as memory:
+    with opened(
+        db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
+    ) as memory:
         require(memory, thread)
         chat = memory.conversation(thread)
         made = chat.context(at=chat.version if moment is None else moment)

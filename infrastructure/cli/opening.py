@@ -1,5 +1,6 @@
 """Opening a log that is there, and asking for a conversation in it: what most commands begin with."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from refold.application.memory import Memory
@@ -13,6 +14,8 @@ def opened(
     model: str | None = None,
     summariser: str | None = None,
     policy_file: Path | None = None,
+    embedder: str | None = None,
+    instruction_files: Sequence[Path] | None = None,
 ) -> Memory:
     """The memory of a log that exists."""
     # Imported when first used: help and wrong use do not pay for a store.
@@ -25,6 +28,8 @@ def opened(
         model=model,
         summariser=summariser,
         policy_file=policy_file,
+        embedder=embedder,
+        instruction_files=instruction_files,
     )
 
 

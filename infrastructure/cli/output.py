@@ -56,7 +56,12 @@ def _write_nowhere(stream: IO[str]) -> None:
 
 def clean(text: object) -> str:
     """Text of a transcript, made safe for a terminal: no control characters, no markup."""
-    return escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)).replace("\t", "    "))
+    return escape(harmless(str(text)))
+
+
+def harmless(text: str) -> str:
+    """The same for what is printed without markup: no character that moves a cursor or hides a text."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text).replace("\t", "    ")
 
 
 def one_line(text: str, width: int) -> str:
@@ -103,6 +108,14 @@ def warn(text: str) -> None:
 def _print(where: Console, text: str) -> None:
     # Lines are broken for people only: a program that reads them finds each sentence whole.
     where.print(text, soft_wrap=not where.is_terminal)
+
+
+def say_parts(parts: Iterable[tuple[str, str]]) -> None:
+    """Print texts one after the other, each in a style of its own; they need no cleaning."""
+    line = Text()
+    for text, style in parts:
+        line.append(harmless(text), style)
+    console.print(line, soft_wrap=not console.is_terminal)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:

@@ -25,6 +25,8 @@ def kind_of(field: FieldInfo) -> str:
         return f"one of {', '.join(map(str, get_args(inner)))}"
     if get_origin(inner) is dict:
         return "tables of settings, by model"
+    if get_origin(inner) is tuple:
+        return "a list of files"
     return _KINDS.get(inner, "a file")
 
 

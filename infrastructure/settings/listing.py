@@ -1,5 +1,6 @@
 """The settings as a list: each with its variable, its range, its default, its value and its source."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -111,4 +112,6 @@ def _row(setting: Setting) -> str:
 
 
 def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else str(value)

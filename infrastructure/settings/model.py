@@ -1,10 +1,16 @@
 """Every setting of refold, with its range, its default and what it means: the one table of settings."""
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
@@ -120,13 +126,15 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Only those with at least this share of the best one's score (requirement C4)."""
     memories_tokens: int = Field(default=1_500, ge=100)
     """The room of all of them together."""
-    instruction_files: tuple[Path, ...] | None = None
-    """Files such as AGENTS.md that are part of the system text; read once, when the memory is opened."""
+    instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
+    """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
+    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""
     instruction_characters: int = Field(default=20_000, ge=200)
-    """Characters of one such file: 70 % from its beginning, 20 % from its end, and a marker
-    (requirement C5)."""
+    """Characters of one such file; of a longer one 70 % of these from its beginning, 20 % from its end, and
+    between them a marker that says how much is left out (requirement C5)."""
     instruction_total: int = Field(default=24_000, ge=200)
-    """Characters of all such files together (requirement C5)."""
+    """Characters of all such files together, with a heading for each. One for which fewer than 64 are left
+    is skipped, with a warning (requirement C5)."""
 
     encryption_key: SecretStr | None = None
     """The key that new events are encrypted with, 32 bytes as 64 hexadecimal digits or as base64; what
@@ -149,6 +157,13 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
         if value is not None and raw_key(value.get_secret_value()) is None:
             raise ValueError("no key")
         return value
+
+    @field_validator("instruction_files", mode="before")
+    @classmethod
+    def _as_paths(cls, value: object) -> object:
+        if isinstance(value, Path):
+            return (value,)
+        return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
 
     @property
     def policy(self) -> CompactionPolicy:

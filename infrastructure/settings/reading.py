@@ -160,8 +160,8 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
     if detail["type"] == "extra_forbidden":
         what = "setting" if len(keys) == 1 else "setting of a model"
         return f"{place}: there is no such {what}{nearest(keys[-1], fields)}"
-    field = fields.get(keys[-1]) or RefoldSettings.model_fields["models"]
-    if len(keys) == 2:
+    field = fields.get(keys[-1]) or RefoldSettings.model_fields[keys[0]]
+    if len(keys) == 2 and keys[0] == "models":
         return f"{place} = {_shown(detail['input'])}: must be a table of settings"
     return f"{place} = {_shown(detail['input'])}: must be {expected(field)}"
 

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -71,13 +72,21 @@ def from_environment() -> Source:
         # From here on it is shown by nothing: no error, no list, no representation.
         secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
         return Source("environment", {**values, **secrets})
-    except SettingsError:
-        raise InvalidSetting(
-            f"environment variable {variable('models')}: must be a JSON object such as "
-            '{"claude-opus-5": {"trigger_share": 0.6}}',
-            setting="models",
-            value=os.environ.get(variable("models")),
-        ) from None
+    except SettingsError as error:
+        raise _no_json(str(error)) from None
+
+
+def _no_json(message: str) -> InvalidSetting:
+    # The message has the field between quotation marks, and that is all that can be known of it.
+    quoted = re.findall(r'"(\w+)"', message)
+    name = next((name for name in quoted if name in RefoldSettings.model_fields), "models")
+    example = '{"claude-opus-5": {"trigger_share": 0.6}}'
+    form = f"a JSON object such as {example}" if name == "models" else "JSON"
+    return InvalidSetting(
+        f"environment variable {variable(name)}: must be {form}",
+        setting=name,
+        value=os.environ.get(variable(name)),
+    )
 
 
 def _is_ours(name: str) -> bool:

@@ -17,7 +17,11 @@ from refold.infrastructure.summarisers.api_calls import (
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
 from refold.infrastructure.summarisers.quoting import RESULT_LIMIT
-from refold.infrastructure.summarisers.sections import required_headings, sections_of
+from refold.infrastructure.summarisers.sections import (
+    required_headings,
+    sections_of,
+    without_topics,
+)
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
 
 if TYPE_CHECKING:
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "claude-haiku-5-5"
 """The newest small model: window 1,000,000 tokens, output up to 128,000 (public model table)."""
+
+_MOST_TOPICS = 30
+"""Names that are read of an answer: half of these were asked for."""
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +127,7 @@ class AnthropicSummariser:
     async def _draft(self, request: SummaryRequest, model: str) -> SummaryDraft:
         prompt = build_prompt(request, self._result_limit)
         answer = await self._ask(prompt, model, output_room(request.limit_tokens))
-        text = _complete_text(answer)
+        text, topics = without_topics(_complete_text(answer))
         return SummaryDraft(
             text=text,
             complete=True,
@@ -128,6 +135,7 @@ class AnthropicSummariser:
             prompt_fingerprint=self.prompt_fingerprint,
             stop_reason=answer.stop_reason,
             required=required_headings(text, sections_of(request)),
+            topics=topics[:_MOST_TOPICS],
         )
 
     async def _ask(self, prompt: Prompt, model: str, room: int) -> Answer:

@@ -20,6 +20,10 @@ PREFIX_SECTIONS = ("Original Request", "Early Progress", "Context for What Follo
 """The sections of a summary of a divided turn's beginning (requirement A5)."""
 
 
+TOPICS = "Recallable Topics"
+"""The section behind all others: it is asked for, and taken out of the text; a text without it is fine."""
+
+
 def sections_of(request: SummaryRequest) -> tuple[str, ...]:
     """The sections that this request asks for, in order."""
     return SECTIONS if request.part == "history" else PREFIX_SECTIONS
@@ -37,6 +41,35 @@ def required_headings(text: str, sections: tuple[str, ...]) -> tuple[str, ...]:
     """
     found = ((name, _pattern(name).search(text)) for name in sections)
     return tuple(match[0].strip() if match else heading(name) for name, match in found)
+
+
+def without_topics(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without the section of topics, wherever that stands, and what it names.
+
+    It ends at the next heading, or with the text. What is written there may be of any form: names in a
+    line, or a line for each.
+    """
+    found = _TOPICS.search(text)
+    if found is None:
+        return text, ()
+    after = text[found.end() :]
+    following = _ANY_HEADING.search(after)
+    section = after[: following.start()] if following else after
+    rest = after[following.start() :] if following else ""
+    kept = text[: found.start()].rstrip() + ("\n\n" + rest if rest else "")
+    named = [_LIST_MARK.sub("", part).strip() for part in _BETWEEN.split(f"{found[1]}\n{section}")]
+    names = [name for name in named if name and name.casefold() not in _NO_TOPIC]
+    more, others = without_topics(kept)
+    return more, (*names, *others)
+
+
+_TOPICS = re.compile(
+    rf"^[^\w\n]*(?:\d+[^\w\n]+)?{TOPICS}\b[^\w\n]*(.*)$", re.IGNORECASE | re.MULTILINE
+)
+_ANY_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_BETWEEN = re.compile(r"[\n,;，、；]")
+_LIST_MARK = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_NO_TOPIC = frozenset({"none", "none.", "n/a", "-"})
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -7,12 +7,12 @@ from sqlite_utils import Database
 
 from refold.application.projections.row_changes import Cell
 from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+from refold.infrastructure.derived.cells import opened, storable
+from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.progress import Total, read_progress
 
-from .cells import opened, storable
-from .damage import ViewsDamaged
 from .folding import tally
-from .progress import Total, read_progress
-from .tables import TABLES, Table
+from .tables import PROJECTIONS, TABLES, Table
 
 CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS = TABLES
 
@@ -20,7 +20,7 @@ CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS = TABLES
 def all_conversations(db: Database) -> Sequence[ConversationRow]:
     """All conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
-    _compare(CONVERSATIONS.name, rows, read_progress(db).totals[CONVERSATIONS.name])
+    _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
     found = [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
     return [row for row in found if not row.erased]
 
@@ -40,7 +40,7 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
     condition = "thread_id = ? AND position >= ? AND position < ? ORDER BY position"
     rows = _rows(db, MESSAGES, condition, storable(thread_id), first, stop)
     if len(rows) != expected:
-        raise ViewsDamaged(
+        raise FoldDamaged(
             f"conversation {thread_id!r} has {len(rows)} messages from {first} to {stop}, "
             f"and not {expected}"
         )
@@ -77,8 +77,8 @@ def _expected(db: Database, table: Table, thread_id: str) -> Total:
         return recorded
     # Nothing is recorded where nothing happened, and where the record was deleted with its rows.
     count = db.conn.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
-    if count != read_progress(db).totals[table.name].rows:
-        raise ViewsDamaged(f"{table.name} has {count} rows, which is not the number recorded")
+    if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
+        raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")
     return Total()
 
 
@@ -89,7 +89,7 @@ def _rows(db: Database, table: Table, condition: str, *values: Cell) -> list[tup
 def _compare(what: str, rows: Sequence[tuple[Any, ...]], expected: Total) -> None:
     found = Total(len(rows), sum(row[-1] for row in rows))
     if found != expected:
-        raise ViewsDamaged(
+        raise FoldDamaged(
             f"{what}: there are {found.rows} rows, and not the {expected.rows} stored"
         )
 

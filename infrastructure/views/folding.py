@@ -11,10 +11,10 @@ from sqlite_utils import Database
 
 from refold.application.event_log import LoggedEvent
 from refold.application.projections.row_changes import Added, Appended, Cell, Change, Changed
+from refold.infrastructure.derived.cells import Sealed, opened, sealed, storable
+from refold.infrastructure.derived.progress import Progress, Total, mark_of, write_progress
 
-from .cells import Sealed, opened, sealed, storable
-from .progress import Progress, Total, mark_of, nowhere, write_progress
-from .tables import TABLES, TALLIES, Table
+from .tables import PROJECTIONS, TABLES, TALLIES, Table
 
 BATCH = 5_000
 """Events that are gathered before they are written, and at most that many in a transaction."""
@@ -37,7 +37,7 @@ def fold_into(
     there may be more.
 
     Raises:
-        ViewsDamaged: a row that is to be changed is not as it was stored.
+        FoldDamaged: a row that is to be changed is not as it was stored.
         sqlite3.DatabaseError: the same for what the database notices by itself.
     """
     batches = tuple(Batch(db, table) for table in TABLES)
@@ -54,16 +54,8 @@ def fold_into(
     if last is not None:
         totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
         progress = Progress(last.number, mark_of(last), totals)
-        write_progress(db, progress)
+        write_progress(db, PROJECTIONS, progress)
     return progress, taken == BATCH
-
-
-def fold_all(db: Database, events: Iterable[LoggedEvent]) -> None:
-    """Fold all events into empty tables, in the transaction that is open."""
-    progress, events = nowhere(), iter(events)
-    more = True
-    while more:
-        progress, more = fold_into(db, progress, events)
 
 
 class Batch:
@@ -165,7 +157,7 @@ def tally(db: Database, projection: str, thread_id: str) -> Total | None:
     """What a conversation must have of a table; None if nothing is recorded.
 
     Raises:
-        ViewsDamaged: the record was changed.
+        FoldDamaged: the record was changed.
     """
     query = f"SELECT * FROM {TALLIES} WHERE thread_id = ? AND projection = ?"
     row = db.conn.execute(query, (thread_id, projection)).fetchone()

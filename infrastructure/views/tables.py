@@ -1,9 +1,8 @@
 """The tables of the read models: what each holds, which fold fills it, and how they are made."""
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, cast
 
@@ -13,8 +12,7 @@ from refold.application.projections import compactions, conversations, messages,
 from refold.application.projections.row_changes import Cell, RunChanges
 from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
 from refold.domain.value import Value
-
-from .cells import CHECKSUM
+from refold.infrastructure.derived.cells import CHECKSUM
 
 _TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
 
@@ -112,17 +110,7 @@ TABLES = (
     ),
 )
 
-POSITIONS = "positions"
-POSITION_COLUMNS: Mapping[str, type] = {
-    "projection": str,
-    "version": int,
-    "number": int,
-    "mark": str,
-    "row_count": int,
-    "checksums": int,
-    CHECKSUM: int,
-}
-"""Per projection: how far it is, at which event, and how many rows with which sum there must be."""
+PROJECTIONS: Mapping[str, int] = {table.name: table.version for table in TABLES}
 
 TALLIES = "tallies"
 TALLY_COLUMNS: Mapping[str, type] = {
@@ -145,36 +133,10 @@ def create_tables(db: Database) -> None:
     db.conn.execute(
         "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
     )
-    for name, columns, key in (
-        (POSITIONS, POSITION_COLUMNS, ("projection",)),
-        (TALLIES, TALLY_COLUMNS, ("thread_id", "projection")),
-    ):
-        db.table(name).create(dict(columns), pk=key, not_null=set(columns), strict=True)
+    columns, key = dict(TALLY_COLUMNS), ("thread_id", "projection")
+    db.table(TALLIES).create(columns, pk=key, not_null=set(columns), strict=True)
 
 
 def create_late_index(db: Database) -> None:
     """Make the index that a bulk load is quicker without."""
     db.table("messages").create_index(["message_id"], LATE_INDEX, if_not_exists=True)
-
-
-def schema_of(db: Database) -> dict[str, str]:
-    """Everything that the database declares, by name."""
-    rows = db.conn.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return {str(name): str(sql) for name, sql in rows}
-
-
-@cache
-def expected_schema() -> Mapping[str, str]:
-    """What ``schema_of`` must give, the late index included."""
-    db = wrapped(sqlite3.connect(":memory:", isolation_level=None))
-    try:
-        create_tables(db)
-        create_late_index(db)
-        return schema_of(db)
-    finally:
-        db.close()
-
-
-def wrapped(connection: sqlite3.Connection) -> Database:
-    """The connection behind sqlite-utils, without the plugins that a user may have installed."""
-    return Database(connection, recursive_triggers=False, execute_plugins=False)

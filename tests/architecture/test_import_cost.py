@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 VENDORS = {
+    "Stemmer",
     "anthropic",
     "bpe_openai",
     "click",

@@ -15,7 +15,7 @@ from refold.application.event_log import LoggedEvent
 from refold.application.memory import Memory
 from refold.infrastructure.log.erasing import PENDING
 from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.opening import views_path
+from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.views.views import SQLiteViews
 from tests.support.erasing_scenes import (
     SECRET,
@@ -146,7 +146,7 @@ def test_read_models_that_were_filled_while_it_was_erased_are_filled_again(
 
     log = InterruptedLog(folder / "a.db")
     log.between = erase
-    views = SQLiteViews(views_path(folder / "a.db"), log)
+    views = SQLiteViews(derived_path(folder / "a.db", "views"), log)
     try:
         assert SECRET not in str([row.text for row in views.messages("t", 0, 9)])
         erasing.join(20)

@@ -8,7 +8,7 @@ import pytest
 
 from refold.application.errors import LogDamaged
 from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.views import views as views_module
+from refold.infrastructure.derived import following
 from refold.infrastructure.views.views import SQLiteViews
 from tests.support.log_files import execute
 from tests.support.view_events import Scribe
@@ -30,7 +30,7 @@ def names(folder: Path) -> set[str]:
 def test_what_a_long_log_has_more_is_folded_in_after_the_file_is_there(
     log: SQLiteLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(views_module, "BULK", 7)
+    monkeypatch.setattr(following, "BULK", 7)
     with closing(SQLiteViews(tmp_path / "agent.views.db", log)) as views:
         assert len(views.messages("t", 0, 99)) == 30
         assert list(views.check()) == []

@@ -257,7 +257,7 @@ def test_where_no_file_can_be_the_read_models_live_in_memory(
 def test_a_file_that_others_hold_for_too_long_is_not_waited_for(
     log: SQLiteLog, path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.views.file.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("refold.infrastructure.derived.file.BUSY_TIMEOUT", 0.05)
     answers(log, path)
     Scribe(log).say("t", "six")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

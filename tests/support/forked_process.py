@@ -59,7 +59,7 @@ def main(path: str) -> None:
 
     def hold() -> None:
         """A thread that is in the middle of something, and does not live in the child."""
-        with views._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
+        with views.followed._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
             held.set()
             forked.wait()
 

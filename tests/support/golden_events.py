@@ -251,7 +251,16 @@ EVENTS: dict[str, tuple[Event, Event]] = {
     "memories_chosen": (
         MemoriesChosen(
             query_position=12,
-            memories=(ChosenMemory(position=4, message_id="m4", text="端口 5433", score=0.75),),
+            memories=(
+                ChosenMemory(
+                    position=4,
+                    message_id="m4",
+                    role="user",
+                    at="2026-01-02T03:04:05.678901Z",
+                    text="端口 5433",
+                    score=0.75,
+                ),
+            ),
             tokens=31,
         ),
         MemoriesChosen(query_position=0, memories=(), tokens=0),

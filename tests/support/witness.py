@@ -16,7 +16,8 @@ from refold.application.results import CompactionResult
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.log.keeping import SQLiteKeeper
 from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.opening import open_core, views_path
+from refold.infrastructure.derived.places import derived_path
+from refold.infrastructure.opening import open_core
 from refold.infrastructure.summarisers.retrying import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.infrastructure.views.views import SQLiteViews
@@ -146,7 +147,7 @@ class Witness:
         core.views.close()
         core.log.close()
         log = BreakingLog(self.path, self.disk)
-        views = SQLiteViews(views_path(self.path), log)
+        views = SQLiteViews(derived_path(self.path, "views"), log)
         return replace(
             core, log=log, keeper=SQLiteKeeper(log), views=views, owner=replace(self.process)
         )

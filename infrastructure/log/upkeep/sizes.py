@@ -21,7 +21,7 @@ from refold.infrastructure.log.stored.envelope import (
     Place,
 )
 from refold.infrastructure.log.stored.mapper import EventMapper
-from refold.infrastructure.opening import views_path
+from refold.infrastructure.derived.places import DERIVED, derived_path
 
 PLAIN, ERASED_FRAME, DAMAGED = "plain", "erased", "damaged"
 MESSAGE = "message_appended"
@@ -136,13 +136,10 @@ def _conversation(
 
 
 def _files(log: Path) -> Iterable[FileSize]:
-    views = Path(views_path(log))
-    names = {
-        "log": log,
-        "wal": Path(f"{log}-wal"),
-        "views": views,
-        "views wal": Path(f"{views}-wal"),
-    }
+    names = {"log": log, "wal": Path(f"{log}-wal")}
+    for name in DERIVED:
+        path = Path(derived_path(log, name))
+        names |= {name: path, f"{name} wal": Path(f"{path}-wal")}
     for name, path in {**names, "anchor": anchor_path(log)}.items():
         try:
             size = path.stat().st_size

@@ -1,53 +1,25 @@
-"""Checking the read models: every table against a fresh fold of the log, row by row."""
+"""Checking a file that is derived from the log: every table against a fresh fold, row by row."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlite_utils import Database
 
-from refold.application.event_log import ConversationLog, Damage
+from refold.application.event_log import ConversationLog, Damage, LoggedEvent
 
-from .file import ViewsFile
-from .folding import fold_all
+from .content import Comparable, Content, expected_schema, schema_of, wrapped
+from .file import DerivedFile, begin
 from .outdating import is_outdated
-from .progress import nowhere, up_to, write_progress
-from .tables import (
-    LATE_INDEX,
-    POSITION_COLUMNS,
-    POSITIONS,
-    TABLES,
-    TALLIES,
-    TALLY_COLUMNS,
-    create_tables,
-    expected_schema,
-    schema_of,
-    wrapped,
-)
+from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
 
-FILE = "views"
-"""The place of damage that is of the file as a whole."""
-
-
-class Comparable(NamedTuple):
-    """What a comparison needs to know of a table."""
-
-    name: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-
-
-COMPARED = (
-    *(Comparable(table.name, tuple(table.types), table.key) for table in TABLES),
-    Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",)),
-    Comparable(TALLIES, tuple(TALLY_COLUMNS), ("thread_id", "projection")),
-)
+COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
 
 Row = Mapping[str, Any]
 
 
-def check_file(file: ViewsFile, log: ConversationLog) -> Iterator[Damage]:
+def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
     """Everything in which the file differs from replay; a file that is not there differs in nothing.
 
     Both sides are compared at the position that the file has; what came since is no damage.
@@ -57,15 +29,16 @@ def check_file(file: ViewsFile, log: ConversationLog) -> Iterator[Damage]:
             if db is not None:
                 db.conn.execute("BEGIN")
                 try:
-                    yield from _check_tables(db, log)
+                    yield from _check_tables(db, content, log)
                 finally:
                     db.conn.execute("ROLLBACK")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        yield Damage(FILE, "", 0, "unreadable", str(error))
+        yield Damage(content.name, "", 0, "unreadable", str(error))
 
 
-def _check_tables(db: Database, log: ConversationLog) -> Iterator[Damage]:
-    yield from _damage_of_file(db)
+def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
+    yield from _damage_of_file(db, content)
+    yield from content.damage(db)
     number = _position(db)
     if number is not None and is_outdated(db, log.scan(number)):
         return  # Another memory erased since; the next question has all folded anew.
@@ -73,23 +46,29 @@ def _check_tables(db: Database, log: ConversationLog) -> Iterator[Damage]:
     # A database without a name lies on disk as soon as it outgrows its cache.
     with closing(wrapped(sqlite3.connect("", isolation_level=None))) as fresh:
         fresh.conn.execute("BEGIN")
-        create_tables(fresh)
-        write_progress(fresh, nowhere())
-        fold_all(fresh, events)
-        for table in COMPARED:
+        begin(fresh, content)
+        fold_all(content, fresh, events)
+        for table in (*content.compared, COMPARED_POSITIONS):
             try:
                 yield from _differences(table, _rows(table, db), _rows(table, fresh))
             except sqlite3.Error as error:
                 yield Damage(table.name, "", 0, "unreadable", str(error))
 
 
-def _damage_of_file(db: Database) -> Iterator[Damage]:
+def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent]) -> None:
+    """Fold all events into empty tables, in the transaction that is open."""
+    progress, left, more = nowhere(content.projections), iter(events), True
+    while more:
+        progress, more = content.fold(db, progress, left)
+
+
+def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
     for (problem,) in db.conn.execute("PRAGMA integrity_check").fetchall():
         if problem != "ok":
-            yield Damage(FILE, "", 0, "unreadable", str(problem))
-    found, expected = schema_of(db), expected_schema()
+            yield Damage(content.name, "", 0, "unreadable", str(problem))
+    found, expected = schema_of(db), expected_schema(content)
     for name in sorted(found.keys() | expected.keys()):
-        if found.get(name) == expected.get(name) or name == LATE_INDEX:
+        if found.get(name) == expected.get(name) or name in content.late:
             continue
         kind = (
             "missing" if name not in found else "unexpected" if name not in expected else "differs"
@@ -139,11 +118,10 @@ def _key(table: Comparable, row: Row) -> tuple[tuple[int, Any], ...]:
 def _damage(table: Comparable, row: Row, kind: str, detail: str) -> Damage:
     key = ", ".join(f"{column}={row[column]!r}" for column in table.key)
     thread_id, version = row.get("thread_id"), row.get("version")
-    of_event = table.name in ("messages", "summaries")
     return Damage(
         table.name,
         thread_id if isinstance(thread_id, str) else "",
-        version if of_event and isinstance(version, int) else 0,
+        version if table.of_event and isinstance(version, int) else 0,
         kind,
         f"{key}: {detail}",
     )

@@ -1,10 +1,10 @@
-"""What can be wrong with the file of the read models, and what helps: a rebuild or another place."""
+"""What can be wrong with a file that is derived from the log, and what helps: a rebuild or another place."""
 
 import sqlite3
 
 
-class ViewsDamaged(Exception):
-    """The stored read models are not what replay would give. Never leaves this package."""
+class FoldDamaged(Exception):
+    """What is stored is not what replay would give. Never leaves the infrastructure."""
 
 
 # Nothing is wrong with the content: this process cannot use the file, now or at all.
@@ -29,4 +29,4 @@ def is_unusable(error: Exception) -> bool:
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _UNUSABLE
     # Python cannot even say what SQLite says of some damaged files.
-    return not isinstance(error, ViewsDamaged | UnicodeDecodeError)
+    return not isinstance(error, FoldDamaged | UnicodeDecodeError)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from refold.application.projections.row_changes import Cell
 
-from .damage import ViewsDamaged
+from .damage import FoldDamaged
 
 CHECKSUM = "checksum"
 
@@ -26,7 +26,7 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
     """The values of a stored row without its checksum.
 
     Raises:
-        ViewsDamaged: the row was changed since it was stored.
+        FoldDamaged: the row was changed since it was stored.
     """
     values = tuple(row[:-1])
     try:
@@ -34,7 +34,7 @@ def opened(table: str, row: Sequence[Cell]) -> tuple[Cell, ...]:
             return values
     except UnicodeEncodeError:
         pass
-    raise ViewsDamaged(f"a row of {table} was changed: {shown(values)}")
+    raise FoldDamaged(f"a row of {table} was changed: {shown(values)}")
 
 
 def checksum(values: tuple[Cell, ...]) -> int:

@@ -1,4 +1,4 @@
-"""Erasures outdate read models that were folded from what is erased: these are folded anew."""
+"""Erasures outdate what was folded from what is erased: it is folded anew."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,10 @@ from sqlite_utils import Database
 from refold.application.event_log import LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
 
-from .damage import ViewsDamaged
+from .damage import FoldDamaged
 
 
-class ViewsOutdated(ViewsDamaged):
+class FoldOutdated(FoldDamaged):
     """Something that may have been folded in was erased since: the whole is to be folded anew."""
 
 
@@ -28,11 +28,11 @@ def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[Logge
     """The events, as long as none of them says that one before it may have been read too early.
 
     Raises:
-        ViewsOutdated: one does.
+        FoldOutdated: one does.
     """
     for logged in events:
         if _outdates(logged, read_from):
-            raise ViewsOutdated(f"event {logged.number} erased something that was folded in")
+            raise FoldOutdated(f"event {logged.number} erased something that was folded in")
         yield logged
 
 

@@ -1,16 +1,30 @@
-"""How far the read models are: a position in the log, proved by a mark of the event that is there."""
+"""How far a fold is: a position in the log, proved by a mark of the event that is there."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from sqlite_utils import Database
 
 from refold.application.event_log import ConversationLog, LoggedEvent
 
-from .cells import opened, sealed
-from .damage import ViewsDamaged
-from .tables import POSITIONS, TABLES
+from .cells import CHECKSUM, opened, sealed
+from .damage import FoldDamaged
+
+POSITIONS = "positions"
+POSITION_COLUMNS: Mapping[str, type] = {
+    "projection": str,
+    "version": int,
+    "number": int,
+    "mark": str,
+    "row_count": int,
+    "checksums": int,
+    CHECKSUM: int,
+}
+"""Per projection: how far it is, at which event, and how many rows with which sum there must be."""
+
+Projections = Mapping[str, int]
+"""The version of each projection by its name: rows of another version are dropped and replayed."""
 
 
 class Total(NamedTuple):
@@ -25,19 +39,19 @@ class Total(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where the read models stand."""
+    """Where a fold stands."""
 
     number: int
     """Of the last event that was folded in; 0 before the first."""
     mark: str
     """What that event was; the log may have been restored from a backup since."""
-    totals: dict[str, Total]
-    """Per table."""
+    totals: Mapping[str, Total]
+    """Per projection."""
 
 
-def nowhere() -> Progress:
-    """Where empty read models stand."""
-    return Progress(0, "", {table.name: Total() for table in TABLES})
+def nowhere(projections: Projections) -> Progress:
+    """Where an empty fold stands."""
+    return Progress(0, "", {name: Total() for name in projections})
 
 
 def mark_of(logged: LoggedEvent) -> str:
@@ -46,38 +60,37 @@ def mark_of(logged: LoggedEvent) -> str:
     return f"{logged.thread_id} {logged.version} {logged.at} {content:08x}"
 
 
-def read_progress(db: Database) -> Progress:
+def create_positions(db: Database) -> None:
+    """Make the table of positions, in the transaction that is open."""
+    columns = dict(POSITION_COLUMNS)
+    db.table(POSITIONS).create(columns, pk=("projection",), not_null=set(columns), strict=True)
+
+
+def read_progress(db: Database, projections: Projections) -> Progress:
     """What is stored about the position.
 
     Raises:
-        ViewsDamaged: it was changed, is missing, or a projection has another version now.
+        FoldDamaged: it was changed, is missing, or a projection has another version now.
     """
     totals: dict[str, Total] = {}
     places: set[tuple[int, str]] = set()
     for row in db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall():
         name, version, number, mark, rows, checksums = opened(POSITIONS, row)
-        if (name, version) not in {(table.name, table.version) for table in TABLES}:
-            raise ViewsDamaged(f"projection {name} has version {version}, which is not this one's")
+        if projections.get(str(name)) != version:
+            raise FoldDamaged(f"projection {name} has version {version}, which is not this one's")
         totals[str(name)] = Total(int(rows or 0), int(checksums or 0))
         places.add((int(number or 0), str(mark)))
-    if len(places) != 1 or len(totals) != len(TABLES):
-        raise ViewsDamaged("the positions of the projections are missing or differ")
+    if len(places) != 1 or len(totals) != len(projections):
+        raise FoldDamaged("the positions of the projections are missing or differ")
     return Progress(*places.pop(), totals)
 
 
-def write_progress(db: Database, progress: Progress) -> None:
+def write_progress(db: Database, projections: Projections, progress: Progress) -> None:
     """Store the position, in the transaction that is open."""
+    place = (progress.number, progress.mark)
     rows = [
-        sealed(
-            (
-                table.name,
-                table.version,
-                progress.number,
-                progress.mark,
-                *progress.totals[table.name],
-            )
-        )
-        for table in TABLES
+        sealed((name, version, *place, *progress.totals[name]))
+        for name, version in projections.items()
     ]
     db.conn.executemany(f"INSERT OR REPLACE INTO {POSITIONS} VALUES (?,?,?,?,?,?,?)", rows)
 
@@ -86,14 +99,14 @@ def events_after(log: ConversationLog, progress: Progress) -> Iterator[LoggedEve
     """The events that are not folded in yet.
 
     Raises:
-        ViewsDamaged: the log does not hold what was folded in last; it is another log, or an older one.
+        FoldDamaged: the log does not hold what was folded in last; it is another log, or an older one.
     """
     if not progress.number:
         return iter(log.scan())
     events = iter(log.scan(progress.number - 1))
     last = next(events, None)
     if last is None or last.number != progress.number or mark_of(last) != progress.mark:
-        raise ViewsDamaged(f"event {progress.number} of the log is not the one folded in last")
+        raise FoldDamaged(f"event {progress.number} of the log is not the one folded in last")
     return events
 
 

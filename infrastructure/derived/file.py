@@ -1,4 +1,4 @@
-"""The file of the read models: opened by many processes, dropped and made again when damaged."""
+"""A file derived from the log: opened by many processes, dropped and made again when damaged."""
 
 import logging
 import os
@@ -13,10 +13,10 @@ from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 
-from .damage import ViewsDamaged
+from .content import Content, expected_schema, schema_of, wrapped
+from .damage import FoldDamaged
 from .outdating import write_reading_from
-from .progress import nowhere, write_progress
-from .tables import LATE_INDEX, create_tables, expected_schema, schema_of, wrapped
+from .progress import create_positions, nowhere, write_progress
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
@@ -29,7 +29,7 @@ PAGE_SIZE = 8_192
 logger = logging.getLogger(__name__)
 
 
-class ViewsFile:
+class DerivedFile:
     """One connection to the file, renewed when another file has taken its place.
 
     Opening and dropping are ordered between processes by a lock beside the file: a write-ahead log
@@ -39,7 +39,8 @@ class ViewsFile:
     def __init__(
         self,
         path: Path | None,
-        fill: Callable[[Database], None],
+        content: Content,
+        fill: Callable[[Database], None] = lambda _: None,
         newest: Callable[[], int] = lambda: 0,
         *,
         of: Path | None = None,
@@ -50,6 +51,7 @@ class ViewsFile:
         may use that one may use this one.
         """
         self.path = path
+        self._content = content
         self._fill = fill
         self._newest = newest
         self._of = of
@@ -62,7 +64,7 @@ class ViewsFile:
         """The open database, with exactly the tables that it should have.
 
         Raises:
-            ViewsDamaged: it has other tables.
+            FoldDamaged: it has other tables.
             sqlite3.Error, OSError: it cannot be opened.
         """
         if os.getpid() != self._pid:
@@ -75,9 +77,9 @@ class ViewsFile:
         if self._db is None:
             with self._held():
                 self._db = self._opened()
-        missing = dict(expected_schema().items() ^ schema_of(self._db).items()).keys()
-        if missing - {LATE_INDEX}:
-            raise ViewsDamaged(f"the tables differ: {', '.join(sorted(missing))}")
+        missing = dict(expected_schema(self._content).items() ^ schema_of(self._db).items()).keys()
+        if missing - self._content.late:
+            raise FoldDamaged(f"the tables differ: {', '.join(sorted(missing))}")
         return self._db
 
     def drop(self, *, any_file: bool = False) -> None:
@@ -158,8 +160,7 @@ class ViewsFile:
             self._delete(place)
 
     def _begin(self, db: Database) -> None:
-        create_tables(db)
-        write_progress(db, nowhere())
+        begin(db, self._content)
         write_reading_from(db, self._newest())
 
     @staticmethod
@@ -198,6 +199,13 @@ class ViewsFile:
     def _delete(path: Path) -> None:
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def begin(db: Database, content: Content) -> None:
+    """Make the tables of an empty fold, in the transaction that is open."""
+    content.create(db)
+    create_positions(db)
+    write_progress(db, content.projections, nowhere(content.projections))
 
 
 def _unfinished(path: Path) -> Path:

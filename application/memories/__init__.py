@@ -1,0 +1,1 @@
+"""Earlier messages that matter now, quoted in the system text: which they are, and when that changes."""

@@ -1,0 +1,96 @@
+"""Use case: choose, after a decision, which earlier messages the system text quotes (requirement C4)."""
+
+import logging
+from collections.abc import Sequence
+
+from refold.application.core import Core
+from refold.application.ladder.measuring import Measured, measured
+from refold.application.loaded import LoadedConversation
+from refold.application.rendering.memories import memories_size
+from refold.domain.budget import Budget
+from refold.domain.choosing_memories import choose_memories, forget_memories, memories_room
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event
+
+from .looking_up import LookedUp, look_up
+
+TRIES = 3
+"""What else happens while they are looked up makes them out of date; after so many times others decide."""
+
+logger = logging.getLogger(__name__)
+
+
+def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None = None) -> int:
+    """Quote those that matter to what the user said last; by how many tokens the request grows with that.
+
+    To be called where a decision has just changed what stands before the messages, and nowhere else: until
+    the next one not a byte of it changes (invariant 18). ``below``: the request stays smaller than this.
+    What recall cannot do is left undone: a turn never fails for it.
+    """
+    if not core.settings.memories.most and not core.log.load(thread_id).state.memories_tokens:
+        return 0
+    for _ in range(TRIES):
+        before = measured(core, thread_id, budget)
+        room = _room(core, before, below)
+        try:
+            found = look_up(core, before.loaded, room)
+        except Exception:  # Whatever it is, the request can be sent without.
+            logger.exception("conversation %r: no memories could be looked up", thread_id)
+            found = None
+        choice = _Choice(core, before, found, room)
+        now, events = core.log.transact(thread_id, choice.decide, at=core.clock())
+        if not choice.overtaken:
+            grown = now.state.memories_tokens - before.loaded.state.memories_tokens
+            return grown if events else 0
+    return 0
+
+
+def give_up(core: Core, thread_id: str) -> int:
+    """Quote nothing any more, since the request is too large; how many decisions that took."""
+    if not core.log.load(thread_id).state.memories_tokens:
+        return 0
+    _, events = core.log.transact(
+        thread_id, lambda now: forget_memories(now.state), at=core.clock()
+    )
+    return len(events)
+
+
+def _room(core: Core, before: Measured, below: int | None) -> int:
+    most, state = core.settings.memories.tokens, before.loaded.state
+    if below is not None:
+        most = min(most, below - 1 - (before.size - state.memories_tokens))
+    return memories_room(state, before.size, before.plain, most)
+
+
+class _Choice:
+    """What was found, and the decision on it against the newest state."""
+
+    def __init__(self, core: Core, before: Measured, found: LookedUp | None, room: int) -> None:
+        self._core = core
+        self._before = before
+        self._found = found
+        self._room = room
+        self.overtaken = False
+
+    def decide(self, now: LoadedConversation) -> Sequence[Event]:
+        before = self._before.loaded.state
+        self.overtaken = not _only_grew(before, now.state)
+        if self.overtaken:  # What was found may be erased by now.
+            return ()
+        if self._found is None:
+            return () if before.memories_tokens <= self._room else forget_memories(now.state)
+        size = memories_size(now.thread_id, self._found.memories, self._core.counter.count_text)
+        if size > self._room - (now.state.live_tokens - before.live_tokens):
+            return ()
+        return choose_memories(
+            now.state,
+            now.window.memories,
+            self._found.memories,
+            query_position=self._found.position,
+            tokens=size,
+        )
+
+
+def _only_grew(before: Conversation, now: Conversation) -> bool:
+    """Whether nothing but messages was added."""
+    return now.version - before.version == now.length - before.length

@@ -1,0 +1,158 @@
+"""Use case: take durable notes before messages leave the context, once per cycle (requirement C1)."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from refold.application.blocking import to_the_end
+from refold.application.core import Core
+from refold.application.errors import SummariserError
+from refold.application.loaded import LoadedConversation
+from refold.application.ports import SourceMessage, Summariser
+from refold.domain.budget import Budget
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event
+from refold.domain.noting import (
+    LEDGER,
+    MOST_NOTES,
+    fitting_notes,
+    flush_notes,
+    is_noted,
+    notes_by_code,
+    notes_start,
+)
+from refold.domain.remembering import NotesFlushed
+
+from .folder import write_notes
+from .sources import earlier_notes, is_erased_since, messages_to_note
+from .taker import NotesDraft, NotesRequest, TakeNotes, note_taking
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+PATIENCE = 5
+"""A model gets a fifth of a compaction's lease for notes: then code takes them."""
+
+
+def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
+    """Whether a request of ``size`` tokens is so large that notes are taken before any compaction.
+
+    Where that size lies no higher than what a compaction leaves, only compactions count.
+    """
+    settings = core.settings.notes
+    least = budget.window - settings.reserve_tokens - settings.soft_tokens
+    if settings.by == "off" or is_noted(state) or not budget.target < least <= size:
+        return False
+    return state.notes_to < state.length
+
+
+class _Taken(NamedTuple):
+    """What came of asking."""
+
+    draft: NotesDraft | None = None
+    """None where code is to take them."""
+    calls: int = 0
+    reason: str = ""
+
+
+class NoteTaking:
+    """Notes of one conversation, by the model of ``summariser`` or by code. Raises nothing of its own:
+    what goes wrong is logged, and the compaction goes on.
+    """
+
+    def __init__(self, core: Core, thread_id: str, summariser: Summariser) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._summariser = summariser.name
+        by_model = core.settings.notes.by == "auto"
+        self._ask: TakeNotes | None = note_taking(summariser) if by_model else None
+
+    async def beside(
+        self, loaded: LoadedConversation, stop: int, work: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Do ``work``, and take notes of the messages before ``stop``: by code before it begins, by a
+        model at the same time. Both have ended when this returns or raises.
+        """
+        if self._ask is None:
+            await self.take(loaded, stop)
+            return await work()
+        done, _ = await asyncio.gather(
+            _awaited(work), self.take(loaded, stop), return_exceptions=True
+        )
+        if isinstance(done, BaseException):
+            raise done
+        return done
+
+    async def take(self, loaded: LoadedConversation, stop: int) -> None:
+        """Take notes of the messages before ``stop``, unless that was done since the last compaction."""
+        if self._core.settings.notes.by == "off" or is_noted(loaded.state):
+            return
+        start = notes_start(loaded.state, stop)
+        if start >= stop:
+            return
+        try:
+            messages = await asyncio.to_thread(
+                messages_to_note, self._core, loaded, start, stop
+            )
+            taken = await self._asked(messages)
+            flush = await asyncio.to_thread(self._flush, loaded, range(start, stop), messages, taken)
+            recorded = await to_the_end(self._record, loaded, flush)
+        except Exception:  # Notes cost neither the compaction nor the turn.
+            logger.exception("conversation %r: no notes were taken", self._thread_id)
+            return
+        if recorded:
+            await asyncio.to_thread(write_notes, self._core)
+
+    async def _asked(self, messages: Sequence[SourceMessage]) -> _Taken:
+        if self._ask is None:
+            return _Taken()
+        request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
+        try:
+            async with asyncio.timeout(self._core.settings.policy.lease_seconds / PATIENCE):
+                draft = await self._ask(request)
+        except TimeoutError:
+            return _Taken(reason="timeout", calls=1)
+        except SummariserError as error:
+            logger.warning("conversation %r: code takes notes: %s", self._thread_id, error)
+            return _Taken(reason=error.reason, calls=error.attempts)
+        except Exception:  # A summariser of the user's own may raise anything.
+            logger.exception("conversation %r: code takes notes", self._thread_id)
+            return _Taken(reason="error", calls=1)
+        return _Taken(draft, draft.attempts)
+
+    def _flush(
+        self,
+        loaded: LoadedConversation,
+        span: range,
+        messages: Sequence[SourceMessage],
+        taken: _Taken,
+    ) -> NotesFlushed:
+        draft = taken.draft
+        notes = draft.notes if draft else notes_by_code((m.position, m.message) for m in messages)
+        known = earlier_notes(self._core, loaded)
+        sources = frozenset(source.position for source in messages)
+        return NotesFlushed(
+            flush_id=self._core.new_id(),
+            start=span.start,
+            stop=span.stop,
+            notes=fitting_notes(notes, known, sources),
+            taken_by=self._summariser if draft else LEDGER,
+            model=draft.model if draft else "",
+            prompt_fingerprint=draft.prompt_fingerprint if draft else "",
+            model_calls=taken.calls,
+            reason=taken.reason,
+        )
+
+    def _record(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
+        def decide(now: LoadedConversation) -> Sequence[Event]:
+            if is_erased_since(self._core, then, now):
+                return ()  # The next cycle takes notes of what is left.
+            return flush_notes(now.state, flush)
+
+        _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        return bool(events)
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()

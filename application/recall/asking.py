@@ -1,0 +1,87 @@
+"""What a question asks for: its words, whose words are meant, and of which day."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from .dates import Day, days_in
+from .tokens import tokens_of
+
+
+class Question(NamedTuple):
+    """A question as ranking understands it."""
+
+    text: str
+    tokens: tuple[str, ...]
+    """What to look for, each once, in their order; empty: nothing can be found."""
+    roles: frozenset[str] = frozenset()
+    """Whose words are meant ("you told me" is the assistant's); empty: anybody's."""
+    names: frozenset[str] = frozenset()
+    """Tokens of what is written like a name: who speaks may be named at the head of a message."""
+    days: tuple[Day, ...] = ()
+    """Days that are named."""
+
+
+# Function words, and what questions to a memory are framed in. No "may": it is a month as well.
+_ENGLISH = """
+a about above after again against ago all also am an and any are as at be because been before being below
+between both but by can could did do does doing don down during each ever few for from further had has have
+having he her here hers herself him himself his how i if in into is it its itself just ll me might mine more
+most must my myself no nor not now of off on once only or other our ours ourselves out over own please re same
+shall she should so some such than that the their theirs them themselves then there these they this those
+through to too under until up us ve very was we were what when where whether which while who whom whose why
+will with would you your yours yourself yourselves
+doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
+know mention mentioned recall remember remind said say tell told
+"""
+_CHINESE = frozenset("的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几")
+_CHINESE_PAIRS = frozenset(
+    "什么 怎么 怎样 哪些 哪个 哪里 哪儿 为什 为何 多少 几个 曾经 记得 之前 以前 上次 请问 告诉 提到 提过 说过 关于".split()
+)
+
+_SAYING = (
+    r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"
+    r"|recommend|repl|said|say|share|sharing|show|suggest|taught|teach|tell|told|warn|wr[io]te|writ)"
+)
+_ASSISTANT = re.compile(
+    rf"\byou(?:'ve|\s+have|\s+had|\s+ever|\s+once|\s+just|\s+also|\s+already|\s+previously|\s+earlier)*\s+{_SAYING}"
+    r"|\byour\s+(?:advice|answers?|explanations?|ideas?|recommendations?|reply|suggestions?|tips?)\b"
+    r"|\bthe\s+(?:assistant|agent|model|ai)\b"
+    r"|(?<![和跟给向对与])[你您][^我，。？！,.?!]{0,6}(?:[给跟对和向][了过]?我|推荐|建议|告诉|提到|提过|分享|介绍|讲|说)|[你您]的(?:建议|推荐|回答)|助手",
+    re.IGNORECASE,
+)
+_USER = re.compile(r"\b(?:i|i'm|i've|i'd|me|my|mine|the\s+user)\b|我|用户", re.IGNORECASE)
+_NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
+
+
+def ask(text: str) -> Question:
+    """Understand a question, in any language; any string is fine, most of it is looked for by words alone."""
+    days = tuple(days_in(text))
+    every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
+    stopped = stop_words()
+    kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
+    names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
+    return Question(text, kept or every, _roles_in(text), names, days)
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    """Tokens that say nothing about what is asked for."""
+    return frozenset(tokens_of(_ENGLISH)) | _CHINESE | _CHINESE_PAIRS
+
+
+def _is_particle(token: str) -> bool:
+    """Two Chinese characters that are both function words."""
+    return len(token) == 2 and token[0] in _CHINESE and token[1] in _CHINESE
+
+
+def _roles_in(text: str) -> frozenset[str]:
+    if _ASSISTANT.search(text):
+        return frozenset({"assistant"})
+    return frozenset({"user"}) if _USER.search(text) else frozenset()
+
+
+def _tokens_of_days(days: tuple[Day, ...]) -> Iterator[str]:
+    for day in days:
+        yield from day.tokens()

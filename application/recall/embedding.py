@@ -1,0 +1,249 @@
+"""Vectors are made in the background, so that nobody who appends or searches waits for them."""
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from refold.application.errors import EmbedderError
+from refold.domain.value import Value
+
+from .index import RecallIndex
+from .missing_vectors import Coverage, MissingVectors, Outdated, Stopped, Words, understood
+from .vectors import Embedder, Vector, VectorStore
+
+SETTLE = 0.2
+"""Seconds from an append to the vectors of what was appended: more may come."""
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 300.0
+"""Seconds after failures: twice as long after each."""
+QUESTIONS_PAUSE = 10.0
+"""Seconds for which no question is embedded after one could not be: each may take long to fail."""
+CLOSING = 1.0
+"""Seconds that closing waits for the batch that is being embedded."""
+
+Told = Callable[[str, Mapping[str, str | int | float]], None]
+"""Is told what happened: a name and figures, never a text."""
+
+
+class EmbeddingProgress(Value, frozen=True):
+    """How far the vectors are."""
+
+    model: str
+    done: int
+    """Passages that have a vector of this model."""
+    total: int
+    running: bool
+    """Whether more are being made now, in this process."""
+    refused: int = 0
+    """Passages that the embedder takes not; they are found by their words alone."""
+    error: str | None = None
+    """Why the last try failed; it is tried again. None: it did not."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all have one that can."""
+        return self.done + self.refused >= self.total
+
+
+class Embedding:
+    """Keeps the vectors of one log up to date, in a thread that starts when it is first needed.
+
+    An embedder that fails disturbs nobody: what it said is in ``progress``, and it is asked again
+    after a growing pause. What is already embedded is searched meanwhile.
+    """
+
+    def __init__(
+        self,
+        index: RecallIndex,
+        vectors: VectorStore,
+        embedder: Embedder,
+        *,
+        words: Words,
+        newest: Callable[[], int],
+        told: Told = lambda name, figures: None,
+    ) -> None:
+        """``newest`` gives the number of the newest event of the log: a cheap question."""
+        self._vectors = vectors
+        self._embedder = embedder
+        self._newest = newest
+        self._told = told
+        self._missing = MissingVectors(
+            index, vectors, embedder, words=words, stopped=lambda: self._closing
+        )
+        self._changed = threading.Condition()
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._asked = self._answered = 0
+        self._not_before = 0.0
+        self._failures = 0
+        self._error: str | None = None
+        self._looked_at = -1
+        """The newest event when all had vectors."""
+        self._question_failed: tuple[float, EmbedderError] | None = None
+
+    def wake(self) -> None:
+        """Look for what has no vector, if the log has grown; called by everybody who searches."""
+        if self._may_run() and self._newest() != self._looked_at:
+            self._ask()
+
+    def appended(self) -> None:
+        """Something was appended. Costs next to nothing; does nothing before the first search."""
+        if self._thread is not None and self._may_run():
+            self._ask(SETTLE)
+
+    def finish(self, wait: float | None = None) -> EmbeddingProgress:
+        """Make all that are missing, and wait for it; an embedder that failed is asked at once.
+
+        ``wait``: at most so many seconds; None: as long as it takes. How far it is then; ``running``
+        says whether it goes on, ``error`` why it could not be finished.
+        """
+        if self._may_run():
+            with self._changed:
+                failures, self._not_before, self._error = self._failures, 0.0, None
+                ticket = self._ask()
+                self._changed.wait_for(
+                    lambda: self._answered >= ticket or self._failures > failures or self._closing,
+                    wait,
+                )
+        return self.progress()
+
+    def progress(self) -> EmbeddingProgress:
+        """How far it is; looked up where nothing was embedded here yet."""
+        now = self._missing.coverage
+        if now.edition < 0:
+            try:
+                now = self._missing.counted()
+            except Stopped:
+                now = Coverage()
+        return EmbeddingProgress(
+            model=self._embedder.model,
+            done=now.total - now.lacking - now.refused,
+            total=now.total,
+            running=self._is_running,
+            refused=now.refused,
+            error=self._error,
+        )
+
+    def of_question(self, text: str) -> Vector:
+        """The vector of a question.
+
+        Raises:
+            EmbedderError: there is none; for some seconds afterwards it is not even tried.
+        """
+        failed = self._question_failed
+        if failed is not None and time.monotonic() < failed[0]:
+            raise EmbedderError(failed[1].reason, str(failed[1]))
+        try:
+            vector = self._embedder.embed_query(text)
+        except Exception as raised:  # An embedder of the user's own may raise anything.
+            error = understood(raised)
+            self._question_failed = (time.monotonic() + QUESTIONS_PAUSE, error)
+            self._told("embedder.failed", self._reason(error))
+            raise error from raised
+        self._question_failed = None
+        return vector
+
+    def lacks(self) -> str | None:
+        """What results by meaning do not cover yet, in a few words; None: they cover all."""
+        now = self._missing.coverage
+        if now.edition >= 0 and not now.lacking:
+            return None
+        far = f" ({now.total - now.lacking} of {now.total})" if now.total else ""
+        why = f"; the embedder fails: {self._error}" if self._error else ""
+        return f"vectors are still being made{far}{why}"
+
+    def close(self, wait: float = CLOSING) -> None:
+        """Stop after the batch that is being embedded; closing twice is fine.
+
+        ``wait``: at most so many seconds; what is embedded later is not kept.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        atexit.unregister(self.close)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(wait)
+
+    @property
+    def _is_running(self) -> bool:
+        return self._asked > self._answered and not self._closing and self._error is None
+
+    def _may_run(self) -> bool:
+        # The thread of a process does not live in one that was forked from it.
+        return not self._closing and os.getpid() == self._pid
+
+    def _ask(self, delay: float = 0.0) -> int:
+        with self._changed:
+            self._asked += 1
+            if not self._failures:
+                self._not_before = time.monotonic() + delay
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="refold-embedding", daemon=True
+                )
+                self._thread.start()
+                atexit.register(self.close)
+            self._changed.notify_all()
+            return self._asked
+
+    def _run(self) -> None:
+        while (ticket := self._awaited()) is not None:
+            begun, newest = time.monotonic(), -1
+            try:
+                newest = self._newest()
+                self._missing.make()
+                self._retire_other_models()
+            except Stopped:
+                return
+            except Outdated:
+                continue
+            except Exception as raised:  # Whatever it is, nobody else is to notice.
+                self._failed(understood(raised))
+            else:
+                self._ended(ticket, newest, time.monotonic() - begun)
+
+    def _awaited(self) -> int | None:
+        """What was asked for by now, as soon as there is something to do; None: closing."""
+        with self._changed:
+            while not self._closing:
+                wait: float | None = None
+                if self._asked > self._answered:
+                    wait = self._not_before - time.monotonic()
+                    if wait <= 0:
+                        return self._asked
+                self._changed.wait(wait)
+        return None
+
+    def _ended(self, ticket: int, newest: int, seconds: float) -> None:
+        coverage = self._missing.coverage
+        made, coverage.made = coverage.made, 0
+        with self._changed:
+            self._answered, self._looked_at = ticket, newest
+            self._failures, self._error = 0, None
+            self._changed.notify_all()
+        if made:
+            figures = {"model": self._embedder.model, "texts": made, "seconds": round(seconds, 3)}
+            self._told("embedding.finished", figures)
+
+    def _failed(self, error: EmbedderError) -> None:
+        with self._changed:
+            self._failures += 1
+            self._error = str(error)
+            pause = min(FIRST_PAUSE * 2 ** (self._failures - 1), LONGEST_PAUSE)
+            self._not_before = time.monotonic() + pause
+            self._changed.notify_all()
+        if self._failures == 1:
+            self._told("embedding.failed", self._reason(error))
+
+    def _retire_other_models(self) -> None:
+        if (removed := self._vectors.keep_only(self._embedder.model)) > 0:
+            figures = {"model": self._embedder.model, "removed": removed}
+            self._told("embedding.replaced", figures)
+
+    def _reason(self, error: EmbedderError) -> Mapping[str, str | int | float]:
+        return {"embedder": self._embedder.name, "reason": error.reason}

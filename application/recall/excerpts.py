@@ -1,0 +1,111 @@
+"""Excerpts: where the words of a question stand in a text, and the part of it that has the most."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .tokens import tokens_of
+
+_WORD = re.compile(r"[^\W_]+")
+_SPACED = re.compile(r"[\x00-\u1100]*")
+"""What is written with blanks between words; other scripts are looked for as they stand."""
+_MOST_SPANS = 2_000
+
+
+class Span(NamedTuple):
+    """Where a word of the question stands."""
+
+    start: int
+    stop: int
+    token: str
+
+
+def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
+    """The words of a text that a question with these tokens finds, in their order; none overlap."""
+    wanted = frozenset(tokens)
+    words = {token for token in wanted if _SPACED.fullmatch(token)}
+    found = [*_words(text, words), *_literal(text, wanted - words)]
+    found.sort(key=lambda span: (span.start, -span.stop))
+    kept: list[Span] = []
+    for span in found[:_MOST_SPANS]:
+        if not kept or span.start >= kept[-1].stop:
+            kept.append(span)
+    return kept
+
+
+def excerpt(
+    text: str, tokens: Iterable[str], most: int, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Start and stop of the part of a text that has the most words of a question, in at most ``most``
+    tokens as ``count`` has them; at least one character.
+    """
+    size = count(text)
+    if size <= most:
+        return 0, len(text)
+    spans = spans_of(text, tokens)
+    length = max(1, len(text) * most // size)
+    while True:
+        start, stop = _trimmed(text, *_around(text, spans, length))
+        if length == 1 or count(text[start:stop]) <= most:
+            return start, stop
+        length = max(1, length * 9 // 10)
+
+
+def _words(text: str, wanted: set[str]) -> Iterator[Span]:
+    if not wanted:
+        return
+    for found in _WORD.finditer(text):
+        token = next((token for token in tokens_of(found[0]) if token in wanted), None)
+        if token is not None:
+            yield Span(found.start(), found.end(), token)
+
+
+def _literal(text: str, wanted: Iterable[str]) -> Iterator[Span]:
+    """Single characters count only where no pair of them is there."""
+    pairs = [span for token in wanted if len(token) > 1 for span in _each(text, token)]
+    yield from pairs or [span for token in wanted for span in _each(text, token)]
+
+
+def _each(text: str, token: str) -> Iterator[Span]:
+    place = text.find(token)
+    while place >= 0:
+        yield Span(place, place + len(token), token)
+        place = text.find(token, place + len(token))
+
+
+def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
+    """The stretch of this length with the most different words, a third of what is free before them."""
+    first, last = _densest(spans, length)
+    if first is None or last is None:
+        return 0, length
+    free = max(0, length - (last.stop - first.start))
+    start = min(max(0, first.start - free // 3), max(0, len(text) - length))
+    return start, min(len(text), start + length)
+
+
+def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | None]:
+    best: tuple[tuple[int, int], Span | None, Span | None] = ((0, 0), None, None)
+    inside, first = Counter[str](), 0
+    for last, span in enumerate(spans):
+        inside[span.token] += 1
+        while spans[first].start < span.stop - length and first < last:
+            inside[spans[first].token] -= 1
+            inside += Counter[str]()
+            first += 1
+        worth = (len(inside), last - first)
+        if worth > best[0]:
+            best = (worth, spans[first], span)
+    return best[1], best[2]
+
+
+def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+    """The same between two blanks, where there are any near the ends."""
+    near = max(1, (stop - start) // 8)
+    if start > 0:
+        found = re.search(r"\s\S", text[start - 1 : start + near])
+        start += found.start() if found else 0
+    if stop < len(text):
+        found = re.search(r"\s\S*$", text[max(start + 1, stop - near) : stop + 1])
+        stop = max(start + 1, stop - near) + found.start() if found else stop
+    return start, max(stop, start + 1)

@@ -1,0 +1,154 @@
+"""Use case: say what a summary stands for: its text, its leaves, and the original messages page by page."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from refold.application.core import Core
+from refold.application.event_log import LoggedEvent
+from refold.application.read_models import SummaryRow
+from refold.application.summarising.leaves import stored_leaves
+from refold.domain.erasing import WITHDRAWN
+from refold.domain.errors import UnknownSummary
+from refold.domain.events import CompactionPerformed
+from refold.domain.value import Value
+
+from .history import HistoryPage, room_of
+from .inquiry import whole_number
+from .records import Wanted, record_page
+
+SummaryState = Literal["active", "superseded", "undone"]
+NEWEST = 5
+"""Summaries that an error names."""
+MOST_RECORDS = 200
+
+
+class LeafText(Value, frozen=True):
+    """What code extracted from the messages at positions ``start`` up to but not including ``stop``."""
+
+    start: int
+    stop: int
+    text: str
+
+
+class ExpandedSummary(Value, frozen=True):
+    """A summary and what it stands for."""
+
+    thread_id: str
+    summary_id: str
+    state: SummaryState
+    superseded_by: str | None
+    """The summary that took over, where one did."""
+    made_at: str
+    """ISO 8601, UTC."""
+    model: str
+    """That wrote it, or the name of the built-in algorithm."""
+    text: str
+    withdrawn: bool
+    """Whether its text is gone, since something that it was made from was erased."""
+    tokens: int
+    """Of text and ledger, as rendered."""
+    start: int
+    stop: int
+    """It covers the positions from ``start`` up to but not including ``stop`` …"""
+    exclusions: tuple[int, ...]
+    """… without these, which stayed in the context word for word."""
+    count: int
+    """How many messages it covers."""
+    leaves: tuple[LeafText, ...]
+    """Together they stand for the same messages, oldest first."""
+    page: HistoryPage
+    """Original messages that it covers."""
+
+
+def expand(
+    core: Core,
+    thread_id: str,
+    summary_id: str,
+    start: int = 0,
+    max_tokens: int | None = None,
+    limit: int = 20,
+) -> ExpandedSummary:
+    """What a summary stands for; of the original messages those from position ``start`` on.
+
+    Raises:
+        UnknownSummary: names the newest ones that there are.
+        InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+        ConversationGone: the conversation was erased as a whole.
+        LogError: the log cannot be read.
+    """
+    whole_number("limit", limit, 1, MOST_RECORDS)
+    room = room_of(core, max_tokens)
+    loaded = core.log.load(thread_id).present()
+    rows = core.views.summaries(thread_id)
+    row = next((row for row in rows if row.summary_id == summary_id), None)
+    logged = core.log.read(thread_id, row.version, row.version) if row else ()
+    event = logged[0].event if logged else None
+    if row is None or not isinstance(event, CompactionPerformed):
+        raise UnknownSummary(
+            summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]]
+        )
+    covers = event.coverage.covers
+    covered = [p for p in range(max(event.coverage.start, start), event.coverage.stop) if covers(p)]
+    page = record_page(core, loaded, Wanted(covered, None, limit, room))
+    return ExpandedSummary(
+        thread_id=thread_id,
+        summary_id=summary_id,
+        state=_state(row),
+        superseded_by=row.superseded_by,
+        made_at=row.compacted_at,
+        model=event.model,
+        text=event.text,
+        withdrawn=event.text == WITHDRAWN,
+        tokens=event.tokens,
+        start=event.coverage.start,
+        stop=event.coverage.stop,
+        exclusions=event.coverage.exclusions,
+        count=event.coverage.count,
+        leaves=_leaves(core, thread_id, logged[0]),
+        page=HistoryPage(
+            thread_id=thread_id,
+            records=page.records,
+            next=page.next,
+            length=loaded.state.length,
+            tokens=page.tokens,
+        ),
+    )
+
+
+def expand_anywhere(
+    core: Core, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+) -> ExpandedSummary:
+    """The same, of whichever conversation made it: a fork has the summaries of its source as well.
+
+    Raises:
+        UnknownSummary: names the newest ones that there are.
+        InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+        LogError: the log cannot be read.
+    """
+    newest: list[SummaryRow] = []
+    conversations = [c for c in core.views.conversations() if c.compactions]
+    for conversation in sorted(
+        conversations, key=lambda c: (c.forked_from is not None, c.created_at)
+    ):
+        rows = core.views.summaries(conversation.thread_id)
+        if any(row.summary_id == summary_id for row in rows):
+            return expand(core, conversation.thread_id, summary_id, start, max_tokens, limit)
+        newest += rows[-NEWEST:]
+    newest.sort(key=lambda row: row.compacted_at, reverse=True)
+    known = dict.fromkeys(row.summary_id for row in newest)
+    raise UnknownSummary(summary_id, None, list(known)[:NEWEST])
+
+
+def _state(row: SummaryRow) -> SummaryState:
+    if row.is_active:
+        return "active"
+    return "undone" if row.is_reverted else "superseded"
+
+
+def _leaves(core: Core, thread_id: str, made: LoggedEvent) -> Sequence[LeafText]:
+    """The leaves as they were when it was made, with the texts that the log has now."""
+    then = core.log.load(thread_id, at=made.version)
+    return tuple(
+        LeafText(start=leaf.start, stop=leaf.stop, text=leaf.text)
+        for leaf in stored_leaves(core, then)
+    )

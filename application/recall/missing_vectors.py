@@ -1,0 +1,207 @@
+"""The passages without a vector are looked for, and embedded batch by batch, newest first."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from refold.application.errors import EmbedderError
+
+from .index import RecallIndex
+from .passages import Passage
+from .vectors import Embedder, VectorStore
+
+PAGE = 500
+"""Passages that are looked at together."""
+BATCH = 32
+"""Texts that are embedded together, so long as they have no more than ``CHARACTERS``."""
+CHARACTERS = 16_000
+OF_A_TEXT = frozenset({"bad_request", "too_large", "bad_answer", "raised"})
+"""Reasons that may lie in one of the texts: the others are embedded without it."""
+
+Words = Callable[[Sequence[Passage]], Mapping[int, str]]
+"""Reads what passages say from the log, by their numbers; what was erased since is left out."""
+
+logger = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """Nothing more is to be done."""
+
+
+class Outdated(Exception):
+    """Something was erased meanwhile: what is to be embedded is to be looked for anew."""
+
+
+@dataclass(slots=True)
+class Coverage:
+    """How many passages there are, and how many of them have no vector, in one edition of the index."""
+
+    edition: int = -1
+    upto: int = 0
+    """The number of the last passage that was looked at."""
+    total: int = 0
+    lacking: int = 0
+    refused: int = 0
+    """Those of which no vector can be made; they are not among the lacking."""
+    made: int = 0
+    """Texts that were embedded since it was last told."""
+
+
+class MissingVectors:
+    """Finds the passages that have no vector of the embedder's model, and makes it."""
+
+    def __init__(
+        self,
+        index: RecallIndex,
+        vectors: VectorStore,
+        embedder: Embedder,
+        *,
+        words: Words,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``stopped`` is asked again and again: whether nothing more is to be done."""
+        self._index = index
+        self._vectors = vectors
+        self._embedder = embedder
+        self._words = words
+        self._stopped = stopped
+        self._refused: set[str] = set()
+        self.coverage = Coverage()
+
+    def counted(self) -> Coverage:
+        """How it is now, without making any.
+
+        Raises:
+            Stopped: it is to stop.
+        """
+        found = Coverage(self._index.edition())
+        self._look(found)
+        return found
+
+    def make(self) -> None:
+        """Make all that are missing.
+
+        Raises:
+            EmbedderError: they cannot be made now.
+            Outdated: something was erased meanwhile; begin anew.
+            Stopped: it is to stop.
+        """
+        edition = self._index.edition()
+        if edition != self.coverage.edition or self.coverage.lacking:
+            self.coverage = Coverage(edition, made=self.coverage.made)
+        for after in reversed(self._look(self.coverage)):
+            self._make_page(self._index.passages(after, PAGE))
+        self._check_edition()
+
+    def _look(self, coverage: Coverage) -> list[int]:
+        """Count on, and tell where something is missing; the passages themselves may be too many to keep."""
+        todo: list[int] = []
+        while page := self._index.passages(coverage.upto, PAGE):
+            lacking = self._lacking(page)
+            wanted = [passage for passage in lacking if passage.digest not in self._refused]
+            if wanted:
+                todo.append(coverage.upto)
+            coverage.total += len(page)
+            coverage.lacking += len(wanted)
+            coverage.refused += len(lacking) - len(wanted)
+            coverage.upto = page[-1].number
+            self._check_stopped()
+        return todo
+
+    def _lacking(self, page: Sequence[Passage]) -> list[Passage]:
+        digests = [passage.digest for passage in page]
+        missing = frozenset(self._vectors.missing(self._embedder.model, digests))
+        return [passage for passage in page if passage.digest in missing]
+
+    def _make_page(self, page: Sequence[Passage]) -> None:
+        lacking = [p for p in self._lacking(page) if p.digest not in self._refused]
+        # Another process may have made some since they were counted.
+        texts = {passage.digest: passage for passage in reversed(lacking)}
+        for batch in _batches(list(texts.values())):
+            self._check_stopped()
+            refused = self._make_batch(batch)
+            self._refused |= refused
+            done = {passage.digest for passage in batch}
+            self._count([passage for passage in lacking if passage.digest in done], refused)
+
+    def _count(self, passages: Sequence[Passage], refused: frozenset[str]) -> None:
+        without = sum(passage.digest in refused for passage in passages)
+        self.coverage.refused += without
+        self.coverage.lacking = max(0, self.coverage.lacking - len(passages))
+
+    def _make_batch(self, batch: Sequence[Passage]) -> frozenset[str]:
+        """Embed these; those that cannot be are returned."""
+        words = self._words(batch)
+        texts = {p.digest: words[p.number] for p in batch if p.number in words}
+        if len(texts) < len(batch):
+            self._check_edition()  # Else the log lacks them for good.
+        refusals = dict(self._embed(texts))
+        if refusals and len(refusals) == len(texts) and not self.coverage.made:
+            raise next(iter(refusals.values()))  # Not the texts are to blame.
+        return frozenset(p.digest for p in batch if p.digest not in texts or p.digest in refusals)
+
+    def _embed(self, texts: Mapping[str, str]) -> Iterator[tuple[str, EmbedderError]]:
+        """Embed these texts; those that are refused are told apart by halving."""
+        if not texts:
+            return
+        try:
+            self._add(texts)
+        except EmbedderError as error:
+            if error.reason not in OF_A_TEXT:
+                raise
+            if len(texts) == 1:
+                yield next(iter(texts)), error
+                return
+            self._check_stopped()
+            digests, half = list(texts), len(texts) // 2
+            yield from self._embed({digest: texts[digest] for digest in digests[:half]})
+            yield from self._embed({digest: texts[digest] for digest in digests[half:]})
+
+    def _add(self, texts: Mapping[str, str]) -> None:
+        try:
+            vectors = self._embedder.embed_documents(list(texts.values()))
+        except Exception as raised:  # An embedder of the user's own may raise anything.
+            raise understood(raised) from raised
+        if len(vectors) != len(texts):
+            raise EmbedderError(
+                "bad_answer", f"the embedder gave {len(vectors)} vectors of {len(texts)} texts"
+            )
+        self._check_stopped()
+        made = dict(zip(texts, vectors, strict=True))
+        # A text may have been erased while its vector was made: then nothing of this is kept.
+        if not self._vectors.add(self._embedder.model, made, still=self._is_current):
+            raise Outdated
+        self.coverage.made += len(made)
+
+    def _is_current(self) -> bool:
+        return self._index.edition() == self.coverage.edition
+
+    def _check_edition(self) -> None:
+        if not self._is_current():
+            raise Outdated
+
+    def _check_stopped(self) -> None:
+        if self._stopped():
+            raise Stopped
+
+
+def understood(raised: Exception) -> EmbedderError:
+    """What an exception means for search by meaning."""
+    if isinstance(raised, EmbedderError):
+        return raised
+    logger.warning("making vectors failed", exc_info=raised)
+    return EmbedderError("raised", f"{type(raised).__name__}: {raised}")
+
+
+def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
+    batch: list[Passage] = []
+    characters = 0
+    for passage in passages:
+        length = passage.stop - passage.start
+        if batch and (len(batch) == BATCH or characters + length > CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(passage)
+        characters += length
+    if batch:
+        yield batch

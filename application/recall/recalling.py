@@ -1,0 +1,124 @@
+"""Use case: recall what was said and is out of sight, in one conversation or in all of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from refold.application.core import Core
+
+from .asking import Question, ask
+from .finding import Finding
+from .fitting import fitted
+from .inquiry import Inquiry
+from .ranking import Ranked
+from .results import Recalled, RecallHit
+from .showing import Shower
+from .sight import Sight
+
+NO_WORDS = "the question has no words to look for"
+
+
+def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
+    """The passages of one conversation that answer best.
+
+    Raises:
+        ConversationGone: it was erased as a whole.
+        LogError: the log cannot be read.
+    """
+    loaded = core.log.load(thread_id).present()
+    if not loaded.state.version:
+        return _nothing(inquiry, f"there is no conversation {thread_id!r} in this log")
+    asking = _Asking(core, inquiry)
+    answer = asking.answer(Sight(loaded) if inquiry.leave_out else None)
+    core.log.load(thread_id).present()  # Nothing of it is told if it was erased meanwhile.
+    return answer
+
+
+def search(core: Core, inquiry: Inquiry) -> Recalled:
+    """The passages of all conversations that answer best; each hit names its own.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    return _Asking(core, inquiry).answer(None)
+
+
+class _Selected(NamedTuple):
+    """The hits of an answer, and how many the context shows already."""
+
+    hits: list[RecallHit]
+    left_out: int
+    """Of those that would have been among the first."""
+
+
+class _Asking:
+    """One question, from its text to the hits."""
+
+    def __init__(self, core: Core, inquiry: Inquiry) -> None:
+        self._core = core
+        self._inquiry = inquiry
+        self._question: Question = ask(inquiry.query)
+        self._shower = Shower(core)
+
+    def answer(self, sight: Sight | None) -> Recalled:
+        """The answer; ``sight`` of the only conversation, where what it shows is left out."""
+        inquiry = self._inquiry
+        if not self._question.tokens:
+            return _nothing(inquiry, NO_WORDS)
+        finding = Finding(self._core, inquiry, self._question)
+        selected = self._select(finding.ranked(inquiry.filters))
+        left_out = selected.left_out
+        if left_out and sight is not None:
+            # What the context shows takes no place among the candidates any more.
+            hidden = inquiry.filters._replace(leave_out=sight.in_full())
+            selected = self._select(finding.ranked(hidden))
+        hits = self._shower.with_neighbours(selected.hits, inquiry.neighbours)
+        room = inquiry.max_tokens or self._core.settings.recall_tokens
+        shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)
+        return Recalled(
+            query=inquiry.query,
+            hits=shown,
+            mode=finding.mode,
+            notice="; ".join(dict.fromkeys(finding.notices)) or None,
+            left_out=left_out,
+            tokens=tokens,
+        )
+
+    def _select(self, found: Sequence[Ranked]) -> _Selected:
+        """The best that are wanted. Passages with the same words come once, as long as there are others."""
+        inquiry = self._inquiry
+        order = _unlike_first(found)
+        chosen: list[RecallHit] = []
+        left_out = 0
+        for begin in range(0, len(order), inquiry.limit):
+            hits = list(self._shower.hits(order[begin : begin + inquiry.limit]))
+            wanted = [hit for hit in hits if not (inquiry.leave_out and hit.in_context)]
+            left_out += len(hits) - len(wanted) if begin == 0 else 0
+            chosen += wanted
+            if len(chosen) >= inquiry.limit:
+                break
+        best = sorted(chosen[: inquiry.limit], key=lambda hit: -hit.score)
+        return _Selected(_relative(best, inquiry.min_score), left_out)
+
+
+def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
+    """The same, those last whose words stand further in front already."""
+    seen = set[str]()
+    first: list[Ranked] = []
+    again: list[Ranked] = []
+    for one in found:
+        (again if one.passage.digest in seen else first).append(one)
+        seen.add(one.passage.digest)
+    return first + again
+
+
+def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
+    """Scores relative to the best of these."""
+    if not hits:
+        return []
+    best = hits[0].score
+    scored = [hit.replaced(score=hit.score / best) for hit in hits]
+    return [hit for hit in scored if hit.score >= least]
+
+
+def _nothing(inquiry: Inquiry, notice: str) -> Recalled:
+    return Recalled(query=inquiry.query, hits=(), mode=inquiry.mode or "keyword", notice=notice)

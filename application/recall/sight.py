@@ -1,0 +1,72 @@
+"""What the context of a conversation shows of each message: the truth that hits are marked with."""
+
+from bisect import bisect_left
+
+from refold.application.addresses import address_of
+from refold.application.loaded import LoadedConversation
+from refold.application.projections.messages import readable
+from refold.application.projections.window import Entry, Preview, PreviewKey
+from refold.application.rendering.preview import shortened
+from refold.domain.messages import Block, Message
+
+from .results import Fate
+
+
+class Sight:
+    """How the window of one conversation shows its messages."""
+
+    def __init__(self, loaded: LoadedConversation) -> None:
+        self.thread_id = loaded.thread_id
+        self.length = loaded.state.length
+        """How many messages the conversation has."""
+        self._window = loaded.window
+        self._previews: dict[int, dict[PreviewKey, Preview]] = {}
+        for key, preview in loaded.window.previews.items():
+            self._previews.setdefault(key[0], {})[key] = preview
+
+    def fate(self, position: int, *, erased: bool = False) -> Fate:
+        """How the message is shown; ``erased``: whether the log says that it was."""
+        if erased:
+            return "erased"
+        if self._entry(position) is None:
+            return "summarised"
+        previews = self._previews.get(position)
+        if not previews:
+            return "full"
+        offloaded = any(preview.method == "offload" for preview in previews.values())
+        return "offloaded" if offloaded else "condensed"
+
+    def shows(self, position: int, text: str) -> bool:
+        """Whether these words of the message are in the context now, none of them cut."""
+        entry = self._entry(position)
+        if entry is None:
+            return False
+        previews = self._previews.get(position)
+        return not previews or text in readable(self._shortened(entry, previews))
+
+    def in_full(self) -> frozenset[int]:
+        """The positions of all messages that are shown as they are."""
+        return frozenset(
+            entry.position for entry in self._window.entries if entry.position not in self._previews
+        )
+
+    def _entry(self, position: int) -> Entry | None:
+        entries = self._window.entries
+        place = bisect_left(entries, position, key=lambda entry: entry.position)
+        found = entries[place] if place < len(entries) else None
+        return found if found is not None and found.position == position else None
+
+    def _shortened(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
+        address = address_of(self.thread_id, entry.position)
+
+        def shown(block: Block) -> Block:
+            preview = previews.get(_key(entry.position, block))
+            return block if preview is None else shortened(block, preview, address)
+
+        return entry.message.replaced(content=tuple(map(shown, entry.message.blocks())))
+
+
+def _key(position: int, block: Block) -> PreviewKey:
+    if block.get("type") == "tool_result":
+        return (position, str(block.get("tool_use_id")), "result")
+    return (position, str(block.get("id")), "call")

@@ -1,0 +1,28 @@
+"""The topics that are named beside a summary: one line of labels, which are data (requirement B3)."""
+
+from collections.abc import Callable, Sequence
+
+from refold.domain.facts import Topic
+
+from .texts import TOPICS_GUIDANCE, TOPICS_HEADING
+from .turns import FRAME_TOKENS
+
+RECALL_TOOL = "recall_memory"
+"""The tool that finds what was said about them."""
+_BETWEEN = ", "
+
+
+def topics_line(topics: Sequence[Topic]) -> str:
+    """The line; empty where there is none to name."""
+    if not topics:
+        return ""
+    names = _BETWEEN.join(topic.name for topic in topics)
+    return f"{TOPICS_HEADING}: {names} (ask {RECALL_TOOL})"
+
+
+def topics_tokens(topics: Sequence[Topic], count: Callable[[str], int], *, apart: bool) -> int:
+    """What the line costs with the guidance that goes with it; ``apart``: in a block of its own."""
+    if not topics:
+        return 0
+    frame = FRAME_TOKENS if apart else 0
+    return count(f"\n\n{topics_line(topics)}") + count(f" {TOPICS_GUIDANCE}") + frame

@@ -1,0 +1,266 @@
+"""What each tool may be called with: read as its schema says, and refused in words that help a model."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from refold.domain.json_data import is_list, is_object
+
+MOST_HITS = 20
+LAST_POSITION = 999_999_999
+
+
+class Arguments(BaseModel, frozen=True):
+    """The arguments of a call. What the schema does not allow is refused, never guessed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+Position = Annotated[int, Field(ge=0, le=LAST_POSITION)]
+Name = Annotated[str, Field(min_length=1, max_length=500)]
+Moment = Annotated[str, Field(max_length=40)]
+Thread = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=500,
+        description="The id of a conversation, exactly as another answer or list names it.",
+    ),
+]
+
+
+class RecallArguments(Arguments, frozen=True):
+    """Of ``recall_memory``."""
+
+    query: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=4_000,
+            description="What you want to know, as a short question or the words that the message "
+            "would have, names and identifiers included. For example: which port does postgres use; "
+            "what did the user say about tests; parse_config KeyError.",
+        ),
+    ]
+    limit: Annotated[
+        int,
+        Field(ge=1, le=MOST_HITS, description="How many passages at most; 5 where it is left out."),
+    ] = 5
+    roles: Annotated[
+        list[Literal["user", "assistant", "system", "tool"]],
+        Field(
+            max_length=4,
+            description="Only what these said; tool stands for results of tools. For example "
+            '["user"] for what the user asked or decided. All where it is left out.',
+        ),
+    ] = []
+    tools: Annotated[
+        list[Name],
+        Field(
+            max_length=20,
+            description="Only calls and results of the tools with these names, for example "
+            '["bash"]. Leave it out to find what was said as well.',
+        ),
+    ] = []
+    since: Annotated[
+        Moment,
+        Field(
+            description="Only messages from this time on: ISO 8601 with a time zone, for example "
+            "2026-01-02T00:00:00Z."
+        ),
+    ] = ""
+    until: Annotated[Moment, Field(description="Only messages before this time, written alike.")] = ""
+
+
+class QueryArguments(Arguments, frozen=True):
+    """Of ``query_history``."""
+
+    start: Annotated[
+        Position | None,
+        Field(description="The first position, counted from 0 as answers show positions."),
+    ] = None
+    stop: Annotated[
+        Position | None, Field(description="The position to stop before; 20 after 10 gives ten.")
+    ] = None
+    ids: Annotated[
+        list[Name],
+        Field(
+            max_length=50,
+            description="Message ids or addresses (refold://…) of the messages that you want, as "
+            "answers show them. Instead of a range.",
+        ),
+    ] = []
+    text: Annotated[
+        str,
+        Field(
+            max_length=1_000,
+            description="Only messages that have exactly this text in them, upper and lower case "
+            "alike: a path, a name, an error message. Not a question.",
+        ),
+    ] = ""
+    limit: Annotated[
+        int,
+        Field(ge=1, le=50, description="How many messages at most; 20 where it is left out."),
+    ] = 20
+
+
+class ExpandArguments(Arguments, frozen=True):
+    """Of ``expand_summary``."""
+
+    summary_id: Annotated[
+        Name | None,
+        Field(
+            description="The id of a summary, as answers show it. Left out: the one that stands for "
+            "the earlier messages now."
+        ),
+    ] = None
+    start: Annotated[
+        Position,
+        Field(description="The position to go on from, as the answer before says; 0 at first."),
+    ] = 0
+
+
+class ReadArguments(Arguments, frozen=True):
+    """Of ``read_offloaded``."""
+
+    address: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2_000,
+            description="The address as you see it in a preview or an answer, for example "
+            "refold://thread-42/17; the position alone, for example 17, does as well.",
+        ),
+    ]
+    start: Annotated[
+        Position,
+        Field(description="The character to go on from, as the answer before says; 0 at first."),
+    ] = 0
+
+
+class RecallOfAll(RecallArguments, frozen=True):
+    """Of ``recall_memory`` where no conversation is the usual one."""
+
+    thread: Thread | None = None
+
+
+class RecallAnywhere(RecallOfAll, frozen=True):
+    """Of ``recall_memory`` where it belongs to a conversation and reaches all."""
+
+    all_conversations: Annotated[
+        bool, Field(description="Whether to search all conversations; leave thread out then.")
+    ] = False
+
+
+class QueryAnywhere(QueryArguments, frozen=True):
+    """Of ``query_history`` where it reaches all conversations."""
+
+    thread: Thread | None = None
+
+
+class ExpandAnywhere(ExpandArguments, frozen=True):
+    """Of ``expand_summary`` where it reaches all conversations."""
+
+    thread: Thread | None = None
+
+
+class ListArguments(Arguments, frozen=True):
+    """Of ``list_conversations``."""
+
+    limit: Annotated[
+        int,
+        Field(ge=1, le=100, description="How many conversations at most; 20 where it is left out."),
+    ] = 20
+
+
+def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
+    """The JSON schema of the arguments, as the Messages API and MCP take it."""
+    made = arguments.model_json_schema()
+    properties = {name: _plain(field) for name, field in made.get("properties", {}).items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": made.get("required", []),
+        "additionalProperties": False,
+    }
+
+
+def _plain(field: dict[str, Any]) -> dict[str, Any]:
+    """Without what tells a model nothing: titles, empty defaults, null beside a type."""
+    kept = {k: v for k, v in field.items() if k not in ("title", "default", "anyOf")}
+    for option in field.get("anyOf", ()):
+        if option.get("type") != "null":
+            kept = {**option, **kept}
+    if field.get("default") not in (None, "", [], 0, False):
+        kept["default"] = field["default"]
+    return kept
+
+
+def read_arguments(arguments: type[Arguments], given: object) -> Arguments:
+    """What was given, read.
+
+    Raises:
+        ValidationError: it is not as the schema says.
+    """
+    if is_object(given):
+        given = {name: _whole(value) for name, value in given.items()}
+    return arguments.model_validate(given)
+
+
+def _whole(value: object) -> object:
+    """In JSON 5.0 is a whole number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def refusal(tool: str, arguments: type[Arguments], error: ValidationError) -> str:
+    """What is wrong with a call, and what it may have."""
+    lines = "\n".join(f"- {problem}" for problem in _problems(error))
+    return f"{tool} was not called, its arguments are wrong:\n{lines}\n{_usage(tool, arguments)}"
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for found in error.errors(include_url=False, include_input=True)[:8]:
+        place = ".".join(str(part)[:60] for part in found["loc"])
+        match found["type"]:
+            case "missing":
+                yield f"{place} is missing"
+            case "extra_forbidden":
+                yield f"{_shown(place)} is not an argument of this tool; leave it out"
+            case "model_type" | "model_attributes_type":
+                yield f"the arguments must be one JSON object, not {_kind(found['input'])}"
+            case _:
+                said = found["msg"].replace("Input should be", "it must be")
+                absent = ": leave it out instead" if found["input"] is None else ""
+                yield f"{place}: {said[:200]}; it was {_kind(found['input'])}{absent}"
+
+
+def _usage(tool: str, arguments: type[Arguments]) -> str:
+    schema = schema_of(arguments)
+    parts = [
+        f"{name} ({_type(field)}{', required' if name in schema['required'] else ''})"
+        for name, field in schema["properties"].items()
+    ]
+    return f"{tool} takes: {', '.join(parts)}. Call it again with these alone."
+
+
+def _type(field: dict[str, Any]) -> str:
+    if field["type"] == "array":
+        return "list of strings"
+    if "maximum" in field and field["maximum"] != LAST_POSITION:
+        return f"integer from {field['minimum']} to {field['maximum']}"
+    return str(field["type"])
+
+
+def _shown(text: str) -> str:
+    return ascii(text[:60])
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if is_object(value):
+        return "an object"
+    if is_list(value):
+        return f"a list of {len(value)}"
+    return f"{type(value).__name__} {ascii(value)[:60]}"

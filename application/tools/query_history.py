@@ -1,0 +1,87 @@
+"""The tool ``query_history``: original messages by position, id or exact text."""
+
+from refold.application.addresses import SCHEME
+from refold.application.recall.history import HistoryPage, HistoryQuery
+from refold.application.recall.history import query_history as history_page
+from refold.application.recall.inquiry import LEAST_TOKENS
+
+from .answers import Answer, answer
+from .arguments import QueryAnywhere, QueryArguments
+from .names import READ_OFFLOADED, RECALL_MEMORY
+from .quoting import GUIDANCE, named, one_line, plural
+from .reach import Reach, ToolRefusal
+from .records import record_text
+
+DESCRIPTION = f"""\
+Read the original messages of the conversation in their order: those at positions start up to but not \
+including stop, those with given ids or addresses, or those that contain an exact text. Conditions hold \
+together; without any it begins at the first message. Call it when you know where to look: around a passage \
+that {RECALL_MEMORY} found, what happened since some message, every place where a path or an error message \
+occurs. Ask for a few messages at a time.
+Comes back: each message word for word between fences with its position, role, time, address and id, what \
+the context has of it now, and the start to ask for the next page. Long messages are cut: {READ_OFFLOADED} reads \
+them whole. It compares letters and knows no meaning: to find something by what it is about, use \
+{RECALL_MEMORY}."""
+FRAME = 200
+"""Tokens that stand around the texts."""
+
+
+def query_history(reach: Reach, arguments: QueryArguments) -> str:
+    """The answer to a call.
+
+    Raises:
+        ToolRefusal: the conversation is out of reach, or an address is none.
+        LogError: the log cannot be read.
+    """
+    if arguments.start is not None and arguments.stop is not None:
+        if arguments.stop <= arguments.start:
+            raise ToolRefusal(
+                f"stop must be greater than start: stop {arguments.start + 10} after start "
+                f"{arguments.start} gives ten messages."
+            )
+    thread = _thread(reach, arguments)
+    for room in dict.fromkeys((reach.room - FRAME, reach.room // 2, LEAST_TOKENS)):
+        query = HistoryQuery(
+            ids=tuple(arguments.ids),
+            start=arguments.start,
+            stop=arguments.stop,
+            text=arguments.text or None,
+            limit=arguments.limit,
+            max_tokens=max(LEAST_TOKENS, room),
+        )
+        page = history_page(reach.core, thread, query)
+        made = _told(reach, page)
+        if made.shown or not page.records:
+            break
+    return made.text
+
+
+def _thread(reach: Reach, arguments: QueryArguments) -> str:
+    """The conversation to read: the one that is named, else the one that all addresses are of."""
+    wanted = arguments.thread if isinstance(arguments, QueryAnywhere) else None
+    addresses = [one.strip() for one in arguments.ids if one.strip().startswith(SCHEME)]
+    threads = dict.fromkeys(reach.thread_of(address) for address in addresses)
+    if wanted is not None or not threads:
+        threads[reach.thread(wanted)] = None
+    if len(threads) > 1:
+        raise ToolRefusal("these are addresses of several conversations: ask for one at a time.")
+    return next(iter(threads))
+
+
+def _told(reach: Reach, page: HistoryPage) -> Answer:
+    home = page.thread_id == reach.home
+    whose = "" if home else f" of conversation {named(page.thread_id, 120)}"
+    notice = f" Note: {one_line(page.notice)}." if page.notice else ""
+    seen = reach.sees_context_of(page.thread_id)
+    items = [record_text(record, seen=seen) for record in page.records]
+
+    def tail(shown: int) -> str:
+        following = page.records[shown].position if shown < len(page.records) else page.next
+        return "" if following is None else f"Next: start {following} for what follows."
+
+    counted = plural(len(items), "message") if items else "No message"
+    guidance = f" {GUIDANCE}" if items else ""
+    head = f"{counted}{whose}, which has {page.length:,}.{notice}{guidance}"
+    if home:
+        head = f"{counted} of the {page.length:,} in this conversation.{notice}{guidance}"
+    return answer(head, items, tail, reach.room, reach.count)

@@ -1,0 +1,100 @@
+"""How far tools reach: one conversation, or all of a log."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from refold.application.addresses import parse_address
+from refold.application.core import Core
+from refold.application.errors import InvalidAddress
+from refold.application.intake import read_thread_id
+from refold.domain.errors import InvalidThreadId
+
+from .names import LIST_CONVERSATIONS
+from .quoting import named
+
+
+class ToolRefusal(Exception):
+    """A call that cannot be answered; the message tells a model what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which conversations may be asked, and which one is asked where none is named."""
+
+    core: Core
+    home: str | None
+    """The conversation that the tools were made for; None where they were made for all."""
+    everywhere: bool = False
+    sees: bool = True
+    """Whether the model that asks sees the context of that conversation: its own agent does."""
+
+    @property
+    def room(self) -> int:
+        """The tokens that an answer may take."""
+        return self.core.settings.recall_tokens
+
+    @property
+    def count(self) -> Callable[[str], int]:
+        """Counts the tokens of a text."""
+        return self.core.counter.count_text
+
+    def sees_context_of(self, thread: str) -> bool:
+        """Whether the model that asks sees the context of this conversation."""
+        return self.sees and thread == self.home
+
+    def thread(self, thread: str | None = None) -> str:
+        """The id of the conversation that is meant.
+
+        Raises:
+            ToolRefusal: none is, it does not exist, or it is out of reach.
+        """
+        wanted = self.home if thread is None else thread
+        if wanted is None:
+            raise ToolRefusal(
+                "say which conversation: give its id as thread. "
+                f"{LIST_CONVERSATIONS} shows those there are, and every answer names its own."
+            )
+        if wanted != self.home and not self.everywhere:
+            raise ToolRefusal(
+                f"conversation {named(wanted, 80)} is another one: these tools reach this one alone."
+            )
+        return self._existing(wanted)
+
+    def thread_of(self, address: str) -> str:
+        """The id of the conversation that an address is of; the usual one for a bare position.
+
+        Raises:
+            ToolRefusal: it is no address, or one of a conversation that is out of reach.
+        """
+        text = address.strip()
+        if text.isdecimal() and text.isascii():
+            return self.thread()
+        try:
+            parsed = parse_address(text)
+        except InvalidAddress as error:
+            raise ToolRefusal(
+                f"{named(text, 80)} is no address: copy one from a preview or an answer, "
+                "refold://THREAD/POSITION, or give the position alone."
+            ) from error
+        if self.home is not None and parsed.names(self.home):
+            return self.thread()
+        if not self.everywhere:
+            raise ToolRefusal(
+                f"{named(text, 120)} is a message of another conversation: these tools reach this one "
+                "alone. Give an address of this conversation, or a position in it."
+            )
+        known = (parsed.thread_id, parsed.as_written)
+        thread = next((t for t in known if self.core.log.load(t).state.version), known[0])
+        return self._existing(thread)
+
+    def _existing(self, thread: str) -> str:
+        try:
+            usable = read_thread_id(thread)
+        except InvalidThreadId as error:
+            raise ToolRefusal(f"{named(thread, 80)} cannot be the id of a conversation.") from error
+        if thread != self.home and not self.core.log.load(usable).state.version:
+            raise ToolRefusal(
+                f"there is no conversation {named(thread, 80)}; {LIST_CONVERSATIONS} or an answer of "
+                "recall names those there are."
+            )
+        return usable

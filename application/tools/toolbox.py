@@ -1,0 +1,132 @@
+"""All tools of a conversation, or of a whole log, as agents hand them to a model and run its calls."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from refold.application.core import Core
+from refold.domain.errors import InvalidMessage
+
+from .quoting import named
+from .reach import Reach
+from .selection import tools_of
+from .tool import Tool, ToolOutput
+
+
+class Toolbox(Sequence[Tool]):
+    """The tools with which a model asks its memory. A sequence of them; ``toolbox["recall_memory"]``
+    is one by its name.
+    """
+
+    def __init__(
+        self, core: Core, thread_id: str | None, *, everywhere: bool = False, sees: bool = True
+    ) -> None:
+        self.sdk = core.sdk_tools
+        self._tools = tools_of(Reach(core, thread_id, everywhere, sees))
+        self._by_name = {tool.name: tool for tool in self._tools}
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """For ``tools=`` of ``messages.create`` and of ``chat.context``."""
+        return [tool.definition for tool in self._tools]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How models call them."""
+        return tuple(self._by_name)
+
+    def call(self, name: object, input: object) -> ToolOutput:
+        """The answer to a call, whatever JSON it has: what is wrong with it is an answer as well."""
+        tool = self._by_name.get(name) if isinstance(name, str) else None
+        if tool is None:
+            told = named(name, 80) if isinstance(name, str) else "without a name"
+            text = f"there is no tool {told} here; there are: {', '.join(self._by_name)}."
+            return ToolOutput(text=text, is_error=True)
+        return tool.call(input)
+
+    def result_for(self, call: object) -> dict[str, Any]:
+        """The ``tool_result`` block that answers a ``tool_use`` block: a mapping, or one of the SDK.
+
+        Raises:
+            InvalidMessage: the block has no id that a result could name.
+        """
+        return result_block(call, self.call(_field(call, "name"), _field(call, "input")))
+
+    def for_anthropic(self) -> list[Any]:
+        """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        return self.sdk.blocking(self)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of this name, is among them."""
+        return item in self._by_name if isinstance(item, str) else item in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Tool: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
+    def __getitem__(self, index: int | str | slice) -> Tool | tuple[Tool, ...]:
+        return self._by_name[index] if isinstance(index, str) else self._tools[index]
+
+
+class AsyncToolbox:
+    """``Toolbox`` for asyncio: each call is answered in a thread."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """See ``Toolbox.definitions``."""
+        return self._toolbox.definitions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See ``Toolbox.names``."""
+        return self._toolbox.names
+
+    async def call(self, name: object, input: object) -> ToolOutput:
+        """See ``Toolbox.call``."""
+        return await asyncio.to_thread(self._toolbox.call, name, input)
+
+    async def result_for(self, call: object) -> dict[str, Any]:
+        """See ``Toolbox.result_for``."""
+        return await asyncio.to_thread(self._toolbox.result_for, call)
+
+    def for_anthropic(self) -> list[Any]:
+        """The same as asynchronous tools of the ``anthropic`` SDK."""
+        return self._toolbox.sdk.awaited(self)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of this name, is among them."""
+        return item in self._toolbox
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._toolbox)
+
+    def __len__(self) -> int:
+        return len(self._toolbox)
+
+
+def result_block(call: object, output: ToolOutput) -> dict[str, Any]:
+    """The ``tool_result`` block with this output.
+
+    Raises:
+        InvalidMessage: the call has no id.
+    """
+    call_id = _field(call, "id")
+    if not isinstance(call_id, str) or not call_id:
+        raise InvalidMessage("tool_use.id", "is missing: give a tool_use block as the model sent it")
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": output.text}
+    return {**block, "is_error": True} if output.is_error else block
+
+
+def _field(block: object, name: str) -> object:
+    if isinstance(block, Mapping):
+        return block.get(name)
+    return getattr(block, name, None)

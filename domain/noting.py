@@ -1,0 +1,121 @@
+"""The decision to record durable notes: once per cycle of compactions, each line once (requirement C1)."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from .conversation import Conversation
+from .ledger import cues
+from .ledger.gathering import Source, gather
+from .ledger.line import LedgerLine
+from .ledger.ranking import Ranking
+from .ledger.wording import clean, redact, squeeze
+from .messages import Message
+from .remembering import Note, NotesFlushed
+
+LEDGER = "ledger"
+"""Who took notes where code did."""
+LONGEST_NOTE = 400
+"""Characters; of what is longer, beginning and end are kept."""
+MOST_NOTES = 24
+"""Of one flush."""
+MOST_MESSAGES = 2_000
+"""Notes are taken of so many messages at once at most, the newest."""
+
+_MOST: dict[str, int] = {"rule": 8, "decision": 8, "request": 3, "value": 5}
+_HEARD = frozenset({"text", "tool_use"})
+"""What people and models say, and that tools are used at all; what tools return is not noted."""
+
+
+def is_noted(state: Conversation) -> bool:
+    """Whether notes were taken since the last compaction."""
+    return state.notes_at == state.compactions
+
+
+def notes_start(state: Conversation, stop: int) -> int:
+    """The first message that notes are still to be taken of, where they are taken up to ``stop``."""
+    return max(state.notes_to, stop - MOST_MESSAGES)
+
+
+def flush_notes(state: Conversation, flush: NotesFlushed) -> tuple[NotesFlushed, ...]:
+    """Record notes; nothing if they were taken meanwhile, of these messages or in this cycle."""
+    if state.erased or is_noted(state) or flush.start != notes_start(state, flush.stop):
+        return ()
+    return (flush,) if flush.start < flush.stop <= state.length else ()
+
+
+def fitting_notes(
+    notes: Iterable[Note], known: Iterable[Note], sources: frozenset[int]
+) -> tuple[Note, ...]:
+    """What can be recorded: each on one line, without credentials, and nothing that is ``known``.
+
+    ``sources``: the messages that they were taken of; a position that is none of them is dropped.
+    """
+    seen = {_said(note.text) for note in known}
+    kept: list[Note] = []
+    for note in notes:
+        text = squeeze(redact(clean(note.text)), LONGEST_NOTE)
+        if not (said := _said(text)) or said in seen:
+            continue
+        seen.add(said)
+        positions = sorted(sources.intersection(note.positions))
+        kept.append(note.replaced(text=text, positions=tuple(positions)))
+    return tuple(kept[:MOST_NOTES])
+
+
+def _said(text: str) -> str:
+    """A text as it is compared: its letters and digits alone."""
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
+    """Rules, decisions, what is left to do and exact values of the user's, oldest first."""
+    lines = gather((position, _heard(message)) for position, message in messages).lines
+    ranking = Ranking(lines)
+    latest = max((line.position for line in lines if line.kind == "request"), default=-1)
+    chosen = [
+        line
+        for kind, most in _MOST.items()
+        for line in _best([x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score)[
+            :most
+        ]
+    ]
+    return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
+
+
+def _heard(message: Message) -> Message:
+    if isinstance(message.content, str):
+        return message
+    kept = tuple(block for block in message.content if block.get("type") in _HEARD)
+    return message.replaced(content=kept)
+
+
+def _best(
+    lines: Sequence[LedgerLine], score: Callable[[LedgerLine], float]
+) -> Sequence[LedgerLine]:
+    return sorted(lines, key=lambda line: -score(line))
+
+
+def _lasts(line: LedgerLine, latest: int) -> bool:
+    """Whether a line says something for longer than the moment."""
+    match line.kind:
+        case "request":
+            return line.position == latest or cues.DEFERRED.search(line.text) is not None
+        case "value":
+            return line.said_by == "user"
+        case _:
+            return True
+
+
+def _note(line: LedgerLine) -> Note:
+    at = (line.position,)
+    match line.kind:
+        case "rule" if cues.PROHIBITION.search(line.text):
+            return Note(kind="constraint", text=line.text, positions=at)
+        case "rule":
+            return Note(kind="preference", text=line.text, positions=at)
+        case "decision":
+            return Note(kind="decision", text=line.text, positions=at)
+        case "request":
+            return Note(kind="task", text=line.text, positions=at)
+        case _:
+            about = f"{line.note} {line.text}" if line.note else line.text
+            return Note(kind="fact", text=about, positions=at)

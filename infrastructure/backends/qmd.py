@@ -1,0 +1,295 @@
+"""Search by the program QMD: it is given the messages as files, and asked on its command line."""
+
+import json
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from refold.application.errors import BackendError, LogBusy
+from refold.application.event_log import ConversationLog
+from refold.application.recall.backend import BackendHit
+from refold.application.recall.results import RecallMode
+from refold.infrastructure.log.file.lock import WriteLock
+
+from .asking_qmd import document, plain
+from .message_files import MessageFiles, Outdated, delete, left_of, place_in
+from .programs import Ran, TimedOut, run
+
+LEAST_VERSION = (2, 8)
+"""The oldest that was tried."""
+INSTALL = "npm install -g @tobilu/qmd, with Node 22 or newer"
+COLLECTION = "refoldmessages"
+REST = 300.0
+"""Seconds for which it is left alone after it hung."""
+WAIT = 30.0
+"""Seconds that a deletion waits for a process that has it take in messages."""
+MOST_UNFINISHED = 3
+"""How often it may run out of time while it takes in messages, before it counts as hanging."""
+OF_ALL = 500
+"""How many are asked for where those of one conversation are picked from the answer."""
+CRASHED = (139, 134, -11, -6)
+"""How a process ends that touched memory that is not its own."""
+
+logger = logging.getLogger(__name__)
+
+
+class _Rest(NamedTuple):
+    until: float
+    error: BackendError
+
+
+class Qmd:
+    """``SearchBackend`` over the command line of QMD, with files and an index in a folder beside the log.
+
+    The files are plain text, like the log that they are made from. Of several conversations, only one
+    process at a time brings them up to date.
+    """
+
+    name = "qmd"
+
+    def __init__(self, folder: Path, log: ConversationLog, *, like: Path, timeout: float) -> None:
+        """``like`` is the file of the log. ``timeout``: seconds for one question, with all that it needs."""
+        self._folder = folder
+        self._files = MessageFiles(folder, log, like)
+        self._like = like
+        self._lock = _lock_of(folder, like, timeout + WAIT)
+        self._timeout = timeout
+        self._threads = threading.RLock()
+        self._program = ""
+        self._resting: dict[bool, _Rest] = {}
+        self._unfinished = 0
+        """How often in a row it did not get to the end of taking in messages."""
+
+    def find(
+        self, query: str, mode: RecallMode, thread_id: str | None, limit: int
+    ) -> Sequence[BackendHit]:
+        """See ``SearchBackend``. ``vector`` and ``hybrid`` need the models of QMD: ``qmd pull``."""
+        meaning = mode != "keyword"
+        if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
+            return ()
+        self._refuse_while_resting(meaning)
+        deadline = time.monotonic() + self._timeout
+        try:
+            with self._threads:
+                self._be_ready(deadline)
+                threads = self._caught_up(deadline, meaning=meaning)
+            answer = self._run(asked, deadline)
+        except TimedOut as error:
+            self._rest(meaning, str(error))
+        except LogBusy as error:
+            raise BackendError(
+                "timeout", f"another process has qmd take in messages for long; ask again. {error}"
+            ) from error
+        except OSError as error:
+            raise BackendError(
+                "failed",
+                f"{self._folder} cannot be used ({error}): qmd needs to write there; see to its "
+                "permissions, or use search_backend='builtin'",
+            ) from error
+        hits = _hits(_rows(answer), threads)
+        return [hit for hit in hits if thread_id in (None, hit.thread_id)][:limit]
+
+    def drop(self) -> bool:
+        """See ``SearchBackend``."""
+        with self._threads:
+            return delete_all(self._folder, self._like)
+
+    def close(self) -> None:
+        """See ``SearchBackend``."""
+        with self._threads:
+            self._lock.close()
+
+    def _asked(
+        self, query: str, mode: RecallMode, thread_id: str | None, limit: int
+    ) -> Sequence[str]:
+        """The command and its arguments; empty where there is nothing to ask for."""
+        if mode == "vector":
+            text = plain(query)
+            number = limit if thread_id is None else OF_ALL
+            options = (f"-n{number}", "--min-score=-1", "--json", "--", text)
+            return ("vsearch", *options) if text else ()
+        asked = document(query, thread_id, meaning=mode == "hybrid")
+        number = limit if mode == "keyword" else OF_ALL
+        return ("query", "--no-rerank", f"-n{number}", "--json", "--", asked) if asked else ()
+
+    def _be_ready(self, deadline: float) -> None:
+        """Find the program and see that it is new enough."""
+        if self._program:
+            return
+        program = shutil.which("qmd")
+        if program is None or os.name != "posix":
+            raise BackendError(
+                "absent",
+                f"the program qmd is not installed, or not on PATH: {INSTALL}; or use "
+                "search_backend='builtin'",
+            )
+        self._program = program
+        try:
+            said = self._run(("--version",), deadline, folder=self._folder.parent).out
+            found = re.search(r"(\d+)\.(\d+)", said)
+            if found is None:
+                raise BackendError(
+                    "bad_answer",
+                    f"{program} --version says {said[:80]!r}: is that QMD? It is installed by {INSTALL}",
+                )
+            if (int(found[1]), int(found[2])) < LEAST_VERSION:
+                raise BackendError(
+                    "old",
+                    f"{program} is qmd {found[0]}, and {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is "
+                    f"needed: {INSTALL}",
+                )
+        except BaseException:
+            self._program = ""
+            raise
+
+    def _caught_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+        """Bring files and index up to date; returns conversations by the names of their folders."""
+        with self._lock.held():
+            self._files.make("config", "index")
+            try:
+                return self._taken_in(deadline, meaning=meaning)
+            except Outdated as error:
+                logger.info("qmd is given the messages anew: %s", error)
+                delete(self._folder)
+                self._files.make("config", "index")
+                return self._taken_in(deadline, meaning=meaning)
+
+    def _taken_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+        state = self._files.state()
+        more = True
+        while more:
+            begun, (state, written) = state, self._files.write_more(state)
+            more = bool(written)
+            if not state.indexed:
+                self._files.keep(state)
+                self._index(deadline, len(state.threads))
+                state = state._replace(indexed=True)
+            if state != begun:
+                self._files.keep(state)
+        if meaning and not state.embedded:
+            self._run(("embed",), deadline)
+            self._files.keep(state._replace(embedded=True))
+        return state.threads
+
+    def _index(self, deadline: float, threads: int) -> None:
+        known = any((self._folder / "config").iterdir())
+        adding = ("collection", "add", str(self._files.place), "--name", COLLECTION)
+        try:
+            self._run(("update",) if known else (*adding, "--mask", "**/*.md"), deadline)
+        except TimedOut as error:
+            self._unfinished += 1
+            if self._unfinished > MOST_UNFINISHED:
+                raise
+            raise BackendError(
+                "timeout",
+                f"qmd is still taking in the messages of {threads} conversations after "
+                f"{self._timeout:g} s; ask again, it goes on from there, or raise backend_timeout",
+            ) from error
+        self._unfinished = 0
+
+    def _run(self, arguments: Sequence[str], deadline: float, folder: Path | None = None) -> Ran:
+        left = deadline - time.monotonic()
+        command = (self._program, "--index", "refold", *arguments)
+        folder = folder or self._folder
+        try:
+            ran = run(command, folder=folder, environment=self._environment(), timeout=max(left, 0))
+        except TimedOut as error:
+            raise TimedOut(arguments[0]) from error
+        if ran.status:
+            raise BackendError("failed", _why_failed(arguments[0], ran))
+        return ran
+
+    def _environment(self) -> Mapping[str, str]:
+        # Its models stay where its owner has them; of ours everything lies in the folder.
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")},
+            "INDEX_PATH": str(self._folder / "index" / "index.sqlite"),
+            "QMD_CONFIG_DIR": str(self._folder / "config"),
+            "PWD": str(self._folder),
+            "NO_COLOR": "1",
+        }
+
+    def _refuse_while_resting(self, meaning: bool) -> None:
+        resting = self._resting.get(meaning)
+        if resting is not None and time.monotonic() < resting.until:
+            raise resting.error
+
+    def _rest(self, meaning: bool, command: str) -> NoReturn:
+        advice = (
+            "search by meaning needs its models: run `qmd pull` once, or ask with mode='keyword'"
+            if meaning
+            else "run `qmd doctor`"
+        )
+        error = BackendError(
+            "timeout",
+            f"qmd {command} did not answer within {self._timeout:g} s and was ended; {advice}. It is "
+            f"left alone for {REST / 60:.0f} minutes",
+        )
+        self._resting[meaning] = _Rest(time.monotonic() + REST, error)
+        raise error
+
+
+def delete_all(folder: Path, like: Path) -> bool:
+    """Delete everything that was handed to the program; whether nothing is left."""
+    if not folder.exists() and not any(left_of(folder)):
+        return True
+    lock = _lock_of(folder, like, WAIT)
+    try:
+        with lock.held():
+            delete(folder)
+    except (OSError, LogBusy) as error:
+        logger.warning("the files for qmd in %s cannot be deleted: %s", folder, error)
+        return False
+    finally:
+        lock.close()
+    return True
+
+
+def _lock_of(folder: Path, like: Path, timeout: float) -> WriteLock:
+    return WriteLock(folder.with_name(f"{folder.name}.lock"), timeout, of=like)
+
+
+def _why_failed(command: str, ran: Ran) -> str:
+    said = " ".join((ran.err or ran.out).split())[-300:]
+    if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
+        return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
+    return f"qmd {command} ended with {ran.status}: {said or 'it said nothing'}; try `qmd doctor`"
+
+
+def _rows(answer: Ran) -> Sequence[object]:
+    """The array that it printed, whatever stands before it."""
+    begin = answer.out.find("[")
+    try:
+        rows = json.loads(answer.out[begin:]) if begin >= 0 else None
+    except ValueError:
+        rows = None
+    if not isinstance(rows, list):
+        raise BackendError(
+            "bad_answer",
+            f"qmd gave no JSON array but {answer.out[:80]!r}; try `qmd doctor`, or use "
+            "search_backend='builtin'",
+        )
+    return rows
+
+
+def _hits(rows: Sequence[object], threads: Mapping[str, str]) -> list[BackendHit]:
+    hits: list[BackendHit] = []
+    for row in rows:
+        if not isinstance(row, dict) or not isinstance(file := row.get("file"), str):
+            raise BackendError("bad_answer", f"qmd gave a hit without a file: {str(row)[:80]!r}")
+        place = place_in(file)
+        if place is None or (thread_id := threads.get(place[0])) is None:
+            continue
+        score = row.get("score")
+        usable = isinstance(score, int | float) and 0 < score < float("inf")
+        hits.append(BackendHit(thread_id, place[1], float(score) if usable else 0.0))
+    if all(hit.score for hit in hits):
+        return hits
+    # In small collections scores are 0, while the order is right.
+    return [hit._replace(score=1 / (rank + 1)) for rank, hit in enumerate(hits)]

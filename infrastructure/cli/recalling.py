@@ -1,0 +1,236 @@
+"""``refold recall`` and ``search``: asking for what was said, in one conversation or in all of them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from refold.application.recall.asking import ask
+from refold.application.recall.excerpts import excerpt, spans_of
+from refold.application.recall.inquiry import RecallOptions
+from refold.application.recall.results import Neighbour, Recalled, RecallHit
+
+from .opening import opened, require
+from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
+from .output import clean, harmless, print_json, say, say_parts, warn
+
+SHOWN_CHARACTERS = 700
+"""Of a hit's text; ``--json`` and ``refold read`` have all of it."""
+NEIGHBOUR_CHARACTERS = 110
+
+RECALL_EXAMPLE = (
+    'Example: refold recall thread-42 "which port did postgres use?" --role tool --db agent.db. '
+    "Exit code 1: nothing was found."
+)
+SEARCH_EXAMPLE = 'Example: refold search "retry policy" --since 2026-01-01T00:00:00Z --db agent.db'
+
+QuestionText = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
+]
+Mode = Annotated[
+    Literal["keyword", "vector", "hybrid"] | None,
+    typer.Option(
+        "--mode",
+        metavar="NAME",
+        help="keyword (by words), vector (by meaning) or hybrid (both: the default with an embedder).",
+    ),
+]
+Limit = Annotated[
+    int, typer.Option("--limit", help="How many hits at most.", min=1, max=50, metavar="N")
+]
+MinScore = Annotated[
+    float,
+    typer.Option(
+        "--min-score",
+        help="Only hits with at least this share of the best one's score.",
+        min=0,
+        max=1,
+        metavar="SHARE",
+    ),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role", metavar="ROLE", help="Only what user, assistant, system or tool said; repeatable."
+    ),
+]
+ToolNames = Annotated[
+    list[str] | None,
+    typer.Option("--tool", metavar="NAME", help="Only calls and results of this tool; repeatable."),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only text, call or result; repeatable."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="From then on: 2026-01-02T03:04:05Z."),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
+LeaveOut = Annotated[
+    bool,
+    typer.Option(
+        "--leave-out-context", help="Leave out what the context shows in full now.", metavar=""
+    ),
+]
+
+
+def recall(
+    thread: Thread,
+    question: QuestionText,
+    db: Db = DEFAULT_DB,
+    mode: Mode = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    role: Roles = None,
+    tool: ToolNames = None,
+    kind: Kinds = None,
+    since: Since = None,
+    until: Until = None,
+    leave_out: LeaveOut = False,
+    embedder: EmbedderName = None,
+    json: Json = False,
+) -> None:
+    """Find what was said in a conversation, compacted or not."""
+    how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
+    with opened(db, embedder=embedder) as memory:
+        require(memory, thread)
+        found = memory.conversation(thread).recall(question, **how)
+    _answer(found, db, thread, json=json)
+
+
+def search(
+    question: QuestionText,
+    db: Db = DEFAULT_DB,
+    mode: Mode = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    role: Roles = None,
+    tool: ToolNames = None,
+    kind: Kinds = None,
+    since: Since = None,
+    until: Until = None,
+    leave_out: LeaveOut = False,
+    embedder: EmbedderName = None,
+    json: Json = False,
+) -> None:
+    """Find what was said in any conversation."""
+    how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
+    with opened(db, embedder=embedder) as memory:
+        found = memory.search(question, **how)
+    _answer(found, db, None, json=json)
+
+
+def _options(
+    mode: Literal["keyword", "vector", "hybrid"] | None,
+    limit: int,
+    min_score: float,
+    roles: Sequence[str] | None,
+    tools: Sequence[str] | None,
+    kinds: Sequence[str] | None,
+    since: str | None,
+    until: str | None,
+    *,
+    leave_out: bool,
+) -> RecallOptions:
+    return {
+        "mode": mode,
+        "limit": limit,
+        "min_score": min_score,
+        "roles": roles or (),
+        "tools": tools or (),
+        "kinds": kinds or (),
+        "since": since,
+        "until": until,
+        "in_context": "leave_out" if leave_out else "mark",
+    }
+
+
+def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "query": found.query,
+                "mode": found.mode,
+                "notice": found.notice,
+                "left_out": found.left_out,
+                "tokens": found.tokens,
+                "hits": [hit.model_dump() for hit in found],
+            }
+        )
+    else:
+        _show(found, db, thread)
+    if not found:
+        raise typer.Exit(1)
+
+
+def _show(found: Recalled, db: Path, thread: str | None) -> None:
+    if found.notice:
+        warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
+    tokens = ask(found.query).tokens
+    for number, hit in enumerate(found, 1):
+        _show_hit(number, hit, tokens, name_thread=thread is None)
+    if found.left_out:
+        say(f"{found.left_out} more: the context shows them in full already.")
+    if found:
+        say(f"Next: refold read {clean(found[0].address)} --db {clean(db)}")
+        return
+    say("Nothing was found.")
+    tips = ["other words, as they may stand in the conversation"]
+    if thread is not None:
+        tips.append(f"all conversations: `refold search QUESTION --db {clean(db)}`")
+        tips.append(f"an exact text: `refold query {clean(thread)} --text TEXT --db {clean(db)}`")
+    say(f"Try {'; '.join(tips)}; fewer filters, if there are any.")
+
+
+def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread: bool) -> None:
+    where = f"{hit.thread_id} " if name_thread else ""
+    who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
+    seen = "in the context" if hit.in_context else hit.fate
+    when = hit.at[:16].replace("T", " ")
+    say_parts(
+        [
+            (f"{number}  ", "bold"),
+            (f"{where}{hit.position}", "bold cyan"),
+            (f"  {who}  {when}  {hit.score:.2f}  {seen}", ""),
+            (f"\n   {'; '.join(hit.why)}", "italic"),
+        ]
+    )
+    before = [n for n in hit.neighbours if n.position < hit.position]
+    after = [n for n in hit.neighbours if n.position > hit.position]
+    for neighbour in before:
+        _show_neighbour(neighbour)
+    say_parts(_words(hit, tokens))
+    for neighbour in after:
+        _show_neighbour(neighbour)
+    say()
+
+
+def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The text around the words that were found, these bold."""
+    if not hit.text:
+        yield "   [erased]", "dim"
+        return
+    start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len)
+    text = hit.text[start:stop]
+    yield "   … " if start else "   ", "dim"
+    place = 0
+    for span in spans_of(text, tokens):
+        yield _indented(text[place : span.start]), ""
+        yield _indented(text[span.start : span.stop]), "bold yellow"
+        place = span.stop
+    yield _indented(text[place:].rstrip()), ""
+    if stop < len(hit.text):
+        yield " …", "dim"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n   ")
+
+
+def _show_neighbour(neighbour: Neighbour) -> None:
+    said = " ".join(neighbour.text.split())
+    text = said if len(said) <= NEIGHBOUR_CHARACTERS else f"{said[: NEIGHBOUR_CHARACTERS - 1]}…"
+    shown = "[erased]" if neighbour.erased else harmless(text)
+    say_parts([(f"   {neighbour.position} {neighbour.role}: {shown}", "dim")])

@@ -1,0 +1,88 @@
+"""``refold mcp``: the memory as a server of the Model Context Protocol."""
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from refold.domain.errors import InvalidSetting
+
+from .opening import opened, require
+from .options import DEFAULT_DB, Db, Json
+from .output import clean, warn
+
+MCP_EXAMPLE = (
+    "Example of a client's settings: "
+    '{"command": "refold", "args": ["mcp", "--db", "/home/me/agent.db"]}. '
+    "It ends when the client closes its end, or with Ctrl-C."
+)
+DEFAULT_PORT = 8765
+DEFAULT_HOST = "127.0.0.1"
+
+
+def mcp(
+    db: Db = DEFAULT_DB,
+    thread: Annotated[
+        str | None,
+        typer.Option(
+            "--thread",
+            metavar="THREAD",
+            help="Serve this conversation alone; else all, and the tools take a thread.",
+        ),
+    ] = None,
+    http: Annotated[
+        bool,
+        typer.Option(
+            "--http",
+            metavar="",
+            help="Serve streamable HTTP on this machine in place of standard input and output.",
+        ),
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65_535,
+            help=f"With --http: the port, {DEFAULT_PORT} by default; 0 takes any that is free.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            "--host",
+            metavar="NAME",
+            help="With --http: 127.0.0.1 (the default), ::1 or localhost; others are refused.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Serve the memory to models over MCP: tools to recall and read, resources for summaries."""
+    del json  # Standard output is the protocol's; what goes wrong before it begins is told as JSON.
+    if not http and (port, host) != (None, None):
+        raise typer.BadParameter("--port and --host need --http")
+    _require_mcp()
+    from refold.infrastructure.mcp.serving import listening, serve_http, serve_standard_streams, url_of
+
+    with opened(db) as memory:
+        if thread is not None:
+            require(memory, thread)
+        if not http:
+            serve_standard_streams(memory, thread)
+            return
+        listener = listening(host or DEFAULT_HOST, DEFAULT_PORT if port is None else port)
+        warn(f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it.")
+        serve_http(memory, thread, listener)
+
+
+def _require_mcp() -> None:
+    """Refuse where the SDK is not installed.
+
+    Raises:
+        InvalidSetting: says how to install it.
+    """
+    if find_spec("mcp") is None or find_spec("uvicorn") is None:
+        raise InvalidSetting(
+            "refold mcp needs the SDK of the protocol, which is not installed: pip install 'refold[mcp]'"
+        )

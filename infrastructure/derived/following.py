@@ -1,0 +1,199 @@
+"""A fold of a log in a file beside it: caught up when it is asked, rebuilt by replay when it is damaged."""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TypeVar
+
+from sqlite_utils import Database
+
+from refold.application.errors import LogError
+from refold.application.event_log import ConversationLog, Damage
+from refold.infrastructure.observing.notices import Notice, nobody
+
+from .checking import check_file, fold_all
+from .content import Content, schema_of
+from .damage import FoldDamaged, is_unusable
+from .file import DerivedFile, transaction
+from .outdating import FoldOutdated, reading_from, still_valid
+from .progress import events_after, read_progress
+
+TRIES = 4
+"""As it is, rebuilt, in memory, and rebuilt in memory."""
+
+BULK = 200_000
+"""Events that a new file is filled with before others may open it: some seconds of work."""
+
+logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
+
+
+class FollowedLog:
+    """What was folded from a log, in an SQLite file beside it; the file may be deleted at any time.
+
+    Where the file cannot be used (a read-only folder, a full disk), what is folded lives in memory for
+    as long as this object does, and a warning is logged.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        content: Content,
+        log: ConversationLog,
+        *,
+        of: str | Path | None = None,
+        told: Callable[[Notice], None] = nobody,
+    ) -> None:
+        """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
+
+        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of every
+        rebuild that damage makes necessary.
+        """
+        self._content = content
+        self._log = log
+        self._told = told
+        self._path = None if str(path) == ":memory:" else Path(path).absolute()
+        self._of = None if of is None else Path(of).absolute()
+        self._file = self._at(self._path)
+        self._threads = threading.RLock()
+        self._pid = os.getpid()
+        self._damaged = False
+        """Whether it is being rebuilt since it was damaged."""
+
+    def answer(self, question: Callable[[Database], Answer]) -> Answer:
+        """Catch up, then ask in one read transaction; what is damaged is rebuilt and asked again.
+
+        Raises:
+            LogError: the log cannot be read, or it was opened before this process was forked.
+        """
+        with self._alone():
+            for tries in range(TRIES):
+                try:
+                    db = self._file.database()
+                    self._catch_up(db)
+                    with transaction(db, "DEFERRED"):
+                        answer = question(db)
+                        self._tell_rebuilt(db)
+                    return answer
+                except (FoldDamaged, sqlite3.Error, OSError, UnicodeDecodeError) as error:
+                    self._repair(error, tries)
+        raise LogError(
+            f"{self._content.title} of {self._file.path or 'the log'} cannot be rebuilt; "
+            "run `refold verify`, the log may be damaged"
+        )
+
+    def check(self) -> Iterator[Damage]:
+        """Compare everything with a fresh fold of the log, without changing either.
+
+        What is not folded in yet is no damage.
+        """
+        with self._alone():
+            return iter(tuple(check_file(self._file, self._content, self._log)))
+
+    def rebuild(self) -> int:
+        """Drop everything and fold the log again; returns how much that is (``Content.count``)."""
+        with self._alone():
+            try:
+                self._file.drop()
+            except OSError as error:
+                self._move_to_memory(error)
+            return self.answer(self._content.count)
+
+    def drop(self) -> bool:
+        """Delete everything that was folded, here and on the disk. Whether nothing is left."""
+        with self._alone():
+            try:
+                self._file.drop(any_file=True)
+                if self._file.path != self._path:
+                    # It was moved into memory; what the file held is there still.
+                    self._at(self._path).drop(any_file=True)
+            except OSError as error:
+                logger.warning(
+                    "%s %s cannot be deleted: %s", self._content.title, self._path, error
+                )
+                return False
+        return True
+
+    def close(self) -> None:
+        """Release files and connections; closing twice is fine."""
+        if os.getpid() != self._pid:
+            return
+        with self._alone():
+            self._file.close()
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        # Before the lock: a thread that held it does not live in a forked process.
+        if os.getpid() != self._pid:
+            raise LogError(
+                f"{self._file.path or 'the log'} was opened before this process was forked; open it "
+                "again here"
+            )
+        with self._threads:
+            yield
+
+    def _tell_rebuilt(self, db: Database) -> None:
+        if self._damaged:
+            self._damaged = False
+            name = f"{self._content.name}.rebuilt"
+            self._told(Notice(name, "", {self._content.counts: self._content.count(db)}))
+
+    def _fill(self, db: Database) -> None:
+        # Others wait meanwhile: a very long log is finished in the way that lets them in.
+        events = islice(self._log.scan(), BULK)
+        fold_all(self._content, db, still_valid(events, reading_from(db)))
+        self._content.finish(db)
+
+    def _catch_up(self, db: Database) -> None:
+        known = read_progress(db, self._content.projections)
+        events = events_after(self._log, known)
+        first = next(events, None)
+        if first is None:
+            return
+        read_from = reading_from(db)
+        events = still_valid(chain((first,), events), read_from)
+        more = True
+        while more:
+            with transaction(db, "IMMEDIATE"):
+                # Another process may have folded the same events in meanwhile.
+                now = read_progress(db, self._content.projections)
+                if now != known:
+                    events = still_valid(events_after(self._log, now), read_from)
+                known, more = self._content.fold(db, now, events)
+        if not self._content.late <= schema_of(db).keys():
+            with transaction(db, "IMMEDIATE"):
+                self._content.finish(db)
+
+    def _repair(self, error: Exception, tries: int) -> None:
+        title = self._content.title
+        if isinstance(error, FoldOutdated):
+            logger.info("folding %s anew: %s", title, error)
+        elif is_unusable(error) or (tries and self._file.path is not None):
+            self._move_to_memory(error)
+            return
+        else:
+            place = self._file.path or "in memory"
+            logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, error)
+            self._damaged = True
+        try:
+            self._file.drop()
+        except OSError as refused:
+            self._move_to_memory(refused)
+
+    def _move_to_memory(self, error: Exception) -> None:
+        logger.warning(
+            "%s %s cannot be used (%s): kept in memory instead",
+            self._content.title,
+            self._file.path or "in memory",
+            error,
+        )
+        self._file.close()
+        self._file = self._at(None)
+
+    def _at(self, path: Path | None) -> DerivedFile:
+        return DerivedFile(path, self._content, self._fill, self._log.newest, of=self._of)

@@ -1,0 +1,1 @@
+"""Embedders: adapters of programs and endpoints that make vectors of texts."""

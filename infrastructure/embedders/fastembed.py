@@ -1,0 +1,116 @@
+"""The embedder on fastembed: many models on this machine, in a folder of one's own or downloaded once."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from refold.application.errors import EmbedderError
+from refold.application.recall.vectors import Vector
+from refold.domain.errors import InvalidSetting
+
+from .cutting import cut
+
+MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+"""Some fifty languages, 384 dimensions."""
+LONGEST = 8_000
+"""Characters; each model cuts for itself as well, at its own number of tokens."""
+
+
+class _TextEmbedding(Protocol):
+    """What the package offers."""
+
+    def passage_embed(self, texts: Iterable[str]) -> Iterable[Vector]:
+        """A vector for each text that is to be found."""
+        ...
+
+    def query_embed(self, query: Iterable[str]) -> Iterable[Vector]:
+        """A vector for each question."""
+        ...
+
+
+class FastEmbedEmbedder:
+    """``Embedder`` on the package fastembed."""
+
+    name = "fastembed"
+
+    def __init__(self, model: str | None = None, *, folder: str | Path | None = None) -> None:
+        """Nothing is loaded before the first text.
+
+        ``model``: one of those that fastembed knows. ``folder``: where its files lie; without it they
+        are downloaded when they are first needed, into fastembed's cache.
+
+        Raises:
+            InvalidSetting: fastembed knows no such model, or there is no such folder.
+        """
+        self._name = model or MODEL
+        self._folder = None if folder is None else Path(folder).expanduser()
+        if self._folder is not None and not self._folder.is_dir():
+            raise InvalidSetting(
+                f"embedder_model: there is no folder {self._folder}", setting="embedder_model"
+            )
+        self.model = f"fastembed/{self._name}:{_dimension(self._name)}"
+        self._loading = threading.Lock()
+        self._loaded: _TextEmbedding | None = None
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """See ``Embedder``."""
+        if not texts:
+            return ()
+        loaded = self._model()
+        try:
+            return list(loaded.passage_embed([cut(text, LONGEST) for text in texts]))
+        except Exception as error:  # The runtime behind it has errors of its own.
+            raise _failed("failed", error) from error
+
+    def embed_query(self, text: str) -> Vector:
+        """See ``Embedder``."""
+        loaded = self._model()
+        try:
+            return next(iter(loaded.query_embed([cut(text, LONGEST)])))
+        except Exception as error:
+            raise _failed("failed", error) from error
+
+    def _model(self) -> _TextEmbedding:
+        with self._loading:
+            if self._loaded is None:
+                where = {} if self._folder is None else {"specific_model_path": str(self._folder)}
+                try:
+                    loaded = import_module("fastembed").TextEmbedding(self._name, **where)
+                except Exception as error:  # No network, no space, no such file, half a download.
+                    raise _failed("model", error) from error
+                self._loaded = loaded
+            return self._loaded
+
+
+def fastembed_embedder(model: str | None) -> FastEmbedEmbedder:
+    """The embedder that a setting names: ``MODEL`` or ``MODEL@FOLDER``.
+
+    Raises:
+        InvalidSetting: fastembed knows no such model, or there is no such folder.
+    """
+    name, _, folder = (model or "").partition("@")
+    return FastEmbedEmbedder(name or None, folder=folder or None)
+
+
+def _dimension(name: str) -> int:
+    known: Sequence[Mapping[str, Any]] = import_module("fastembed").TextEmbedding.list_supported_models()
+    for one in known:
+        if str(one["model"]).lower() == name.lower():
+            return int(one["dim"])
+    some = ", ".join(sorted(str(one["model"]) for one in known)[:40])
+    raise InvalidSetting(
+        f"embedder_model: fastembed has no model {name!r}; it has {some}",
+        setting="embedder_model",
+        value=name,
+    )
+
+
+def _failed(reason: str, error: Exception) -> EmbedderError:
+    advice = {
+        "model": "Put the model's files into a folder and set embedder_model to MODEL@FOLDER, or let "
+        "it be downloaded once.",
+        "failed": "Try again, or another model.",
+    }[reason]
+    return EmbedderError(reason, f"fastembed: {type(error).__name__}: {error}. {advice}")

@@ -1,0 +1,185 @@
+"""The embedder that asks an endpoint of the shape that OpenAI's has, wherever it stands."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity.wait import wait_exponential_jitter
+
+from refold.application.errors import EmbedderError
+from refold.application.recall.vectors import Vector
+from refold.domain.errors import InvalidSetting
+
+from .api_failures import EndpointFailed, failed, of_status, of_transport, passes
+from .cutting import cut
+
+if TYPE_CHECKING:
+    import httpx2
+
+URL = "https://api.openai.com/v1"
+MODEL = "text-embedding-3-small"
+"""Of that endpoint; any other has models of its own."""
+LONGEST = 8_000
+"""Characters; a model that takes less says so, and gets less."""
+SHORTEST = 200
+"""Characters; shorter texts are not cut any further."""
+BATCH = 64
+"""Texts of a request."""
+LARGEST = 256 * 1024 * 1024
+"""Bytes of an answer."""
+TRIES = 3
+TRIES_FOR_A_QUESTION = 2
+"""Somebody waits for it."""
+
+_GROWING = wait_exponential_jitter(multiplier=0.5, max=20)
+
+
+class OpenAIEmbedder:
+    """``Embedder`` on ``URL/embeddings``: OpenAI's own, or any server that answers alike."""
+
+    name = "openai"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        url: str | None = None,
+        key: str | None = None,
+        timeout: float = 30.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``url``: what stands before ``/embeddings``. ``key``: sent as a bearer token, if there is one.
+        ``timeout``: seconds until one call counts as failed.
+
+        Raises:
+            InvalidSetting: the URL is none, the key cannot be sent, or no model is named for the URL.
+        """
+        import httpx2
+
+        if model is None and url is not None:
+            raise InvalidSetting(
+                f"embedder_model: name the model that {_shown(url)} is asked for",
+                setting="embedder_model",
+            )
+        self._url = _endpoint(url or URL)
+        self._wanted = model or MODEL
+        self.model = f"openai/{self._wanted}"
+        self._secrets = (_checked(key),) if key else ()
+        self._timeout = timeout
+        self._sleep = sleep
+        headers = {"Authorization": f"Bearer {self._secrets[0]}"} if self._secrets else {}
+        self._client = httpx2.Client(timeout=timeout, headers=headers)
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """See ``Embedder``."""
+        found: list[Vector] = []
+        for begin in range(0, len(texts), BATCH):
+            found += self._embedded([cut(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES)
+        return found
+
+    def embed_query(self, text: str) -> Vector:
+        """See ``Embedder``."""
+        return self._embedded([cut(text, LONGEST)], TRIES_FOR_A_QUESTION)[0]
+
+    def _embedded(self, texts: list[str], tries: int) -> list[Vector]:
+        try:
+            return self._tried(texts, tries)
+        except EmbedderError as error:
+            if error.reason != "too_large":
+                raise
+            half = len(texts) // 2
+            if half:
+                return self._embedded(texts[:half], tries) + self._embedded(texts[half:], tries)
+            if len(texts[0]) <= SHORTEST:
+                raise
+            return self._embedded([texts[0][: max(SHORTEST, len(texts[0]) // 2)]], tries)
+
+    def _tried(self, texts: list[str], tries: int) -> list[Vector]:
+        again = Retrying(
+            stop=stop_after_attempt(tries),
+            retry=retry_if_exception(passes),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return again(self._asked, texts)
+
+    def _asked(self, texts: list[str]) -> list[Vector]:
+        import httpx2
+
+        # An empty text is refused by some.
+        wanted = {"model": self._wanted, "input": [text or " " for text in texts]}
+        deadline = time.monotonic() + self._timeout
+        try:
+            with self._client.stream("POST", self._url, json=wanted) as response:
+                body = _body(response, deadline)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise of_transport(error, self._secrets) from None
+        if response.status_code != 200:
+            raise of_status(response.status_code, response.headers, body, self._secrets)
+        return _vectors(body, len(texts))
+
+
+def _body(response: "httpx2.Response", deadline: float) -> bytes:
+    """What was answered, while there is time and room for it."""
+    parts: list[bytes] = []
+    size = 0
+    for part in response.iter_bytes():
+        parts.append(part)
+        size += len(part)
+        if time.monotonic() > deadline:
+            raise failed("timeout", "no complete answer in time")
+        if size > LARGEST:
+            raise failed("bad_answer", "the answer is far too large")
+    return b"".join(parts)
+
+
+def _vectors(body: bytes, count: int) -> list[Vector]:
+    try:
+        answer = json.loads(body)
+        rows = answer["data"]
+        found: Mapping[int, Vector] = {
+            int(row.get("index", place)): [float(one) for one in row["embedding"]]
+            for place, row in enumerate(rows)
+        }
+        return [found[place] for place in range(count)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        detail = f"no list of {count} vectors ({type(error).__name__})"
+        raise failed("bad_answer", detail) from None
+
+
+def _wait(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, EndpointFailed) else None
+    return max(_GROWING(state), asked or 0.0)
+
+
+def _endpoint(url: str) -> str:
+    import httpx2
+
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL("")
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidSetting(
+            f"embedder_url: {_shown(url)!r} is no URL such as {URL}", setting="embedder_url"
+        )
+    return f"{url.rstrip('/')}/embeddings"
+
+
+def _shown(url: str) -> str:
+    """A URL without what may be secret in it."""
+    return url.partition("?")[0].rpartition("@")[2]
+
+
+def _checked(key: str) -> str:
+    # The transport would quote it in its error.
+    if not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise InvalidSetting(
+            "embedder_key: it holds white space or characters that cannot be sent",
+            setting="embedder_key",
+        )
+    return key

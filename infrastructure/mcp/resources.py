@@ -1,0 +1,202 @@
+"""The resources that clients may read, and their addresses: conversations, summaries, messages."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from refold.application.addresses import SCHEME as MESSAGE
+from refold.application.addresses import parse_address
+from refold.application.errors import InvalidAddress
+from refold.application.memory import Memory
+from refold.application.read_models import ConversationRow, SummaryRow
+from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
+
+CONVERSATION = "refold-conversation://"
+JSON, TEXT = "application/json", "text/plain"
+_FORM = re.compile(rf"{CONVERSATION}([^/?#]+)(?:/(summary|summaries)(?:/([^/?#]+))?)?/?")
+
+
+class Listed(NamedTuple):
+    """A resource as a list shows it."""
+
+    uri: str
+    name: str
+    description: str
+    kind: str
+
+
+class Template(NamedTuple):
+    """The form of the addresses of some resources (RFC 6570)."""
+
+    uri: str
+    name: str
+    description: str
+    kind: str
+
+
+class Content(NamedTuple):
+    """What a resource has in it."""
+
+    text: str
+    kind: str
+
+
+class UnknownResource(RefoldError, LookupError):
+    """There is no such resource, or it is out of reach."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"there is no resource {uri[:200]!r} here: list the resources to see which are")
+        self.uri = uri
+
+
+TEMPLATES = (
+    Template(
+        f"{CONVERSATION}{{thread}}",
+        "conversation",
+        "What is known of a conversation: label, messages, times, its active summary.",
+        JSON,
+    ),
+    Template(
+        f"{CONVERSATION}{{thread}}/summary",
+        "active-summary",
+        "The text that stands for the earlier messages of a conversation now.",
+        TEXT,
+    ),
+    Template(
+        f"{CONVERSATION}{{thread}}/summaries",
+        "summaries",
+        "All summaries that were ever made of a conversation, without their texts.",
+        JSON,
+    ),
+    Template(
+        f"{CONVERSATION}{{thread}}/summaries/{{summary_id}}",
+        "summary",
+        "The text of one summary.",
+        TEXT,
+    ),
+    Template(
+        f"{MESSAGE}{{thread}}/{{position}}",
+        "message",
+        "An original message word for word, under the address that previews and answers show.",
+        TEXT,
+    ),
+)
+
+
+def conversation_uri(thread_id: str, *beneath: str) -> str:
+    """The address of a conversation, or of something beneath it."""
+    return CONVERSATION + "/".join(quote(part, safe="") for part in (thread_id, *beneath))
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources of a log, or of one conversation alone."""
+
+    memory: Memory
+    thread_id: str | None = None
+
+    def rows(self) -> Sequence[ConversationRow]:
+        """The conversations within reach, the latest activity first."""
+        rows = self.memory.conversations()
+        return [row for row in rows if self.thread_id in (None, row.thread_id)]
+
+    def listed(self, rows: Sequence[ConversationRow]) -> list[Listed]:
+        """The resources of these conversations, one after the other."""
+        return [resource for row in rows for resource in self._of(row)]
+
+    def read(self, uri: str) -> Content:
+        """What is in a resource.
+
+        Raises:
+            UnknownResource: there is none, or it is of a conversation out of reach.
+            LogError: the log cannot be read.
+        """
+        try:
+            return self._message(uri) if uri.startswith(MESSAGE) else self._beneath(uri)
+        except (UnknownMessage, InvalidAddress, InvalidThreadId, ConversationGone) as error:
+            raise UnknownResource(uri) from error
+
+    def _of(self, row: ConversationRow) -> Iterator[Listed]:
+        name = row.label or row.thread_id
+        about = f"{row.messages:,} messages, the last at {row.last_activity}"
+        yield Listed(conversation_uri(row.thread_id), name, about, JSON)
+        if row.compactions and _active(self._summaries(row.thread_id)) is not None:
+            uri = conversation_uri(row.thread_id, "summary")
+            yield Listed(uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT)
+
+    def _beneath(self, uri: str) -> Content:
+        found = _FORM.fullmatch(uri)
+        row = self._row(unquote(found[1])) if found else None
+        if found is None or row is None:
+            raise UnknownResource(uri)
+        thread_id, what, summary_id = row.thread_id, found[2], found[3]
+        summaries = self._summaries(thread_id)
+        match what, summary_id:
+            case None, None:
+                return _json(_facts(row, _active(summaries)))
+            case "summaries", None:
+                return _json({"summaries": [_outline(summary) for summary in summaries]})
+            case "summary", None:
+                wanted = _active(summaries)
+            case "summaries", str():
+                told = unquote(summary_id)
+                wanted = next((s for s in summaries if s.summary_id == told), None)
+            case _:
+                wanted = None
+        if wanted is None:
+            raise UnknownResource(uri)
+        return Content(wanted.summary_text, TEXT)
+
+    def _message(self, uri: str) -> Content:
+        address = parse_address(uri)
+        for thread_id in (address.thread_id, address.as_written):
+            if self._row(thread_id) is not None:
+                return Content(self.memory.conversation(thread_id).read(uri).text, TEXT)
+        raise UnknownResource(uri)
+
+    def _row(self, thread_id: str) -> ConversationRow | None:
+        return next((row for row in self.rows() if row.thread_id == thread_id), None)
+
+    def _summaries(self, thread_id: str) -> Sequence[SummaryRow]:
+        return self.memory.conversation(thread_id).summaries()
+
+
+def _active(summaries: Sequence[SummaryRow]) -> SummaryRow | None:
+    return next((summary for summary in summaries if summary.is_active), None)
+
+
+def _facts(row: ConversationRow, active: SummaryRow | None) -> dict[str, Any]:
+    return {
+        "thread_id": row.thread_id,
+        "label": row.label,
+        "messages": row.messages,
+        "tokens": row.tokens,
+        "compactions": row.compactions,
+        "created_at": row.created_at,
+        "last_activity": row.last_activity,
+        "forked_from": row.forked_from,
+        "active_summary": _outline(active) if active else None,
+        "summaries": conversation_uri(row.thread_id, "summaries"),
+    }
+
+
+def _outline(summary: SummaryRow) -> dict[str, Any]:
+    return {
+        "summary_id": summary.summary_id,
+        "uri": conversation_uri(summary.thread_id, "summaries", summary.summary_id),
+        "is_active": summary.is_active,
+        "is_reverted": summary.is_reverted,
+        "covers_from": summary.covered_from,
+        "covers_to": summary.compact_up_to_index,
+        "messages": summary.covered_count,
+        "tokens": summary.tokens,
+        "compacted_at": summary.compacted_at,
+        "model": summary.model,
+    }
+
+
+def _json(value: dict[str, Any]) -> Content:
+    return Content(json.dumps(value, ensure_ascii=False, indent=2), JSON)

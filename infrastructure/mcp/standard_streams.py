@@ -1,0 +1,171 @@
+"""Standard input and output as the protocol's transport: ended at once, and never with an answer owed."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+
+from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+if TYPE_CHECKING:
+    import anyio
+
+Incoming = SessionMessage | Exception
+STANDARD_INPUT = 0
+AT_ONCE = 65_536
+OWED = 30.0
+"""Seconds that an answer may still take after the client has closed its end."""
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncIterator[tuple[ReadStream[Incoming], WriteStream[SessionMessage]]]:
+    """The two streams of a server. What anything else prints goes to standard error meanwhile."""
+    lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
+    async with stdio_server(stdin=lines) as (reading, writing):
+        owed = _Owed()
+        yield _Reading(reading, owed), _Writing(writing, owed)
+
+
+class _Lines:
+    """The lines of standard input. A thread waits for them that nobody waits for: a read cannot be
+    cancelled, and Ctrl-C must not have to wait for the next line.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._found = asyncio.Queue[str | None](maxsize=100)
+        threading.Thread(target=self._read, name="refold-mcp-input", daemon=True).start()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._found.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self) -> None:
+        # Closed or no file at all: both are the end. A loop that has ended wants no lines any more.
+        with suppress(OSError, RuntimeError):
+            rest: list[bytes] = []
+            # Not by sys.stdin: its lock would be held when the interpreter ends.
+            while piece := os.read(STANDARD_INPUT, AT_ONCE):
+                *lines, last = piece.split(b"\n")
+                for line in lines:
+                    self._put(b"".join((*rest, line)))
+                    rest.clear()
+                rest.append(last)
+            if any(rest):
+                self._put(b"".join(rest))
+        with suppress(RuntimeError):
+            self._put(None)
+
+    def _put(self, line: bytes | None) -> None:
+        text = None if line is None else line.decode("utf-8", "replace")
+        asyncio.run_coroutine_threadsafe(self._found.put(text), self._loop).result()
+
+
+class _Owed:
+    """Requests that have no answer yet."""
+
+    def __init__(self) -> None:
+        self._requests = set[str | int]()
+        self._paid = asyncio.Event()
+
+    def came(self, item: Incoming) -> None:
+        """Note what a client sent."""
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCRequest):
+            self._requests.add(message.id)
+        elif isinstance(message, JSONRPCNotification):
+            if message.method == "notifications/cancelled" and message.params:
+                self._requests.discard(message.params.get("requestId", ""))
+
+    def went(self, item: SessionMessage) -> None:
+        """Note what was sent to it."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            if item.message.id is not None:
+                self._requests.discard(item.message.id)
+            self._paid.set()
+
+    async def all_answered(self) -> None:
+        """Wait for the answers that a client asked for before it closed its end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OWED):
+                while self._requests:
+                    self._paid.clear()
+                    await self._paid.wait()
+
+
+class _Reading:
+    """What a client sends; the end comes when it has its answers."""
+
+    def __init__(self, inner: ReadStream[Incoming], owed: _Owed) -> None:
+        self._inner, self._owed = inner, owed
+
+    async def receive(self) -> Incoming:
+        item = await self._inner.receive()
+        self._owed.came(item)
+        return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Incoming:
+        try:
+            item = await self._inner.__anext__()
+        except StopAsyncIteration:
+            await self._owed.all_answered()
+            raise
+        self._owed.came(item)
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+
+class _Writing:
+    """What a client is sent."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], owed: _Owed) -> None:
+        self._inner, self._owed = inner, owed
+
+    async def send(self, item: SessionMessage, /) -> None:
+        try:
+            await self._inner.send(item)
+        finally:
+            self._owed.went(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)

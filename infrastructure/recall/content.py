@@ -1,0 +1,61 @@
+"""What the file of the recall index consists of."""
+
+from collections.abc import Iterator, Sequence
+
+from sqlite_utils import Database
+
+from refold.application.event_log import Damage, LoggedEvent
+from refold.infrastructure.derived.content import Comparable
+from refold.infrastructure.derived.progress import Progress, read_progress
+
+from .folding import fold_into
+from .tables import (
+    PASSAGE_COLUMNS,
+    PASSAGES,
+    PROJECTIONS,
+    TERM_COLUMNS,
+    TERMS,
+    THREAD_COLUMNS,
+    THREADS,
+    create_tables,
+)
+
+
+class RecallContent:
+    """``Content`` of the recall index."""
+
+    name = "recall"
+    title = "the recall index"
+    projections = PROJECTIONS
+    counts = "passages"
+    late = frozenset[str]()
+    compared: Sequence[Comparable] = (
+        Comparable(PASSAGES, tuple(PASSAGE_COLUMNS), ("number",), of_event=True),
+        Comparable(THREADS, tuple(THREAD_COLUMNS), ("thread",)),
+        Comparable(TERMS, tuple(TERM_COLUMNS), ("token",)),
+    )
+
+    def create(self, db: Database) -> None:
+        """See ``Content``."""
+        create_tables(db)
+
+    def fold(
+        self, db: Database, progress: Progress, events: Iterator[LoggedEvent]
+    ) -> tuple[Progress, bool]:
+        """See ``Content``."""
+        return fold_into(db, progress, events)
+
+    def finish(self, db: Database) -> None:
+        """See ``Content``. Everything is there from the beginning."""
+
+    def count(self, db: Database) -> int:
+        """See ``Content``."""
+        return read_progress(db, PROJECTIONS).totals[PASSAGES].rows
+
+    def damage(self, db: Database) -> Iterator[Damage]:
+        """See ``Content``."""
+        del db
+        return iter(())
+
+
+RECALL = RecallContent()

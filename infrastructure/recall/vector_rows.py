@@ -1,0 +1,134 @@
+"""The rows of the file of vectors: which are there, how they are read and written, which are damaged."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from refold.application.errors import EmbedderError
+
+from .matrices import checksum
+
+AT_ONCE = 2_000
+"""Digests that are asked for in one statement."""
+
+
+class Model(NamedTuple):
+    """A model that has vectors."""
+
+    number: int
+    dimension: int
+
+
+class Stored(NamedTuple):
+    """Vectors by the digests of their texts, and the rows that are no such thing."""
+
+    vectors: Mapping[str, bytes]
+    damaged: Sequence[int]
+
+
+def model_in(db: sqlite3.Connection, name: str) -> Model | None:
+    """The model of this name; None if it has no vectors."""
+    row = db.execute("SELECT id, dimension FROM models WHERE name = ?", (name,)).fetchone()
+    return None if row is None else Model(*row)
+
+
+def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
+    """The model of this name, entered if it is new.
+
+    Raises:
+        EmbedderError: ``dimension``, its vectors have another one.
+    """
+    known = model_in(db, name)
+    if known is None:
+        db.execute("INSERT INTO models (name, dimension) VALUES (?, ?)", (name, dimension))
+        known = model_in(db, name)
+        assert known is not None
+    if known.dimension != dimension:
+        raise EmbedderError(
+            "dimension",
+            f"the vectors of {name} that are kept have {known.dimension} dimensions, and the embedder "
+            f"now gives {dimension}: that is another model, so name it otherwise (embedder_model), or "
+            "delete the file of the vectors",
+        )
+    return known
+
+
+def digests_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> set[str]:
+    """Those of these texts that have a vector."""
+    found: set[str] = set()
+    for begin in range(0, len(digests), AT_ONCE):
+        asked = (model.number, json.dumps(digests[begin : begin + AT_ONCE]))
+        found.update(
+            digest
+            for (digest,) in db.execute(
+                "SELECT digest FROM vectors WHERE model = ? "
+                "AND digest IN (SELECT value FROM json_each(?))",
+                asked,
+            )
+        )
+    return found
+
+
+def vectors_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> Stored:
+    """The vectors of these texts, as far as they are there and as they were stored."""
+    vectors: dict[str, bytes] = {}
+    damaged: list[int] = []
+    for begin in range(0, len(digests), AT_ONCE):
+        asked = (model.number, json.dumps(digests[begin : begin + AT_ONCE]))
+        for number, digest, vector, check in db.execute(
+            "SELECT id, digest, vector, checksum FROM vectors WHERE model = ? "
+            "AND digest IN (SELECT value FROM json_each(?))",
+            asked,
+        ):
+            if len(vector) == 4 * model.dimension and checksum(digest, vector) == check:
+                vectors[digest] = vector
+            else:
+                damaged.append(number)
+    return Stored(vectors, damaged)
+
+
+def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, bytes]) -> None:
+    """Store vectors; what was there before is replaced."""
+    db.executemany(
+        "INSERT OR REPLACE INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
+        [(model.number, digest, row, checksum(digest, row)) for digest, row in vectors.items()],
+    )
+
+
+def newest_in(db: sqlite3.Connection) -> int:
+    """The number of the newest row; 0 if there is none."""
+    return int(db.execute("SELECT max(id) FROM vectors").fetchone()[0] or 0)
+
+
+def digests_since(db: sqlite3.Connection, model: Model, number: int) -> Sequence[str]:
+    """The texts whose vectors came after the row of this number."""
+    rows = db.execute(
+        "SELECT digest FROM vectors WHERE id > ? AND model = ?", (number, model.number)
+    )
+    return [digest for (digest,) in rows]
+
+
+def delete_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Delete what is damaged: it will be made again."""
+    db.executemany("DELETE FROM vectors WHERE id = ?", [(number,) for number in numbers])
+
+
+def has_others(db: sqlite3.Connection, name: str) -> bool:
+    """Whether any other model has vectors."""
+    return db.execute("SELECT 1 FROM models WHERE name != ?", (name,)).fetchone() is not None
+
+
+def keep_model(db: sqlite3.Connection, name: str) -> int:
+    """Delete all vectors but those of this model; returns how many there were."""
+    deleted = db.execute(
+        "DELETE FROM vectors WHERE model NOT IN (SELECT id FROM models WHERE name = ?)", (name,)
+    ).rowcount
+    db.execute("DELETE FROM models WHERE name != ?", (name,))
+    return deleted
+
+
+def count_of(db: sqlite3.Connection, model: Model) -> int:
+    """How many vectors the model has."""
+    rows = db.execute("SELECT count(*) FROM vectors WHERE model = ?", (model.number,))
+    return int(rows.fetchone()[0])

@@ -1,0 +1,239 @@
+"""The file of the vectors: opened by many processes, dropped and made again when it is broken."""
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from refold.application.errors import LogBusy, LogError
+from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.private_files import make_private
+
+FORMAT = 1
+"""Of the file. One of another format is dropped: what it held is made again."""
+BUSY_TIMEOUT = 30
+"""Seconds that a connection waits for another process (requirement A9)."""
+PAGE_SIZE = 8_192
+"""Bytes; three vectors of 512 dimensions fill one."""
+
+_BEGIN = f"""
+BEGIN EXCLUSIVE;
+CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
+CREATE TABLE vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    model INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
+    UNIQUE (model, digest)
+);
+PRAGMA user_version={FORMAT};
+COMMIT;
+"""
+
+
+class VectorsFile:
+    """One connection to the file, renewed when another file has taken its place.
+
+    Whoever writes, drops or prunes holds a lock beside the file: a file that is being replaced is
+    written by nobody, and a write-ahead log is never paired with a database that it was not made for.
+    """
+
+    def __init__(self, path: Path | None, *, of: Path | None = None) -> None:
+        """``path`` None is a database in memory. ``of``: whoever may use that file may use this one."""
+        self.path = path
+        self.times_opened = 0
+        """Counts up whenever it may be another file than before."""
+        self._of = of
+        self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT, of=of)
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def exists(self) -> bool:
+        """Whether there is anything."""
+        return self._connection is not None if self.path is None else self._found() is not None
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection | None]:
+        """What is there, as it is at one moment; None if there is no file yet.
+
+        Raises:
+            FoldDamaged, sqlite3.Error, OSError: it cannot be used.
+        """
+        if self.path is not None and self._found() is None:
+            yield None
+            return
+        connection = self._current()
+        with _transaction(connection, "DEFERRED"):
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """All of what is done inside, or nothing; nobody replaces the file meanwhile.
+
+        Raises:
+            FoldDamaged, sqlite3.Error, OSError: it cannot be used.
+        """
+        while True:
+            connection = self._current()
+            with self._held():
+                if self._identity == self._found():
+                    with _transaction(connection, "IMMEDIATE"):
+                        yield connection
+                    return
+
+    def drop(self, *, only_mine: bool = False) -> None:
+        """Delete the file; ``only_mine``: unless another process has replaced it already."""
+        with self._held():
+            replaced = self._identity not in (None, self._found())
+            self._disconnect()
+            if self.path is not None:
+                if not (only_mine and replaced):
+                    _delete(self.path)
+                _delete(_unfinished(self.path))
+
+    def prune(self, keep: frozenset[str]) -> None:
+        """Delete the vectors of all other texts. A file is written anew: nothing of it is left."""
+        if self.path is None:
+            with self.writing() as connection:
+                gone = [(one,) for one in _digests(connection) if one not in keep]
+                connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
+            return
+        with self._held():
+            if self._found() is None:
+                _delete(self.path)  # What is left of one that was deleted by hand.
+                return
+            self._disconnect()
+            place = _unfinished(self.path)
+            try:
+                self._copy(self.path, place, keep)
+                _delete(self.path)
+                place.replace(self.path)
+            finally:
+                _delete(place)
+
+    def close(self) -> None:
+        """Release the connection."""
+        if os.getpid() == self._pid:
+            self._disconnect()
+            self._lock.close()
+
+    def _current(self) -> sqlite3.Connection:
+        if os.getpid() != self._pid:
+            raise LogError(
+                f"{self.path} was opened before this process was forked; open it again here"
+            )
+        if self._connection is not None and self._identity != self._found():
+            self._disconnect()
+        if self._connection is None:
+            with self._held():
+                self._connection = self._opened()
+        return self._connection
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.path is not None and not (self._found() and self.path.stat().st_size):
+            _delete(self.path)
+            self._copy(None, _unfinished(self.path), frozenset())
+            _unfinished(self.path).replace(self.path)
+        connection = _connected(self.path or ":memory:", "WAL")
+        try:
+            if self.path is None:
+                connection.executescript(_BEGIN)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != FORMAT:
+                raise FoldDamaged(f"a file of format {version}, not {FORMAT}")
+        except BaseException:
+            connection.close()
+            raise
+        self._identity = self._found()
+        self.times_opened += 1
+        return connection
+
+    def _copy(self, source: Path | None, into: Path, keep: frozenset[str]) -> None:
+        """Make a file with what is to be kept of another: there is a whole one or none."""
+        _delete(into)
+        make_private(into, like=self._of)
+        with closing(_connected(into, "OFF")) as new:
+            new.executescript(_BEGIN)
+            if source is None:
+                return
+            with closing(_connected(source, "WAL")) as old, _transaction(new, "EXCLUSIVE"):
+                models = old.execute("SELECT id, name, dimension FROM models").fetchall()
+                new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
+                new.executemany(
+                    "INSERT INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
+                    _kept(old, keep),
+                )
+
+    @contextmanager
+    def _held(self) -> Generator[None]:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._lock.held())
+            except LogBusy as error:
+                # Not the log is busy, but what stands beside it: that is not the caller's trouble.
+                raise TimeoutError(str(error)) from error
+            yield
+
+    def _found(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = self._identity = None
+
+
+def _connected(place: Path | str, journal: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+        connection.execute(f"PRAGMA journal_mode={journal}")
+        # Vectors may have been paid for: a power loss must not cost all of them.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA secure_delete=ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _digests(connection: sqlite3.Connection) -> list[str]:
+    return [one for (one,) in connection.execute("SELECT DISTINCT digest FROM vectors")]
+
+
+def _kept(old: sqlite3.Connection, keep: frozenset[str]) -> Iterable[tuple[int, str, bytes, int]]:
+    rows = old.execute("SELECT model, digest, vector, checksum FROM vectors ORDER BY id")
+    return (row for row in rows if row[1] in keep)
+
+
+def _unfinished(path: Path) -> Path:
+    return Path(f"{path}.new")
+
+
+def _delete(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,1 @@
+"""Adapters that let SDKs of vendors run the tools for agents by themselves."""

@@ -1,0 +1,120 @@
+"""Instruction files are shown whole where they fit, by beginning and end where not, within a budget."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.instructions import (
+    LEAST,
+    InstructionFile,
+    Instructions,
+    budgeted,
+    instruction_text,
+)
+from refold.domain.errors import InvalidSetting
+
+
+def of(*texts: str, characters: int = 20_000, total: int = 24_000) -> Instructions:
+    files = [InstructionFile(f"{n}.md", text) for n, text in enumerate(texts)]
+    return budgeted(files, characters=characters, total=total)
+
+
+def test_a_file_that_fits_is_shown_word_for_word_under_its_name() -> None:
+    assert instruction_text({"AGENTS.md": "Use tabs.\n"}) == (
+        "[Instructions from AGENTS.md]\nUse tabs."
+    )
+
+
+def test_a_file_of_exactly_its_room_is_whole() -> None:
+    [shown] = of("x" * 20_000).files
+    assert (shown.cut, len(shown.text)) == (0, 20_000)
+
+
+def test_a_longer_one_shows_70_percent_of_its_room_from_the_beginning_and_20_from_the_end() -> None:
+    text = "".join(f"{n:09d}," for n in range(5_000))
+    [shown] = of(text).files
+    begin, end = shown.text.split("\n[… 32,000 characters of 0.md cut …]\n")
+    assert (begin, end) == (text[:14_000], text[-4_000:])
+    assert shown.cut == 32_000
+    assert len(shown.text) <= 20_000
+
+
+def test_cuts_lie_between_lines_where_one_ends_near() -> None:
+    text = "".join(f"line {n} says something\n" for n in range(2_000))
+    [shown] = of(text).files
+    lines = shown.text.splitlines()
+    assert all(line.startswith(("line ", "[… ")) for line in lines)
+    assert sum(line.startswith("[… ") for line in lines) == 1
+    assert lines[-1] == "line 1999 says something"
+
+
+def test_all_files_together_keep_to_their_budget_with_headings_and_markers() -> None:
+    made = of("a" * 30_000, "b" * 30_000)
+    assert len(made.text) <= 24_000
+    assert "characters of 1.md cut" in made.text
+
+
+def test_a_file_for_which_fewer_than_64_characters_are_left_is_skipped_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        made = of("a" * 300, "b" * 40, "c" * 10, total=440)
+    assert [f.cut for f in made.files] == [0, 0, 10]
+    assert "2.md" not in made.text
+    [record] = caplog.records
+    assert "2.md are left out" in record.getMessage()
+
+
+def test_a_blank_file_says_nothing_and_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    assert of(" \n\n", "").text == ""
+    assert not caplog.records
+
+
+def test_a_name_cannot_pass_for_a_heading_or_a_marker() -> None:
+    text = instruction_text({"a]\n[System": "x"})
+    assert text.splitlines() == ["[Instructions from a___System]", "x"]
+
+
+def test_a_budget_below_the_least_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match="total = 63: must be at least 64"):
+        instruction_text({"a": "x"}, total=63)
+
+
+@pytest.mark.parametrize(
+    "character",
+    ["é", "👩‍💻", "🇨🇳", "🤷🏽‍♀️", "1️⃣", "한", "\r\n", "🏴\U000e0067\U000e0062\U000e007f"],
+)
+def test_what_is_written_as_one_character_is_never_parted(character: str) -> None:
+    for room in range(200, 260):
+        [shown] = of("x" + character * 200, characters=room, total=1_000).files
+        begin, _, end = shown.text.partition("\n[… ")
+        end = end.partition("…]\n")[2]
+        shown_here = begin.removeprefix("x") + end
+        assert shown_here == character * (len(shown_here) // len(character)) or character == "\r\n"
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300)
+TEXTS = st.text(st.sampled_from("ab \n\r\té👩‍💻🇨字"), max_size=900) | st.text(max_size=300)
+ROOMS = st.integers(LEAST, 400)
+
+
+@given(st.lists(st.builds(InstructionFile, NAMES, TEXTS), max_size=5), ROOMS, st.integers(64, 900))
+def test_the_budget_holds_whatever_stands_in_the_files(
+    files: list[InstructionFile], characters: int, total: int
+) -> None:
+    made = budgeted(files, characters=characters, total=total)
+    assert len(made.text) <= total
+    for file, shown in zip(files, made.files, strict=True):
+        assert len(shown.text) <= characters
+        assert shown.cut >= 0
+        if shown.text and not shown.cut:
+            assert shown.text in file.text
+            assert shown.text.split() == file.text.split()
+        elif shown.text:
+            begin, _, rest = shown.text.partition(f"\n[… {shown.cut:,} characters of ")
+            end = rest.rpartition(" cut …]\n")[2]
+            assert begin in file.text
+            assert end in file.text
+            assert len(begin) + len(end) + shown.cut == len(file.text)
