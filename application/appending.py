@@ -78,6 +78,8 @@ def store(
         if item.key is not None:
             known[item.key] = stored.replaced(new=False)
         answer.append(stored)
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
     version = loaded.state.version
     return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
 

@@ -8,7 +8,7 @@ from .chat import Chat
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
-from .read_models import CompactionRow, SummaryRow
+from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .recall.expanding import ExpandedSummary
 from .recall.history import HistoryPage
 from .recall.inquiry import RecallOptions
@@ -97,6 +97,14 @@ class AsyncLookingBack:
     async def summaries(self) -> Sequence[SummaryRow]:
         """See ``Chat.summaries``."""
         return await asyncio.to_thread(self._chat.summaries)
+
+    async def topics(self) -> Sequence[TopicSeen]:
+        """See ``Chat.topics``."""
+        return await asyncio.to_thread(self._chat.topics)
+
+    async def notes(self) -> Sequence[NoteRow]:
+        """See ``Chat.notes``."""
+        return await asyncio.to_thread(self._chat.notes)
 
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""

@@ -19,7 +19,8 @@ from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
 from .pinning import PinnedItem
-from .read_models import ConversationRow
+from .read_models import ConversationRow, NoteRow
+from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary
 from .recall.inquiry import RecallOptions
 from .recall.results import Recalled
@@ -137,6 +138,14 @@ class AsyncMemory:
         """See ``Memory.conversations``."""
         return await asyncio.to_thread(self._memory.conversations)
 
+    async def notes(self) -> Sequence[NoteRow]:
+        """See ``Memory.notes``."""
+        return await asyncio.to_thread(self._memory.notes)
+
+    async def write_notes(self) -> bool:
+        """See ``Memory.write_notes``."""
+        return await asyncio.to_thread(self._memory.write_notes)
+
     async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Memory.search``."""
         return await asyncio.to_thread(lambda: self._memory.search(query, **how))
@@ -146,6 +155,18 @@ class AsyncMemory:
     ) -> ExpandedSummary:
         """See ``Memory.expand``."""
         return await asyncio.to_thread(self._memory.expand, summary_id, start, max_tokens, limit)
+
+    async def index(self) -> int:
+        """See ``Memory.index``."""
+        return await asyncio.to_thread(self._memory.index)
+
+    async def embed(self, wait: float | None = None) -> EmbeddingProgress | None:
+        """See ``Memory.embed``."""
+        return await asyncio.to_thread(self._memory.embed, wait)
+
+    async def embedding(self) -> EmbeddingProgress | None:
+        """See ``Memory.embedding``."""
+        return await asyncio.to_thread(self._memory.embedding)
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""

@@ -24,6 +24,7 @@ from .contexts import current_context, settled_context
 from .core import Core, Extras
 from .errors import LogError
 from .loaded import LoadedConversation
+from .notes.taking import notes_from
 from .observing import finish_observers, tell_request
 from .results import Appended
 from .settling import is_due
@@ -53,17 +54,24 @@ class _Request:
     counted_at: int | None = None
     """How many there were when a compaction was last begun, or the fewest since."""
 
+    notes_from: int | None = None
+    """The size from which on notes are taken before any compaction, while that is still to be done."""
+
     def is_large(self) -> bool:
-        """Whether the size reaches the trigger, or there are too many messages."""
+        """Whether the size reaches the trigger, or there are too many messages, or notes are due."""
         if self.looked_at is not None:
             self.looked_at = min(self.looked_at, self.size)
         if self.counted_at is not None:
             self.counted_at = min(self.counted_at, self.messages)
-        return self.size >= self.budget.trigger or self.is_long()
+        return self.size >= self.budget.trigger or self.is_long() or self.wants_notes()
 
     def is_long(self) -> bool:
         """Whether there are too many messages."""
         return self.most is not None and self.messages > self.most
+
+    def wants_notes(self) -> bool:
+        """Whether notes are due."""
+        return self.notes_from is not None and self.size >= self.notes_from
 
     def has_grown(self, policy: CompactionPolicy) -> bool:
         """Whether it has by enough, in size or in number, since a compaction was last begun."""
@@ -113,6 +121,7 @@ class Background:
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.beside)
         known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
+        known.notes_from = notes_from(self._core, now.loaded.state, known.budget)
         others_do = self.enabled or thread_id in self._runs
         if now.is_due and not (now.fits and others_do):
             return None
@@ -194,11 +203,13 @@ class Background:
         core, state = self._core.for_model(known.extras.model), loaded.state
         policy = core.settings.policy
         known.size, known.messages = state.tokens + known.beside, live_messages(state)
+        known.notes_from = notes_from(core, state, known.budget)
         if not known.is_large():
             return False
         if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
             return False
-        if not known.has_grown(policy) or not is_due(core, loaded, known.budget, known.size):
+        due = is_due(core, loaded, known.budget, known.size) or known.wants_notes()
+        if not due or not known.has_grown(policy):
             return False
         known.looked_at, known.counted_at = known.size, known.messages
         return True

@@ -23,6 +23,7 @@ from .blocking import to_the_end
 from .core import Core
 from .errors import LogError, SummariserError
 from .loaded import LoadedConversation
+from .notes.taking import NoteTaking
 from .observing import followed, tell_compaction
 from .outcomes import idle_outcome, outcome_of
 from .ports import Summariser
@@ -144,6 +145,10 @@ class CompactionAttempt:
         )
 
     async def _summarised(self, plan: CompactionPlan) -> Summary:
+        notes = NoteTaking(self._core, self._thread_id, self._summariser)
+        return await notes.beside(self._before, plan.coverage.stop, lambda: self._summary(plan))
+
+    async def _summary(self, plan: CompactionPlan) -> Summary:
         return await summarised(
             self._core,
             self._before,

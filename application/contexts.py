@@ -14,6 +14,7 @@ from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
+from .notes.taking import notes_are_due
 from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
@@ -30,7 +31,7 @@ class CurrentContext(NamedTuple):
     loaded: LoadedConversation
     context: Context
     is_due: bool
-    """Whether a compaction is due."""
+    """Whether a compaction is due, or notes are to be taken."""
 
     @property
     def fits(self) -> bool:
@@ -56,7 +57,9 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core = core.for_model(extras.model)
     loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
     context = _rendered(core, loaded, budget, extras)
-    return CurrentContext(loaded, context, is_due(core, loaded, budget, context.tokens))
+    due = is_due(core, loaded, budget, context.tokens)
+    due = due or notes_are_due(core, loaded.state, budget, context.tokens)
+    return CurrentContext(loaded, context, due)
 
 
 async def settled_context(

@@ -12,6 +12,7 @@ from refold.domain.value import Value
 
 from .event_log import ConversationLog
 from .models import longest_prefix, rules_for
+from .notes.folder import NotesFolder
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .recall.parts import RecallParts
@@ -119,6 +120,8 @@ class Core:
     clock: Clock
     new_id: NewId
     settings: Settings
+    notes_folder: NotesFolder | None = None
+    """Where notes are written as files; None: nowhere."""
     topics: TopicExtractor = field(default_factory=FrequentTerms)
     """Names topics where no model does."""
     instructions: str = ""

@@ -1,6 +1,7 @@
-"""Everything that is derived from the log: dropped, rebuilt, checked and closed together, in one place."""
+"""Everything that is derived from the log: dropped, checked, rebuilt and closed together, in one place."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from .core import Core
 from .errors import LogError
@@ -10,36 +11,65 @@ from .recall.passages import Passage
 from .recall.vectors import VectorStore
 
 
+class Fold(Protocol):
+    """What is folded from the log alone: ``ReadModels`` and ``RecallIndex``."""
+
+    def check(self) -> Iterator[Damage]:
+        """Compare everything with a fresh fold of the log, without changing either."""
+        ...
+
+    def rebuild(self) -> int:
+        """Drop everything and fold the log again; returns how much was folded."""
+        ...
+
+    def drop(self) -> bool:
+        """Delete everything that was folded; whether nothing is left."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections; closing twice is fine."""
+        ...
+
+
+def folds(core: Core) -> Mapping[str, Fold]:
+    """What replay makes anew, by what sentences call it."""
+    return {"the read models": core.views, "the recall index": core.recall.index}
+
+
 def drop_derived(core: Core) -> bool:
     """Delete what was made from the log, so that nothing of what was erased is left in it.
 
     The next question makes it anew. Whether nothing is left.
     """
-    done = [core.views.drop(), core.recall.index.drop()]
-    if core.recall.backend is not None:
-        done.append(core.recall.backend.drop())
+    done = [fold.drop() for fold in folds(core).values()]
     if core.recall.vectors is not None:
         done.append(_pruned(core.recall.index, core.recall.vectors))
+    if core.recall.backend is not None:
+        done.append(core.recall.backend.drop())
+    done.append(core.recall.drop_handed_over())
     return all(done)
 
 
 def check_derived(core: Core) -> Iterator[Damage]:
-    """Compare the read models and the recall index with a fresh fold of the log, changing neither."""
-    yield from core.views.check()
-    yield from core.recall.index.check()
+    """Compare every fold with a fresh one, without changing either."""
+    for fold in folds(core).values():
+        yield from fold.check()
 
 
-def rebuild_derived(core: Core) -> tuple[int, int]:
-    """Fold the log anew; returns the number of events, and of passages in the recall index."""
-    return core.views.rebuild(), core.recall.index.rebuild()
+def repair_derived(core: Core) -> Iterator[str]:
+    """Fold anew what is damaged; yields what that was, in words."""
+    for title, fold in folds(core).items():
+        if places := sorted({damage.place for damage in fold.check()}):
+            fold.rebuild()
+            yield f"{title} ({', '.join(places)}): rebuilt from the log"
 
 
 def close_derived(core: Core) -> None:
     """Release files and connections; closing twice is fine."""
     if core.recall.embedding is not None:
         core.recall.embedding.close()
-    core.views.close()
-    core.recall.index.close()
+    for fold in folds(core).values():
+        fold.close()
     if core.recall.vectors is not None:
         core.recall.vectors.close()
     if core.recall.backend is not None:

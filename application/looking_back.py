@@ -7,7 +7,7 @@ from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
-from .read_models import CompactionRow, SummaryRow
+from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
 from .recall.expanding import ExpandedSummary, expand
 from .recall.history import HistoryPage, HistoryQuery, query_history
@@ -163,6 +163,16 @@ class LookingBack:
     def compactions(self) -> Sequence[CompactionRow]:
         """All compaction attempts and how they ended, oldest first."""
         return self._core.views.compactions(self.thread_id)
+
+    def topics(self) -> Sequence[TopicSeen]:
+        """What the messages that the active summary stands for are about, the most important first, with
+        how often and when each came up last. Labels: ``recall`` finds what was said.
+        """
+        return self._core.views.topics(self.thread_id)
+
+    def notes(self) -> Sequence[NoteRow]:
+        """The durable notes that were taken before messages left the context, oldest first."""
+        return self._core.views.notes(self.thread_id)
 
     @property
     def version(self) -> int:

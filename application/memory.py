@@ -14,7 +14,9 @@ from .derived import close_derived
 from .erasure.erasing import erase_all
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
-from .read_models import ConversationRow
+from .notes.writing import write_notes
+from .read_models import ConversationRow, NoteRow
+from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
 from .recall.inquiry import RecallOptions, inquire
 from .recall.recalling import search
@@ -44,6 +46,17 @@ class Memory:
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations, the latest activity first."""
         return self._core.views.conversations()
+
+    def notes(self) -> Sequence[NoteRow]:
+        """The durable notes of all conversations, in the order in which they were taken."""
+        return self._core.views.all_notes()
+
+    def write_notes(self) -> bool:
+        """Bring ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings up to date.
+
+        That is done by itself after every change. Whether it worked; True where no folder is set.
+        """
+        return write_notes(self._core)
 
     def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
@@ -78,6 +91,27 @@ class Memory:
         """
         home = None if thread_id is None else read_thread_id(thread_id)
         return Toolbox(self._core, home, everywhere=home is None, sees=False)
+
+    def index(self) -> int:
+        """Bring the index of recall up to date; how many passages it has.
+
+        Nobody needs to: each question catches up with what was appended since the one before.
+        """
+        return self._core.recall.index.find(()).total
+
+    def embed(self, wait: float | None = None) -> EmbeddingProgress | None:
+        """Make every vector that is missing, and wait for it; None where no embedder is configured.
+
+        Nobody needs to: it is done in the background since the first search. ``wait``: at most so many
+        seconds; None: as long as it takes. What could not be made is told by the answer, not raised.
+        """
+        embedding = self._core.recall.embedding
+        return None if embedding is None else embedding.finish(wait)
+
+    def embedding(self) -> EmbeddingProgress | None:
+        """How far the vectors are; None where no embedder is configured."""
+        embedding = self._core.recall.embedding
+        return None if embedding is None else embedding.progress()
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """Erase all of a conversation for good: nothing is left of it but how many events there were,

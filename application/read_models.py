@@ -1,5 +1,6 @@
 """The port of the read models: questions about many messages, answered from folds of the log."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -92,6 +93,65 @@ class CompactionRow(Value, frozen=True):
     """How often a summariser was asked, retries included."""
 
 
+class TopicRow(Value, frozen=True):
+    """One topic of one summary (requirement B9)."""
+
+    thread_id: str
+    summary_id: str
+    rank: int
+    """Its place among them, from 0: the most important first."""
+    topic: str
+    count: int
+    """In how many covered messages it comes up."""
+    last_position: int
+    is_shown: bool
+    """Whether it is named beside the summary."""
+    is_active: bool
+    """Whether the summary is the active one."""
+
+
+class TopicSeen(Value, frozen=True):
+    """A topic of a conversation, as its active summary counts it."""
+
+    thread_id: str
+    topic: str
+    count: int
+    """In how many covered messages it comes up."""
+    last_position: int
+    """The newest of these."""
+    last_seen: str
+    """When that one was written: ISO 8601, UTC."""
+    is_shown: bool
+    """Whether it is named beside the summary."""
+
+
+class NoteRow(Value, frozen=True):
+    """One durable note (requirement C2)."""
+
+    thread_id: str
+    flush_id: str
+    number: int
+    """Its place among the notes that were taken with it, from 0."""
+    kind: str
+    """``decision``, ``preference``, ``constraint``, ``task`` or ``fact``."""
+    text: str
+    positions: str
+    """The messages that it comes from, as a JSON list; empty where a model did not say."""
+    taken_at: str
+    """ISO 8601, UTC."""
+    taken_by: str
+    """``ledger``, where code took it, or the name of the summariser."""
+    start: int
+    stop: int
+    """It comes from the messages at positions ``start`` up to but not including ``stop``."""
+    version: int
+
+    @property
+    def source_positions(self) -> tuple[int, ...]:
+        """The messages that it comes from."""
+        return tuple(json.loads(self.positions))
+
+
 class ReadModels(Protocol):
     """Questions to the read models; each catches up with the log before it answers.
 
@@ -117,6 +177,18 @@ class ReadModels(Protocol):
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """All compaction attempts, oldest first."""
+        ...
+
+    def topics(self, thread_id: str) -> Sequence[TopicSeen]:
+        """What the active summary says the covered messages are about, the most important first."""
+        ...
+
+    def notes(self, thread_id: str) -> Sequence[NoteRow]:
+        """All durable notes of a conversation, oldest first."""
+        ...
+
+    def all_notes(self) -> Sequence[NoteRow]:
+        """Those of all conversations, in the order of the log."""
         ...
 
     def check(self) -> Iterator[Damage]:

@@ -1,19 +1,24 @@
 """A summariser that stands before another one: asked in a way of its own, and else the one behind it."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
+from .notes.taker import NotesDraft, NotesRequest, TakeNotes, note_taking
 from .ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest, signs
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]
 """How the one behind is asked."""
+AskNotes = Callable[[TakeNotes, NotesRequest], Awaitable[NotesDraft]]
+"""How it is asked for notes, where it takes some."""
 
 
 class Relay:
     """Has the name of the summariser behind it, and can do what that one can."""
 
-    def __init__(self, behind: Summariser, ask: Ask) -> None:
+    def __init__(self, behind: Summariser, ask: Ask, ask_notes: AskNotes | None) -> None:
         self.behind = behind
         self.ask = ask
+        self._ask_notes = ask_notes
 
     @property
     def name(self) -> str:
@@ -25,6 +30,14 @@ class Relay:
         """Whether the one behind signs what it writes."""
         return signs(self.behind)
 
+    @property
+    def take_notes(self) -> TakeNotes | None:
+        """How the one behind takes notes, in the way of this relay; None where it takes none."""
+        behind = note_taking(self.behind)
+        if behind is None or self._ask_notes is None:
+            return behind
+        return partial(self._ask_notes, behind)
+
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask the one behind, in the way of this relay."""
         return await self.ask(self.behind, request)
@@ -33,8 +46,14 @@ class Relay:
 class BoundedRelay(Relay):
     """The same before one with a window of its own."""
 
-    def __init__(self, behind: Summariser, bounds: BoundedSummariser, ask: Ask) -> None:
-        super().__init__(behind, ask)
+    def __init__(
+        self,
+        behind: Summariser,
+        bounds: BoundedSummariser,
+        ask: Ask,
+        ask_notes: AskNotes | None,
+    ) -> None:
+        super().__init__(behind, ask, ask_notes)
         self._bounds = bounds
 
     @property
@@ -47,8 +66,8 @@ class BoundedRelay(Relay):
         return self._bounds.measure(request)
 
 
-def relayed(behind: Summariser, ask: Ask) -> Relay:
-    """``behind``, asked by ``ask``."""
+def relayed(behind: Summariser, ask: Ask, ask_notes: AskNotes | None = None) -> Relay:
+    """``behind``, asked by ``ask``, and for notes by ``ask_notes`` or as it is."""
     if isinstance(behind, BoundedSummariser):
-        return BoundedRelay(behind, behind, ask)
-    return Relay(behind, ask)
+        return BoundedRelay(behind, behind, ask, ask_notes)
+    return Relay(behind, ask, ask_notes)

@@ -15,6 +15,7 @@ from .ladder.measuring import Measured, measured
 from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
 from .memories.choosing import choose_anew, give_up
+from .notes.taking import take_notes_if_due
 from .observing import tell_compaction
 from .outcomes import outcome_of
 from .ports import Summariser
@@ -56,6 +57,7 @@ async def settle(
     """
     before = await asyncio.to_thread(measured, core, thread_id, budget)
     before.loaded.present()
+    await take_notes_if_due(core, before.loaded, before.budget, before.size)
     if not is_due(core, before.loaded, before.budget, before.size):
         return []
     if is_out_of_reach(before.loaded.state, budget):

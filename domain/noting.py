@@ -74,9 +74,9 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     chosen = [
         line
         for kind, most in _MOST.items()
-        for line in _best([x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score)[
-            :most
-        ]
+        for line in _best(
+            [x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score
+        )[:most]
     ]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
@@ -100,7 +100,8 @@ def _lasts(line: LedgerLine, latest: int) -> bool:
         case "request":
             return line.position == latest or cues.DEFERRED.search(line.text) is not None
         case "value":
-            return line.said_by == "user"
+            # A path that nothing is said about is worth no note.
+            return line.said_by == "user" and (bool(line.note) or "/" not in line.text)
         case _:
             return True
 

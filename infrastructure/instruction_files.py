@@ -1,5 +1,6 @@
 """Reading instruction files when a memory is opened: regular files of text, or a clear refusal."""
 
+import stat
 from pathlib import Path
 
 from refold.application.core import InstructionSettings
@@ -23,24 +24,30 @@ def read_instructions(settings: InstructionSettings, place: str) -> str:
 
 
 def _text(path: Path, place: str) -> str:
-    found = path.expanduser()
     try:
-        if found.exists() and not found.is_file():
-            raise _refused(
-                path, place, "is no file of text" if not found.is_dir() else "is a folder"
-            )
-        if found.stat().st_size > MOST_BYTES:
-            raise _refused(path, place, f"is larger than {MOST_BYTES // 2**20} MiB")
-        text = found.read_bytes().decode("utf-8-sig")
+        found = path.expanduser()
+        kind = found.stat()
+        if stat.S_ISREG(kind.st_mode) and kind.st_size <= MOST_BYTES:
+            return _decoded(found.read_bytes()).replace("\r\n", "\n")
+    except OSError as error:
+        raise _refused(path, place, f"cannot be read: {error.strerror}") from None
+    except (RuntimeError, ValueError) as error:  # No home, or no name that a file can have.
+        raise _refused(path, place, str(error)) from None
+    if stat.S_ISDIR(kind.st_mode):
+        raise _refused(path, place, "is a folder: name the files in it")
+    if not stat.S_ISREG(kind.st_mode):
+        raise _refused(path, place, "is no regular file")
+    raise _refused(path, place, f"is larger than {MOST_BYTES // 2**20} MiB")
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        why = f"is no text in UTF-8 (byte {error.start}): save it as such"
-        raise _refused(path, place, why) from None
-    except (OSError, ValueError) as error:  # A name with a zero in it is no name of a file.
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise _refused(path, place, f"cannot be read: {reason}") from None
+        raise ValueError(f"is no text in UTF-8 (byte {error.start}): save it as such") from None
     if "\0" in text:
-        raise _refused(path, place, f"is no text (byte {text.index(chr(0))} is 0)")
-    return text.replace("\r\n", "\n")
+        raise ValueError("is no text: it has zeros in it")
+    return text
 
 
 def _refused(path: Path, place: str, why: str) -> InvalidSetting:

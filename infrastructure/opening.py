@@ -12,14 +12,15 @@ from refold.application.core import Core
 from refold.application.derived import drop_derived
 from refold.application.errors import LogError
 from refold.application.memory import Memory
+from refold.application.notes.writing import write_notes
 from refold.application.ports import Summariser, TokenCounter
-from refold.application.recall.parts import RecallParts
 
 from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
 
 if TYPE_CHECKING:
     from .log.stored.encryption import KeySource
+    from .notes.folder import MarkdownFolder
     from .observing.wiring import Observing
     from .settings.model import RefoldSettings
     from .settings.reading import Configuration
@@ -78,8 +79,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
-    from .recall.content import RECALL
-    from .recall.index import SQLiteRecallIndex
+    from .recall.wiring import embedder_of, recall_parts
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
     from .tools.anthropic import AnthropicTools
@@ -95,24 +95,23 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     create, told = options.get("create", True), observing.noticed
+    embedder = embedder_of(options.get("embedder"), settings)
     refuse_files_of(settings, path, encrypted=key is not None)
     log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
     views = SQLiteViews(place_of(path, VIEWS, encrypted=key is not None), log, of=path, told=told)
-    index = place_of(path, RECALL, encrypted=key is not None)
+    backend = search_backend(options.get("search_backend"), settings, path, log)
     core = Core(
         log=observing.log(log),
         keeper=SQLiteKeeper(log, key),
         views=views,
-        recall=RecallParts(
-            index=SQLiteRecallIndex(index, log, of=path, told=told),
-            backend=search_backend(options.get("search_backend"), settings, path, log),
-        ),
+        recall=recall_parts(path, log, embedder, backend, encrypted=key is not None, told=told),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
         clock=options.get("clock") or _now,
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
+        notes_folder=_notes_folder(path, configuration),
         instructions=instructions,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
@@ -120,6 +119,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     )
     with suppress(LogError):  # The next one that opens it tries again.
         log.finish_erasures(lambda: drop_derived(core))
+    write_notes(core)
     return core
 
 
@@ -165,6 +165,16 @@ def _instructions(configuration: "Configuration") -> str:
 
     settings = configuration.for_core().instructions
     return read_instructions(settings, source.place_of("instruction_files"))
+
+
+def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":
+    """The folder that notes are written into, if the settings name one."""
+    folder = configuration.for_core().notes.folder
+    if folder is None:
+        return None
+    from .notes.folder import MarkdownFolder
+
+    return MarkdownFolder(folder, None if str(path) == ":memory:" else Path(path))
 
 
 def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":

@@ -7,14 +7,17 @@ from refold.application.core import Core
 from refold.application.derived import drop_derived
 from refold.application.event_log import Erasure, Loading
 from refold.application.loaded import LoadedConversation
+from refold.application.notes.writing import write_notes
 from refold.domain.erasing import erase_conversation
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
 from refold.domain.events import Event, Rewritten
+from refold.domain.remembering import NotesFlushed
 
 from .erasing_plan import Done, ErasurePlan, erasable
-from .erasure_report import ErasureReport, Removed
+from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
 from .remaking import Remade, remade
+from .renoting import Renoted, renoted
 
 Where = int | str | Sequence[int | str]
 
@@ -78,7 +81,18 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
 
 def finish(core: Core) -> bool:
     """Remove what earlier erasures may have left in files; whether nothing is left."""
-    return core.log.finish_erasures(lambda: drop_derived(core))
+    done = core.log.finish_erasures(lambda: drop_derived(core))
+    return write_notes(core) and done
+
+
+def derived_places(core: Core) -> Sequence[Place]:
+    """What ``drop_derived`` reaches."""
+    places: list[Place] = ["read models", "recall index"]
+    if core.recall.embedder is not None:
+        places.append("vectors")
+    if core.recall.backend is not None:
+        places.append("search backend")
+    return places
 
 
 def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
@@ -86,8 +100,9 @@ def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
     removed = tuple(one for part in parts for one in part.removed)
     complete = finish(core)
     if removed:
-        views = {one.thread_id for one in removed}
-        removed += tuple(Removed(thread_id=t, place="read models") for t in sorted(views))
+        threads = sorted({one.thread_id for one in removed})
+        derived = derived_places(core)
+        removed += tuple(Removed(thread_id=t, place=p) for t in threads for p in derived)
     return ErasureReport(
         thread_id="",
         positions=(),
@@ -134,6 +149,16 @@ def _forked(core: Core, loaded: LoadedConversation) -> Positions:
     }
 
 
+def _withdrawn(known: Lineage) -> list[NotesFlushed]:
+    """What was noted of messages that are erased now."""
+    made = (event for _, event in known.made_from(known.fresh))
+    return [event for event in made if isinstance(event, NotesFlushed) and event.notes]
+
+
+def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
+    return frozenset(flush.flush_id for flush in flushes)
+
+
 class _Erasing:
     """One erasure, in all conversations that it reaches."""
 
@@ -144,6 +169,8 @@ class _Erasing:
         """The conversation that is erased as a whole, if one is."""
         self._known: dict[str, Lineage] = {}
         self._prepared: dict[str, Remade | None] = {}
+        self._noted: dict[str, tuple[frozenset[int], Renoted]] = {}
+        """What is noted in each conversation, and what had been erased there when that was written."""
         self._reach: Callable[[Loading], Positions] = lambda _: {}
         self._done: dict[str, Done] = {}
 
@@ -155,7 +182,9 @@ class _Erasing:
         found = reach(self._core.log.load)
         for thread_id, positions in found.items():
             loaded = self._core.log.load(thread_id)
-            self._prepared[thread_id] = self._remade(loaded, self.traced(loaded, positions))
+            known = self.traced(loaded, positions)
+            self._prepared[thread_id] = self._remade(loaded, known)
+            self._noted[thread_id] = known.erased, self._renoted(known)
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -170,7 +199,7 @@ class _Erasing:
         thread_id = loaded.thread_id
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
-            known = Lineage(positions)
+            known = Lineage(thread_id, positions)
         known = trace(self._core, thread_id, known, loaded.state.version)
         self._known[thread_id] = known
         return known
@@ -197,14 +226,22 @@ class _Erasing:
         active = now.window.summary.summary_id if now.window.summary else None
         if messages and (prepared is None or prepared.replaces != active):
             prepared = self._remade(now, known)
-        return ErasurePlan(now, known, messages, prepared, self._reason)
+        erased, noted = self._noted.get(now.thread_id, (None, Renoted()))
+        if erased != known.erased or noted.replaces != _ids(_withdrawn(known)):
+            noted = self._renoted(known)
+        return ErasurePlan(now, known, messages, prepared, noted, self._reason)
 
     def _remade(self, loaded: LoadedConversation, known: Lineage) -> Remade | None:
         active = loaded.state.summary
-        fresh = known.positions & known.messages.keys() - known.erased
-        if active is None or all(v != active.version for v, _ in known.made_from(fresh)):
+        if active is None or all(v != active.version for v, _ in known.made_from(known.fresh)):
             return None
-        return remade(self._core, loaded, fresh)
+        return remade(self._core, loaded, known.fresh)
+
+    def _renoted(self, known: Lineage) -> Renoted:
+        withdrawn, version = _withdrawn(known), known.version
+        flushes = [event for _, event in known.decisions if isinstance(event, NotesFlushed)]
+        kept = [note for flush in flushes if flush not in withdrawn for note in flush.notes]
+        return renoted(self._core, known.thread_id, withdrawn, known.positions, version, kept)
 
     def _emptied(self, now: LoadedConversation) -> Mapping[str, Erasure]:
         events = erase_conversation(now.state, self._reason)

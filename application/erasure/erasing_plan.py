@@ -29,11 +29,12 @@ from refold.domain.events import (
 )
 from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.quoting import quoted_from, without_quotes
-from refold.domain.remembering import MemoriesChosen
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .erasure_report import Place, RebuiltSummary, Removed
 from .lineage import Lineage
 from .remaking import Remade
+from .renoting import Renoted
 
 
 class Done(NamedTuple):
@@ -61,6 +62,7 @@ class ErasurePlan:
     known: Lineage
     messages: Sequence[ErasedMessage]
     remade: Remade | None
+    renoted: Renoted
     reason: str
 
     def erasure(self) -> Erasure:
@@ -108,7 +110,7 @@ class ErasurePlan:
         by_position: dict[int, list[Rewritten]] = {}
         for one in rewritten:
             by_position.setdefault(self._lost[one.version].position, []).append(one)
-        remade = self.remade.events if self.remade else ()
+        remade = (*(self.remade.events if self.remade else ()), *self.renoted.events)
         return erase_messages(
             self.now.state, self.messages, by_position, remade, self.reason, self._withdrawn
         )
@@ -167,12 +169,15 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "pin", 1
         case ConversationLabelled(), _:
             yield "label", 1
+        case NotesFlushed(), _:
+            yield "notes", len(event.notes)
         case MemoriesChosen(), _:
             yield "quoted memory", len(event.memories)
         case CompactionPerformed(), CompactionPerformed():
             yield "summary", 1
             yield "leaf", 1 if event.leaf else 0
             yield "ledger", len(event.ledger)
+            yield "topics", len(event.topics)
             yield "focus", int(event.focus != left.focus)
         case CompactionRequested(), CompactionRequested():
             yield "attempt", int(event.source_digest != left.source_digest)

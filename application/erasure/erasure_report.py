@@ -13,13 +13,21 @@ Place = Literal[
     "pin",
     "label",
     "focus",
+    "topics",
+    "notes",
     "quoted memory",
     "event",
     "read models",
+    "recall index",
+    "vectors",
+    "search backend",
 ]
 """``attempt``: what was recorded of a compaction attempt besides its summary. ``label`` and ``focus``:
 of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
-quoted it. ``quoted memory``: a quotation in the system text, now or earlier. ``event``: of an erased conversation, whatever it was."""
+quoted it. ``topics``: of a summary; ``notes``: that were taken of messages before they left
+the context. ``quoted memory``: a quotation in the system text, now or earlier. ``event``: of an erased
+conversation, whatever it was. The last four are derived from the log, and made anew from what remains:
+``vectors`` of texts, and what was handed to a ``search backend``, are named where there may be any."""
 
 
 class Removed(Value, frozen=True):

@@ -19,7 +19,7 @@ from refold.domain.events import (
 )
 from refold.domain.messages import Message
 from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
-from refold.domain.remembering import MemoriesChosen
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 AT_ONCE = 1_000
 """Events read in one go."""
@@ -31,6 +31,7 @@ Said = tuple[LoggedEvent, MessageAppended]
 class Lineage(NamedTuple):
     """What a conversation holds of some of its messages, as far as it was read."""
 
+    thread_id: str
     positions: frozenset[int]
     """The messages that are asked for."""
     version: int = 0
@@ -41,6 +42,11 @@ class Lineage(NamedTuple):
     """Every position that was erased before, asked for or not."""
     decisions: tuple[tuple[int, Event], ...] = ()
     """Everything that may hold text made from messages, or quoted from them, with its version."""
+
+    @property
+    def fresh(self) -> frozenset[int]:
+        """Those that are there and were not erased before."""
+        return self.positions & self.messages.keys() - self.erased
 
     def said(self, positions: frozenset[int]) -> list[Message]:
         """The messages at these positions."""
@@ -82,13 +88,16 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
                 | CompactionPerformed()
                 | CompactionFailed()
                 | MessagePinned()
+                | NotesFlushed()
                 | MemoriesChosen()
                 | ConversationLabelled()
             ):
                 decisions.append((logged.version, event))
             case _:
                 pass
-    return Lineage(known.positions, version, messages, frozenset(erased), tuple(decisions))
+    return Lineage(
+        thread_id, known.positions, version, messages, frozenset(erased), tuple(decisions)
+    )
 
 
 def said(core: Core, thread_id: str, positions: Coverage, last: int) -> Iterator[Said]:

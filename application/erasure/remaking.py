@@ -9,10 +9,12 @@ from refold.application.core import Core, Extras
 from refold.application.keeping import Gathering, KeptLedger
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.rendering.topics import topics_tokens
 from refold.application.summarising.cutting import cut
 from refold.application.summarising.last_resort import NoteSummariser
 from refold.application.summarising.leaves import headed, leaf_within, text_of_leaves
 from refold.application.summarising.leaving_out import naming
+from refold.application.topics.keeping import TopicGathering
 from refold.domain.coverage import Coverage
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import (
@@ -93,16 +95,24 @@ class _Remaking:
         parts = self._parts()
         touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
         gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
+        topics = TopicGathering(self._core, self._thread_id)
         for messages in _sliced(self._remaining()):
             await asyncio.to_thread(gathering.take, messages)
+            await asyncio.to_thread(topics.take, messages)
             for part in touched:
                 own = [m for m in messages if part.has(m.position)]
                 if own:
                     fresh.setdefault(part, []).append(await self._leaf(own))
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
-        room = self._old.tokens - self._overhead - self._limit
+        room = self._old.tokens - self._overhead - self._limit - self._of_topics
         ledger = await asyncio.to_thread(gathering.kept, max(0, room))
-        return self._recorded(leaves, await self._text(leaves), ledger)
+        return self._recorded(leaves, await self._text(leaves), ledger, topics)
+
+    @property
+    def _of_topics(self) -> int:
+        """What the topics of the old one take."""
+        shown = self._old.topics[: self._old.topics_shown]
+        return topics_tokens(shown, self._count, apart=self._old.block is not None)
 
     @property
     def _limit(self) -> int:
@@ -150,13 +160,21 @@ class _Remaking:
     def _omitted(self) -> tuple[OmittedMessage, ...]:
         return tuple(one for one in self._old.omitted if one.position not in self._gone)
 
-    def _recorded(self, leaves: Sequence[LeafSummary], text: str, ledger: KeptLedger) -> Remade:
+    def _recorded(
+        self,
+        leaves: Sequence[LeafSummary],
+        text: str,
+        ledger: KeptLedger,
+        gathered: TopicGathering,
+    ) -> Remade:
         old, before = self._old, self._loaded.state.tokens
         whole = "\n\n".join(map(headed, leaves)) or _NOTHING_LEFT
         digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
         requested = _requested(self._core, old, before, digest)
         text_tokens = self._count(text)
         tokens = text_tokens + self._overhead + ledger.tokens
+        topics = gathered.kept(old.tokens - tokens, apart=False)
+        tokens += topics.tokens
         performed = _performed(requested, old).replaced(
             summary_id=self._core.new_id(),
             text=text,
@@ -172,6 +190,8 @@ class _Remaking:
                 tokens=self._count(whole),
             ),
             omitted=self._omitted(),
+            topics=topics.topics,
+            topics_shown=topics.shown,
         )
         superseded = SummarySuperseded(summary_id=old.summary_id, by=performed.summary_id)
         return Remade(old.summary_id, (requested, performed, superseded), performed)

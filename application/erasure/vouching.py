@@ -8,10 +8,12 @@ from refold.application.loaded import LoadedConversation
 from refold.domain.conversation import Conversation
 from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
 from refold.domain.events import Event, MessageErased, Rewritten
+from refold.domain.remembering import NotesFlushed
 
 from .erasing_plan import erased_message
 from .lineage import read
 from .remaking import remade
+from .renoting import renoted
 
 
 class _Later(NamedTuple):
@@ -44,7 +46,8 @@ def erased_since(
         e.replaced(reason=reasons[e.position]) if isinstance(e, MessageErased) else e
         for e in events
     )
-    return *recorded, *_summary(core, then, frozenset(later.messages), into)
+    gone = frozenset(later.messages)
+    return *recorded, *_summary(core, then, gone, into), *_notes(core, then, later, gone)
 
 
 def _summary(
@@ -54,6 +57,19 @@ def _summary(
     if summary is None or summary.text != WITHDRAWN:
         return ()
     return remade(core, then, gone, into).events
+
+
+def _notes(
+    core: Core, then: LoadedConversation, later: _Later, gone: frozenset[int]
+) -> tuple[Event, ...]:
+    """What is noted anew in the place of notes that lost their content since."""
+    withdrawn = [
+        logged.event
+        for version in sorted(later.rewritten)
+        for logged in core.log.read(then.thread_id, version, version)
+        if isinstance(logged.event, NotesFlushed)
+    ]
+    return renoted(core, then.thread_id, withdrawn, gone, then.state.version).events
 
 
 def _erased_later(core: Core, then: LoadedConversation) -> _Later:

@@ -25,6 +25,7 @@ class NotesDraft(Value, frozen=True):
     model: str
     prompt_fingerprint: str
     """Names the prompt exactly: a digest that changes whenever its wording does."""
+    stop_reason: str | None = None
     attempts: int = 1
     """How often the model was asked, retries included."""
 

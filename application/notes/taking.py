@@ -24,9 +24,9 @@ from refold.domain.noting import (
 )
 from refold.domain.remembering import NotesFlushed
 
-from .folder import write_notes
 from .sources import earlier_notes, is_erased_since, messages_to_note
 from .taker import NotesDraft, NotesRequest, TakeNotes, note_taking
+from .writing import write_notes
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,16 +35,29 @@ PATIENCE = 5
 """A model gets a fifth of a compaction's lease for notes: then code takes them."""
 
 
-def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
-    """Whether a request of ``size`` tokens is so large that notes are taken before any compaction.
-
-    Where that size lies no higher than what a compaction leaves, only compactions count.
+def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
+    """The size of a request from which on notes are taken before any compaction (requirement C1); None
+    where they were taken in this cycle, and where that lies no higher than what a compaction leaves.
     """
     settings = core.settings.notes
     least = budget.window - settings.reserve_tokens - settings.soft_tokens
-    if settings.by == "off" or is_noted(state) or not budget.target < least <= size:
-        return False
-    return state.notes_to < state.length
+    is_done = settings.by == "off" or is_noted(state) or state.notes_to >= state.length
+    return None if is_done or least <= budget.target else least
+
+
+def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
+    """Whether a request of ``size`` tokens is large enough for that."""
+    least = notes_from(core, state, budget)
+    return least is not None and size >= least
+
+
+async def take_notes_if_due(
+    core: Core, loaded: LoadedConversation, budget: Budget, size: int
+) -> None:
+    """Take notes of all that was said, if a request of ``size`` tokens is large enough for that."""
+    if notes_are_due(core, loaded.state, budget, size):
+        taking = NoteTaking(core, loaded.thread_id, core.summariser)
+        await taking.take(loaded, loaded.state.length)
 
 
 class _Taken(NamedTuple):
@@ -92,11 +105,11 @@ class NoteTaking:
         if start >= stop:
             return
         try:
-            messages = await asyncio.to_thread(
-                messages_to_note, self._core, loaded, start, stop
-            )
+            messages = await asyncio.to_thread(messages_to_note, self._core, loaded, start, stop)
             taken = await self._asked(messages)
-            flush = await asyncio.to_thread(self._flush, loaded, range(start, stop), messages, taken)
+            flush = await asyncio.to_thread(
+                self._flush, loaded, range(start, stop), messages, taken
+            )
             recorded = await to_the_end(self._record, loaded, flush)
         except Exception:  # Notes cost neither the compaction nor the turn.
             logger.exception("conversation %r: no notes were taken", self._thread_id)

@@ -35,10 +35,11 @@ will with would you your yours yourself yourselves
 doesn didn isn aren wasn weren hasn haven hadn wouldn couldn shouldn won
 know mention mentioned recall remember remind said say tell told
 """
-_CHINESE = frozenset("的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几")
-_CHINESE_PAIRS = frozenset(
-    "什么 怎么 怎样 哪些 哪个 哪里 哪儿 为什 为何 多少 几个 曾经 记得 之前 以前 上次 请问 告诉 提到 提过 说过 关于".split()
+_CHINESE = frozenset(
+    "的了是曾我你您他她它们吗呢吧啊呀嘛和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
 )
+_PAIRS = "什么怎么怎样哪些哪个哪里哪儿为什为何多少几个曾经记得之前以前上次请问告诉提到提过说过关于"
+_CHINESE_PAIRS = frozenset(_PAIRS[at : at + 2] for at in range(0, len(_PAIRS), 2))
 
 _SAYING = (
     r"(?:advis|answer|ask|describ|explain|gave|give|given|introduc|list|mention|offer|point|promis|propos|provid"

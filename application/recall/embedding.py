@@ -23,7 +23,8 @@ QUESTIONS_PAUSE = 10.0
 CLOSING = 1.0
 """Seconds that closing waits for the batch that is being embedded."""
 
-Told = Callable[[str, Mapping[str, str | int | float]], None]
+Figures = Mapping[str, str | int | float]
+Told = Callable[[str, Figures], None]
 """Is told what happened: a name and figures, never a text."""
 
 
@@ -47,7 +48,56 @@ class EmbeddingProgress(Value, frozen=True):
         return self.done + self.refused >= self.total
 
 
-class Embedding:
+class Asked:
+    """An embedder that is asked for the vectors of questions."""
+
+    def __init__(
+        self, embedder: Embedder, vectors: VectorStore, told: Told = lambda name, figures: None
+    ) -> None:
+        self._embedder = embedder
+        self._vectors = vectors
+        self._told = told
+        self._has_any = False
+        self._failed_at: tuple[float, EmbedderError] | None = None
+
+    def has_any(self) -> bool:
+        """Whether there is a vector of this model at all.
+
+        Raises:
+            EmbedderError: vectors cannot be kept.
+        """
+        if not self._has_any:
+            self._has_any = self._vectors.count(self._embedder.model) > 0
+        return self._has_any
+
+    def of_question(self, text: str) -> Vector:
+        """The vector of a question.
+
+        Raises:
+            EmbedderError: there is none; for some seconds afterwards it is not even tried.
+        """
+        failed = self._failed_at
+        if failed is not None and time.monotonic() < failed[0] + QUESTIONS_PAUSE:
+            raise EmbedderError(failed[1].reason, str(failed[1]))
+        try:
+            vector = self._embedder.embed_query(text)
+        except Exception as raised:  # An embedder of the user's own may raise anything.
+            error = understood(raised)
+            self._failed_at = (time.monotonic(), error)
+            self._told("embedder.failed", self._reason(error))
+            raise error from raised
+        self._failed_at = None
+        return vector
+
+    def lacks(self) -> str | None:
+        """What results by meaning do not cover yet, in a few words; None: nothing that is known."""
+        return None
+
+    def _reason(self, error: EmbedderError) -> Figures:
+        return {"embedder": self._embedder.name, "reason": error.reason}
+
+
+class Embedding(Asked):
     """Keeps the vectors of one log up to date, in a thread that starts when it is first needed.
 
     An embedder that fails disturbs nobody: what it said is in ``progress``, and it is asked again
@@ -65,10 +115,8 @@ class Embedding:
         told: Told = lambda name, figures: None,
     ) -> None:
         """``newest`` gives the number of the newest event of the log: a cheap question."""
-        self._vectors = vectors
-        self._embedder = embedder
+        super().__init__(embedder, vectors, told)
         self._newest = newest
-        self._told = told
         self._missing = MissingVectors(
             index, vectors, embedder, words=words, stopped=lambda: self._closing
         )
@@ -82,7 +130,6 @@ class Embedding:
         self._error: str | None = None
         self._looked_at = -1
         """The newest event when all had vectors."""
-        self._question_failed: tuple[float, EmbedderError] | None = None
 
     def wake(self) -> None:
         """Look for what has no vector, if the log has grown; called by everybody who searches."""
@@ -126,25 +173,6 @@ class Embedding:
             refused=now.refused,
             error=self._error,
         )
-
-    def of_question(self, text: str) -> Vector:
-        """The vector of a question.
-
-        Raises:
-            EmbedderError: there is none; for some seconds afterwards it is not even tried.
-        """
-        failed = self._question_failed
-        if failed is not None and time.monotonic() < failed[0]:
-            raise EmbedderError(failed[1].reason, str(failed[1]))
-        try:
-            vector = self._embedder.embed_query(text)
-        except Exception as raised:  # An embedder of the user's own may raise anything.
-            error = understood(raised)
-            self._question_failed = (time.monotonic() + QUESTIONS_PAUSE, error)
-            self._told("embedder.failed", self._reason(error))
-            raise error from raised
-        self._question_failed = None
-        return vector
 
     def lacks(self) -> str | None:
         """What results by meaning do not cover yet, in a few words; None: they cover all."""
@@ -227,7 +255,11 @@ class Embedding:
             self._failures, self._error = 0, None
             self._changed.notify_all()
         if made:
-            figures = {"model": self._embedder.model, "texts": made, "seconds": round(seconds, 3)}
+            figures: Figures = {
+                "model": self._embedder.model,
+                "texts": made,
+                "seconds": round(seconds, 3),
+            }
             self._told("embedding.finished", figures)
 
     def _failed(self, error: EmbedderError) -> None:
@@ -242,8 +274,5 @@ class Embedding:
 
     def _retire_other_models(self) -> None:
         if (removed := self._vectors.keep_only(self._embedder.model)) > 0:
-            figures = {"model": self._embedder.model, "removed": removed}
+            figures: Figures = {"model": self._embedder.model, "removed": removed}
             self._told("embedding.replaced", figures)
-
-    def _reason(self, error: EmbedderError) -> Mapping[str, str | int | float]:
-        return {"embedder": self._embedder.name, "reason": error.reason}

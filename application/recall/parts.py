@@ -1,5 +1,6 @@
 """What recall works with: the index, and what is configured beside it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .backend import SearchBackend
@@ -20,3 +21,6 @@ class RecallParts:
     """Makes the vectors in the background; None where no embedder is configured."""
     backend: SearchBackend | None = None
     """None: the built-in search."""
+    drop_handed_over: Callable[[], bool] = lambda: True
+    """Deletes what search programs were given of this log by whoever opened it, whichever is asked now;
+    whether nothing is left."""

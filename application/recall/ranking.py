@@ -1,16 +1,21 @@
 """Ranking: which of the passages found answer a question best, judged by the conversation around them."""
 
-from collections.abc import Mapping, Sequence
-from math import exp
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from math import exp, inf
+from operator import mul
 from typing import NamedTuple
 
 from .asking import Question
-from .features import Features, features_of
+from .features import Said, features_of
 from .index import NO_FILTERS, Filters, Found
 from .passages import Passage
-from .weights import WEIGHTS
+from .reasons import Reasons
+from .weights import BY_WORDS, BY_WORDS_AND_MEANING
 
 NO_COSINES: Mapping[int, float] = {}
+LEAST = 1e-6
+"""The least score: of what was found, however far behind the best."""
 
 
 class Ranked(NamedTuple):
@@ -18,7 +23,7 @@ class Ranked(NamedTuple):
 
     passage: Passage
     score: float
-    """Relative to the best one's: over 0, at most 1."""
+    """How likely it answers, relative to the best one: over 0, at most 1."""
     why: tuple[str, ...]
     """In short phrases for people."""
 
@@ -28,24 +33,61 @@ def ranked(
     found: Found,
     cosines: Mapping[int, float] = NO_COSINES,
     filters: Filters = NO_FILTERS,
+    limit: int = 50,
 ) -> list[Ranked]:
-    """The best passage of each message, best first; messages beside those found are among them.
+    """The best passage of each of ``limit`` messages, best first; messages beside those found are among them.
 
+    The same whatever order the passages come in; of two that are as good the newer is first.
     ``cosines`` by number of the passage. ``filters`` are those that were asked with: what stands beside
     a passage need not pass them.
     """
-    passages = sorted(
-        {p.number: p for p in (*found.candidates, *(p for ps in found.neighbours.values() for p in ps))}.values(),
-        key=lambda p: p.number,
+    passages = [(p, _let_through(filters, p)) for p in every_passage(found)]
+    if not any(wanted for _, wanted in passages):
+        return []
+    said = Said(question, found, [passage for passage, _ in passages])
+    rows = features_of(question, said, cosines)
+    weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
+    scored = [
+        (sum(map(mul, weights, row)), passage)
+        for row, (passage, wanted) in zip(rows, passages, strict=True)
+        if wanted
+    ]
+    reasons = Reasons(question, said, cosines)
+    best = max(score for score, _ in scored)
+    return [
+        Ranked(passage, max(exp(score - best), LEAST), reasons.of(passage))
+        for score, passage in islice(_one_of_each(scored), limit)
+    ]
+
+
+def _one_of_each(scored: list[tuple[float, Passage]]) -> Iterator[tuple[float, Passage]]:
+    """The best passage of each message, best first."""
+    seen: set[tuple[str, int]] = set()
+    for score, passage in sorted(scored, key=lambda one: (-one[0], -one[1].number)):
+        place = passage.thread_id, passage.position
+        if place not in seen:
+            seen.add(place)
+            yield score, passage
+
+
+def every_passage(found: Found) -> list[Passage]:
+    """Candidates and what stands beside them, each once, in the order of the log."""
+    by_number = {
+        passage.number: passage for beside in found.neighbours.values() for passage in beside
+    }
+    by_number.update((passage.number, passage) for passage in found.candidates)
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _let_through(filters: Filters, passage: Passage) -> bool:
+    first, stop = filters.positions or (0, inf)
+    return (
+        filters.thread_id in (None, passage.thread_id)
+        and (not filters.roles or passage.role in filters.roles)
+        and (not filters.kinds or passage.kind in filters.kinds)
+        and (not filters.tools or passage.tool in filters.tools)
+        and (filters.since is None or passage.at >= filters.since)
+        and (filters.until is None or passage.at < filters.until)
+        and first <= passage.position < stop
+        and passage.position not in filters.leave_out
     )
-    rows = features_of(question, found, passages, cosines)
-    scored = sorted(
-        ((sum(w * v for w, v in zip(WEIGHTS, row, strict=True)), -p.number, p) for row, p in zip(rows, passages, strict=True)),
-        reverse=True,
-    )
-    best: dict[tuple[str, int], Ranked] = {}
-    for score, _, passage in scored:
-        key = (passage.thread_id, passage.position)
-        if key not in best:
-            best[key] = Ranked(passage, exp(score - scored[0][0]), ())
-    return list(best.values())

@@ -1,5 +1,6 @@
 """Use case: recall what was said and is out of sight, in one conversation or in all of them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from .results import Recalled, RecallHit
 from .showing import Shower
 from .sight import Sight
 
+SAME_WORDS = 2
+"""Hits with the very same words, as long as there are others."""
 NO_WORDS = "the question has no words to look for"
 
 
@@ -84,7 +87,7 @@ class _Asking:
         )
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
-        """The best that are wanted. Passages with the same words come once, as long as there are others."""
+        """The best that are wanted."""
         inquiry = self._inquiry
         order = _unlike_first(found)
         chosen: list[RecallHit] = []
@@ -101,13 +104,14 @@ class _Asking:
 
 
 def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
-    """The same, those last whose words stand further in front already."""
-    seen = set[str]()
+    """The same, those last whose words stand further in front often enough already: in forks, in files
+    that were read again and again."""
+    seen = Counter[str]()
     first: list[Ranked] = []
     again: list[Ranked] = []
     for one in found:
-        (again if one.passage.digest in seen else first).append(one)
-        seen.add(one.passage.digest)
+        seen[one.passage.digest] += 1
+        (first if seen[one.passage.digest] <= SAME_WORDS else again).append(one)
     return first + again
 
 

@@ -84,6 +84,8 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> Recor
         if not isinstance(event, MessageAppended):
             continue
         record = _record(logged, event, sight)
+        if wanted.text and wanted.text.casefold() not in record.text.casefold():
+            continue  # It was erased since.
         size = count(record.text)
         if spent + size > wanted.room:
             if records:

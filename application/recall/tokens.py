@@ -16,16 +16,17 @@ LONGEST = 64
 _MOST_PIECES = 6
 """An identifier of more pieces than this is noise such as a digest, and is found as a whole only."""
 
-_CJK = (
+CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     r"\u3105-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
     r"\uf900-\ufaff\U0001b000-\U0001b122\U00020000-\U000323af"
 )
+"""Chinese, Japanese and Korean characters, as ranges of a class of a regular expression."""
 _JOINER = r"(?:_*[-./\\'’]_*|_+|::|,(?=\d{3}(?!\d)))"
-_LETTERS = rf"[^\W_{_CJK}]+"
-_CHUNK = re.compile(rf"[{_CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
+_LETTERS = rf"[^\W_{CJK}]+"
+_CHUNK = re.compile(rf"[{CJK}]+|{_LETTERS}(?:{_JOINER}{_LETTERS})*")
 _ASCII_CHUNK = re.compile(rf"[A-Za-z0-9]+(?:{_JOINER}[A-Za-z0-9]+)*")
-_IS_CJK = re.compile(rf"[{_CJK}]")
+_IS_CJK = re.compile(rf"[{CJK}]")
 _DIACRITICS = re.compile("[\u0300-\u036f]+")
 _CONTRACTION = re.compile(r"['’](?:s|t|d|m|ll|re|ve)$", re.IGNORECASE)
 _PATH = re.compile(r"::|[/\\]")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from refold.application.notes.taker import NotesDraft, NotesRequest, TakeNotes
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.relaying import relayed
 
@@ -23,4 +24,10 @@ def metered(summariser: Summariser, counter: TokenCounter, heard: Heard) -> Summ
         heard(given, counter.count_text(draft.text), draft.model)
         return draft
 
-    return relayed(summariser, ask)
+    async def ask_notes(take: TakeNotes, request: NotesRequest) -> NotesDraft:
+        draft = await take(request)
+        given = sum(counter.count_message(s.message).total for s in request.messages)
+        heard(given, sum(counter.count_text(note.text) for note in draft.notes), draft.model)
+        return draft
+
+    return relayed(summariser, ask, ask_notes)

@@ -38,9 +38,8 @@ class RecallArguments(Arguments, frozen=True):
         Field(
             min_length=1,
             max_length=4_000,
-            description="What you want to know, as a short question or the words that the message "
-            "would have, names and identifiers included. For example: which port does postgres use; "
-            "what did the user say about tests; parse_config KeyError.",
+            description="A short question, or words that the message would have, names included. For "
+            "example: which port does postgres use; parse_config KeyError.",
         ),
     ]
     limit: Annotated[
@@ -51,26 +50,21 @@ class RecallArguments(Arguments, frozen=True):
         list[Literal["user", "assistant", "system", "tool"]],
         Field(
             max_length=4,
-            description="Only what these said; tool stands for results of tools. For example "
-            '["user"] for what the user asked or decided. All where it is left out.',
+            description='Only what these said, for example ["user"]; tool stands for results of tools.',
         ),
     ] = []
     tools: Annotated[
         list[Name],
         Field(
             max_length=20,
-            description="Only calls and results of the tools with these names, for example "
-            '["bash"]. Leave it out to find what was said as well.',
+            description='Only calls and results of these tools, for example ["bash"].',
         ),
     ] = []
     since: Annotated[
         Moment,
-        Field(
-            description="Only messages from this time on: ISO 8601 with a time zone, for example "
-            "2026-01-02T00:00:00Z."
-        ),
+        Field(description="Only from this time on, with a time zone: 2026-01-02T00:00:00Z, say."),
     ] = ""
-    until: Annotated[Moment, Field(description="Only messages before this time, written alike.")] = ""
+    until: Annotated[Moment, Field(description="Only before this time, written alike.")] = ""
 
 
 class QueryArguments(Arguments, frozen=True):
@@ -78,25 +72,24 @@ class QueryArguments(Arguments, frozen=True):
 
     start: Annotated[
         Position | None,
-        Field(description="The first position, counted from 0 as answers show positions."),
+        Field(description="The first position; the first message has 0."),
     ] = None
     stop: Annotated[
-        Position | None, Field(description="The position to stop before; 20 after 10 gives ten.")
+        Position | None, Field(description="The position to stop before: 10 and 20 give ten.")
     ] = None
     ids: Annotated[
-        list[Name],
+        list[Annotated[str, Field(min_length=1, max_length=6_000)]],
         Field(
             max_length=50,
-            description="Message ids or addresses (refold://…) of the messages that you want, as "
-            "answers show them. Instead of a range.",
+            description="Ids or addresses (refold://…) of messages, as answers show them.",
         ),
     ] = []
     text: Annotated[
         str,
         Field(
             max_length=1_000,
-            description="Only messages that have exactly this text in them, upper and lower case "
-            "alike: a path, a name, an error message. Not a question.",
+            description="Only messages with exactly this text in them, whatever its case: a path, a "
+            "name, an error message.",
         ),
     ] = ""
     limit: Annotated[
@@ -128,9 +121,9 @@ class ReadArguments(Arguments, frozen=True):
         str,
         Field(
             min_length=1,
-            max_length=2_000,
-            description="The address as you see it in a preview or an answer, for example "
-            "refold://thread-42/17; the position alone, for example 17, does as well.",
+            max_length=6_000,
+            description="As a preview or an answer shows it, refold://thread-42/17 say; the position "
+            "alone, 17, does as well.",
         ),
     ]
     start: Annotated[

@@ -5,19 +5,17 @@ from refold.application.recall.inquiry import LEAST_TOKENS
 
 from .answers import Answer, answer, longest
 from .arguments import ExpandAnywhere, ExpandArguments
-from .names import EXPAND_SUMMARY, QUERY_HISTORY, READ_OFFLOADED, RECALL_MEMORY
+from .names import EXPAND_SUMMARY, QUERY_HISTORY, RECALL_MEMORY
 from .quoting import EMPTY, ERASED, GUIDANCE, moment, named, plural, quoted
 from .reach import Reach, ToolRefusal
-from .records import record_text
+from .records import record_text, too_large
 
 DESCRIPTION = f"""\
 Open a summary: read the original messages that it stands for, oldest first, page by page. Call it when a \
 [Conversation Summary] is too short or unclear on something that you must get exactly right, and you want to \
 follow how it came about. Without summary_id it opens the one that stands for the earlier messages now.
-Comes back: which positions the summary covers, the text of an earlier summary, the first of the original \
-messages word for word between fences, and the start to ask for the next. To look for one thing in all that \
-was said, {RECALL_MEMORY} is quicker; {QUERY_HISTORY} reads any range of positions, {READ_OFFLOADED} one long \
-message whole."""
+Comes back: which positions it covers, the original messages word for word, and the start to ask for the \
+next page. To look for one thing {RECALL_MEMORY} is quicker."""
 FRAME = 250
 """Tokens that stand around the texts."""
 MOST_PARTS = 12
@@ -66,6 +64,8 @@ def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> A
 
     def tail(shown: int) -> str:
         records = found.page.records
+        if records and not shown:
+            return too_large(records[0])
         following = records[shown].position if shown < len(records) else found.page.next
         if following is None:
             return "These are all of them." if items else "It covers no message from there on."

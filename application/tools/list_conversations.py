@@ -9,10 +9,10 @@ from .quoting import moment, named, plural
 from .reach import Reach
 
 DESCRIPTION = f"""\
-List the conversations in this memory, the latest activity first: id, label, number of messages, when it \
-began and when something was said last. Call it when you do not know which conversation to ask, and give its \
-id as thread to the other tools. It shows nothing of what was said: use {RECALL_MEMORY} to find that, or \
-{QUERY_HISTORY} to read it."""
+List the conversations in this memory, the latest activity first: id, label, number of messages, when it began \
+and when something was said last. Call it when you do not know which conversation to ask, and give its id as \
+thread to the other tools. It shows nothing of what was said: {RECALL_MEMORY} finds that, {QUERY_HISTORY} reads \
+it."""
 
 
 def list_conversations(reach: Reach, arguments: ListArguments) -> str:

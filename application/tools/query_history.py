@@ -10,18 +10,16 @@ from .arguments import QueryAnywhere, QueryArguments
 from .names import READ_OFFLOADED, RECALL_MEMORY
 from .quoting import GUIDANCE, named, one_line, plural
 from .reach import Reach, ToolRefusal
-from .records import record_text
+from .records import record_text, too_large
 
 DESCRIPTION = f"""\
-Read the original messages of the conversation in their order: those at positions start up to but not \
-including stop, those with given ids or addresses, or those that contain an exact text. Conditions hold \
-together; without any it begins at the first message. Call it when you know where to look: around a passage \
-that {RECALL_MEMORY} found, what happened since some message, every place where a path or an error message \
-occurs. Ask for a few messages at a time.
-Comes back: each message word for word between fences with its position, role, time, address and id, what \
-the context has of it now, and the start to ask for the next page. Long messages are cut: {READ_OFFLOADED} reads \
-them whole. It compares letters and knows no meaning: to find something by what it is about, use \
-{RECALL_MEMORY}."""
+Read original messages of the conversation in their order: those at positions start up to but not including \
+stop, those with given ids or addresses, or those that contain an exact text; conditions hold together. Call \
+it when you know where to look: around a passage that {RECALL_MEMORY} found, what came after some message, \
+every place where a path or an error message occurs. Ask for a few messages at a time.
+Comes back: each message word for word with position, role, time, address and id, and the start to ask for \
+the next page. Long messages are cut: {READ_OFFLOADED} reads them whole. It compares letters, not meaning: to \
+find what was said about something use {RECALL_MEMORY}."""
 FRAME = 200
 """Tokens that stand around the texts."""
 
@@ -33,12 +31,11 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
         ToolRefusal: the conversation is out of reach, or an address is none.
         LogError: the log cannot be read.
     """
-    if arguments.start is not None and arguments.stop is not None:
-        if arguments.stop <= arguments.start:
-            raise ToolRefusal(
-                f"stop must be greater than start: stop {arguments.start + 10} after start "
-                f"{arguments.start} gives ten messages."
-            )
+    start, stop = arguments.start or 0, arguments.stop
+    if stop is not None and stop <= start:
+        raise ToolRefusal(
+            f"stop must be greater than start: start {start} and stop {start + 10} give ten messages."
+        )
     thread = _thread(reach, arguments)
     for room in dict.fromkeys((reach.room - FRAME, reach.room // 2, LEAST_TOKENS)):
         query = HistoryQuery(
@@ -71,11 +68,15 @@ def _thread(reach: Reach, arguments: QueryArguments) -> str:
 def _told(reach: Reach, page: HistoryPage) -> Answer:
     home = page.thread_id == reach.home
     whose = "" if home else f" of conversation {named(page.thread_id, 120)}"
-    notice = f" Note: {one_line(page.notice)}." if page.notice else ""
+    # That a message is cut stands with the message itself.
+    told = page.notice if page.missing or not page.records else None
+    notice = f" Note: {one_line(told)}." if told else ""
     seen = reach.sees_context_of(page.thread_id)
     items = [record_text(record, seen=seen) for record in page.records]
 
     def tail(shown: int) -> str:
+        if items and not shown:
+            return too_large(page.records[0])
         following = page.records[shown].position if shown < len(page.records) else page.next
         return "" if following is None else f"Next: start {following} for what follows."
 

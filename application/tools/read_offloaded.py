@@ -11,15 +11,15 @@ from .quoting import EMPTY, ERASED, GUIDANCE, moment, named, quoted
 from .reach import Reach, ToolRefusal
 
 DESCRIPTION = f"""\
-Read one earlier message word for word, whole: the tool result behind a preview, a text that was cut short, \
-a message that an answer of recall names. Call it when you see an address, refold://THREAD/POSITION, and need \
-what is not shown there: the exact lines of a file that you read, all of a command's output.
-Comes back: the message's position, role and time, and its text between fences; of a long one a piece, and \
-the start to ask for the next. Images and thinking are not in it. It reads what was recorded then: a file \
-may have changed since. It cannot search: use {RECALL_MEMORY} for that, or {QUERY_HISTORY} for an exact text."""
+Read one earlier message whole, word for word: the tool result behind a preview, a text that was cut short, a \
+message that an answer names. Call it when you see an address, refold://THREAD/POSITION, and need what is not \
+shown: the exact lines of a file that was read, all of a command's output.
+Comes back: its position, role, time and text; of a long one a piece, and the start to ask for the next. No \
+images, no thinking. It shows what was recorded then: a file may have changed since. It cannot search: \
+{RECALL_MEMORY} does, and {QUERY_HISTORY} for an exact text."""
 
-FRAME = 130
-"""Tokens that stand around the text, at most."""
+FRAME = 80
+"""Tokens that stand around the text besides its place, at most."""
 
 
 def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
@@ -48,7 +48,7 @@ def _piece(reach: Reach, head: str, message: StoredMessage, start: int) -> str:
         )
     if not text:
         return f"{head}\n{EMPTY}"
-    room = max(20, reach.room - FRAME)
+    room = max(20, reach.room - reach.count(head) - FRAME)
     piece = longest(text[start:], room, reach.count) or text[start : start + 1]
     stop = start + len(piece)
     which = f"characters {start:,} to {stop:,} of {len(text):,}"

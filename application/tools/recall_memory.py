@@ -12,15 +12,14 @@ from .reach import Reach
 from .records import shown_as
 
 DESCRIPTION = f"""\
-Search the full record of the conversation for what is no longer in your context: earlier messages, \
-decisions, tool calls and their results, also those that a summary stands for or a preview has cut. \
-Call it before you say that you do not know or remember something, before you ask the user for what they \
-may have said already, and before you repeat work. Ask for one thing at a time; if nothing fits, ask once \
-more with other words that the message may have used.
-Comes back: the passages that fit best, each quoted word for word with its position, role, time, address, \
-why it was found, and the messages next to it. It finds text by words (and by meaning, where that is set up); it does not answer the \
-question itself, and finding nothing is no proof that it was never said. To read a whole message use \
-{READ_OFFLOADED} with its address; to read what was said around it use {QUERY_HISTORY} with positions."""
+Search the whole record of the conversation for what is no longer in your context: messages, decisions, tool \
+calls and results that a summary stands for or a preview has cut. Call it before you say that you do not know, \
+before you ask the user again, before you repeat work. Ask for one thing at a time; if nothing fits, ask once \
+more in other words that the message may have used.
+Comes back: the passages that fit best, quoted word for word, each with position, role, time, address, why it \
+was found, and the messages next to it. It finds text and answers no question; finding nothing does not prove \
+that it was never said. {READ_OFFLOADED} reads a whole message by its address, {QUERY_HISTORY} what was said \
+around a position."""
 
 _MODES = {"keyword": "by words", "vector": "by meaning", "hybrid": "by words and meaning"}
 FRAME = 120
@@ -138,7 +137,9 @@ class _Told:
             )
         best = self._hits[0]
         start = max(0, best.position - 5)
-        whose = "" if best.thread_id == self._reach.home else f", thread {named(best.thread_id, 500)}"
+        whose = (
+            "" if best.thread_id == self._reach.home else f", thread {named(best.thread_id, 500)}"
+        )
         return (
             f"Next: {READ_OFFLOADED} with an address reads a whole message; {QUERY_HISTORY} with start "
             f"{start}, stop {best.position + 6}{whose} reads what was said around the first."

@@ -3,6 +3,7 @@
 from refold.application.recall.records import HistoryRecord
 from refold.application.recall.results import Fate
 
+from .names import READ_OFFLOADED
 from .quoting import EMPTY, ERASED, moment, named, quoted
 
 _SHOWN: dict[Fate, str] = {
@@ -18,6 +19,14 @@ def shown_as(fate: Fate, *, seen: bool) -> str:
     shown = _SHOWN.get(fate)
     whose = "your context" if seen else "its conversation's context"
     return f"{whose} has {shown}" if shown else fate
+
+
+def too_large(record: HistoryRecord) -> str:
+    """Where to go on when not even the first record has room."""
+    return (
+        f"Message {record.position} does not fit into this answer. Next: {READ_OFFLOADED} with "
+        f"{record.address} reads it piece by piece."
+    )
 
 
 def record_text(record: HistoryRecord, *, seen: bool) -> str:

@@ -32,5 +32,7 @@ class _NoSDK:
         raise RefoldError(_ABSENT)
 
 
-_ABSENT = "no SDK is wired into this memory: use refold.open, or call the tools by toolbox.result_for"
+_ABSENT = (
+    "no SDK is wired into this memory: use refold.open, or call the tools by toolbox.result_for"
+)
 NO_SDK: SDKTools = _NoSDK()

@@ -29,7 +29,9 @@ _ANYWHERE = (
     "\nIt asks this conversation, or the one whose id is given as thread. Answers name the conversation "
     "that each message is of."
 )
-_NOWHERE = f"\nGive the id of the conversation as thread; {LIST_CONVERSATIONS} shows which there are."
+_NOWHERE = (
+    f"\nGive the id of the conversation as thread; {LIST_CONVERSATIONS} shows which there are."
+)
 _SEARCH_ALL = "\nWithout thread it searches all conversations; with the id of one, that one alone."
 _SEEN = "\nPassages that your context has in full already are left out and counted."
 _ANY_ADDRESS = "\nAn address names its conversation, so none has to be given beside it."

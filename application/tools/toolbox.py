@@ -121,7 +121,9 @@ def result_block(call: object, output: ToolOutput) -> dict[str, Any]:
     """
     call_id = _field(call, "id")
     if not isinstance(call_id, str) or not call_id:
-        raise InvalidMessage("tool_use.id", "is missing: give a tool_use block as the model sent it")
+        raise InvalidMessage(
+            "tool_use.id", "is missing: give a tool_use block as the model sent it"
+        )
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": output.text}
     return {**block, "is_error": True} if output.is_error else block
 

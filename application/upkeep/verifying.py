@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from refold.application.core import Core
+from refold.application.derived import check_derived, repair_derived
 from refold.application.event_log import Damage
 from refold.domain.value import Value
 
@@ -15,7 +16,7 @@ class DamageReport(Value, frozen=True):
     """One finding of a verification."""
 
     place: str
-    """``log``, ``snapshots``, ``anchor``, or the name of a read model's table."""
+    """``log``, ``snapshots``, ``anchor``, or the name of a table that is folded from the log."""
     thread_id: str
     version: int
     kind: str
@@ -47,6 +48,8 @@ class Replayed(Value, frozen=True):
     """What a replay rebuilt."""
 
     events: int
+    passages: int = 0
+    """How many passages the recall index has."""
 
 
 class AnchorState(Value, frozen=True):
@@ -60,25 +63,23 @@ class AnchorState(Value, frozen=True):
 
 
 def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
-    """Check every event of the log, then compare every read model with a fresh fold.
+    """Check every event of the log, then compare every read model and the recall index with a fresh fold.
 
-    ``repair``: whether read models, snapshots and the anchor are made anew where they are damaged; the
+    ``repair``: whether these, snapshots and the anchor are made anew where they are damaged; the
     events are never touched. ``anchor``: one that was exported, to hold the log against as well.
     """
     found = _looked(core, anchor)
     if not (repair and found.damage):
         return report_of(found)
     repaired = tuple(core.keeper.repair(found.damage))
-    tables = {d.place for d in found.damage} - {"log", "snapshots", "anchor"}
-    if tables and not any(d.place == "log" for d in found.damage):
-        core.views.rebuild()
-        repaired += (f"the read models ({', '.join(sorted(tables))}) were rebuilt from the log",)
+    if not any(d.place == "log" for d in found.damage):
+        repaired += tuple(repair_derived(core))
     return report_of(_looked(core, anchor), repaired)
 
 
 def replay(core: Core) -> Replayed:
-    """Drop every read model and fold the log again. No model is called."""
-    return Replayed(events=core.views.rebuild())
+    """Drop every read model and the recall index, and fold the log again. No model is called."""
+    return Replayed(events=core.views.rebuild(), passages=core.recall.index.rebuild())
 
 
 def report_of(checked: Checked, repaired: Sequence[str] = ()) -> Verification:
@@ -96,7 +97,7 @@ def _looked(core: Core, anchor: Path | None) -> Checked:
     found = core.keeper.check(anchor)
     if any(d.place == "log" for d in found.damage):
         return found  # There is nothing to compare read models with.
-    return found._replace(damage=(*found.damage, *core.views.check()))
+    return found._replace(damage=(*found.damage, *check_derived(core)))
 
 
 def _report(damage: Damage) -> DamageReport:

@@ -102,18 +102,29 @@ def _chosen(
         return NothingToCompact(
             rule="too_little", because="what could be covered is no larger than a summary of it"
         )
-    division = turns.division(chosen.cut)
+    division, target = turns.division(chosen.cut), _length(state, chosen, budget, policy)
     plan = CompactionPlan(
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
         kept_tokens=chosen.kept,
-        target_tokens=summary_target(budget, policy),
-        limit_tokens=int(summary_target(budget, policy) * policy.summary_slack),
+        target_tokens=target,
+        limit_tokens=int(target * policy.summary_slack),
         split_at=division.begin if division else None,
         ledger_tokens=ledger_target(budget, policy),
         goal_tokens=max(0, budget.target - budget.fixed),
     )
     return _fitted(plan, budget, policy)
+
+
+def _length(
+    state: Conversation, chosen: Candidate, budget: Budget, policy: CompactionPolicy
+) -> int:
+    """The length that the summary aims at; a third of what is new, where little is covered by number."""
+    target = summary_target(budget, policy)
+    if policy.archive_over is None:
+        return target
+    before = state.summary.text_tokens if state.summary else 0
+    return min(target, max(SHORTEST_SUMMARY, before + chosen.covered // 3))
 
 
 def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> Coverage:

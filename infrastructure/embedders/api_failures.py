@@ -24,7 +24,14 @@ _NEXT = {
     "overloaded": "Try again later.",
     "server_error": "Try again later.",
 }
-_TOO_LARGE = ("too long", "too large", "maximum context", "context length", "max_tokens", "too many tokens")
+_TOO_LARGE = (
+    "too long",
+    "too large",
+    "maximum context",
+    "context length",
+    "max_tokens",
+    "too many tokens",
+)
 _STATUS = {
     401: "authentication",
     402: "authentication",

@@ -95,7 +95,9 @@ def fastembed_embedder(model: str | None) -> FastEmbedEmbedder:
 
 
 def _dimension(name: str) -> int:
-    known: Sequence[Mapping[str, Any]] = import_module("fastembed").TextEmbedding.list_supported_models()
+    known: Sequence[Mapping[str, Any]] = import_module(
+        "fastembed"
+    ).TextEmbedding.list_supported_models()
     for one in known:
         if str(one["model"]).lower() == name.lower():
             return int(one["dim"])

@@ -63,7 +63,7 @@ class OpenAIEmbedder:
                 f"embedder_model: name the model that {_shown(url)} is asked for",
                 setting="embedder_model",
             )
-        self._url = _endpoint(url or URL)
+        self._url = _endpoint(URL if url is None else url)
         self._wanted = model or MODEL
         self.model = f"openai/{self._wanted}"
         self._secrets = (_checked(key),) if key else ()

@@ -48,7 +48,9 @@ class UnknownResource(RefoldError, LookupError):
     """There is no such resource, or it is out of reach."""
 
     def __init__(self, uri: str) -> None:
-        super().__init__(f"there is no resource {uri[:200]!r} here: list the resources to see which are")
+        super().__init__(
+            f"there is no resource {uri[:200]!r} here: list the resources to see which are"
+        )
         self.uri = uri
 
 

@@ -22,7 +22,7 @@ from refold.application.tools.names import (
 from refold.application.tools.tool import Tool
 from refold.domain.errors import RefoldError
 
-from .resources import CONVERSATION, TEMPLATES, Resources, UnknownResource
+from .resources import TEMPLATES, Resources, UnknownResource
 
 Context = Any
 """Of a request: the SDK's, of which only the version of the protocol is looked at."""
@@ -170,7 +170,9 @@ def _start(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise MCPError(types.INVALID_PARAMS, "this is no cursor of a list of ours: begin without one")
+        raise MCPError(
+            types.INVALID_PARAMS, "this is no cursor of a list of ours: begin without one"
+        )
     return int(cursor)
 
 

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 Incoming = SessionMessage | Exception
 STANDARD_INPUT = 0
 AT_ONCE = 65_536
+CANCELLED = "notifications/cancelled"
 OWED = 30.0
 """Seconds that an answer may still take after the client has closed its end."""
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[tuple[ReadStream[Incoming], WriteStream[SessionMessage]]]:
+async def standard_streams() -> AsyncIterator[
+    tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
+]:
     """The two streams of a server. What anything else prints goes to standard error meanwhile."""
     lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
     async with stdio_server(stdin=lines) as (reading, writing):
@@ -84,9 +87,8 @@ class _Owed:
         message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, JSONRPCRequest):
             self._requests.add(message.id)
-        elif isinstance(message, JSONRPCNotification):
-            if message.method == "notifications/cancelled" and message.params:
-                self._requests.discard(message.params.get("requestId", ""))
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            self._requests.discard((message.params or {}).get("requestId", ""))
 
     def went(self, item: SessionMessage) -> None:
         """Note what was sent to it."""

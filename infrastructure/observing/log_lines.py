@@ -33,6 +33,12 @@ LEVELS = {
     "breaker.closed": logging.INFO,
     "request.made": logging.DEBUG,
     "views.rebuilt": logging.WARNING,
+    "recall.rebuilt": logging.WARNING,
+    "embedding.finished": logging.INFO,
+    "embedding.replaced": logging.INFO,
+    "embedding.failed": logging.WARNING,
+    "embedder.failed": logging.WARNING,
+    "vectors.damaged": logging.WARNING,
     "snapshot.replaced": logging.WARNING,
     "log.damaged": logging.ERROR,
 }

@@ -157,12 +157,12 @@ def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:
 
 
 def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
-    return {
+    figures: dict[str, Figure] = {
         "notes": len(event.notes),
         "taken_by": event.taken_by,
         "model_calls": event.model_calls,
-        "reason": event.reason,
     }
+    return {**figures, "reason": event.reason} if event.reason else figures
 
 
 def _of_parts(parts: Sequence[ShortenedPart]) -> Mapping[str, Figure]:

@@ -14,10 +14,11 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft
+from refold.application.ports import Summariser
 from refold.application.results import CompactionResult
 from refold.domain.events import Trigger
 
+from .calls import Answered
 from .naming import Naming
 from .notices import Notice, of_result
 
@@ -32,7 +33,7 @@ def _version() -> str:
     return version("refold")
 
 
-REPAIRS = ("views.rebuilt", "snapshot.replaced")
+REPAIRS = ("views.rebuilt", "recall.rebuilt", "vectors.damaged", "snapshot.replaced")
 
 
 class Telemetry:
@@ -80,6 +81,8 @@ class Telemetry:
         if notice.name in REPAIRS:
             self._metrics.repairs.add(1, {"refold.repair": notice.name})
             return
+        if notice.name.partition(".")[0] in ("embedding", "embedder"):
+            return  # Nothing was decided.
         if notice.name == "log.damaged":
             self._metrics.damage.add(1, {"error.type": str(notice.figures["error"])})
             return
@@ -87,6 +90,10 @@ class Telemetry:
             opened = notice.name == "breaker.opened"
             self._metrics.open_breakers.add(1 if opened else -1)
         self._metrics.decisions.add(1, {"refold.decision": notice.name})
+        calls = notice.figures.get("model_calls")
+        if isinstance(calls, int) and calls:  # Of notes: those of a compaction are in its result.
+            by = {"refold.summariser": str(notice.figures.get("taken_by"))}
+            self._metrics.model_calls.add(calls, by)
         freed = notice.figures.get("tokens_freed")
         if isinstance(freed, int):
             self._metrics.shortened.add(freed, {"refold.decision": notice.name})
@@ -117,7 +124,7 @@ class _Call:
         self._attributes = attributes
         self._instruments = instruments
 
-    def answered(self, draft: SummaryDraft, seconds: float) -> None:
+    def answered(self, draft: Answered, seconds: float) -> None:
         """Say which model answered, and how it stopped."""
         self._span.set_attribute("gen_ai.response.model", draft.model)
         if draft.stop_reason is not None:

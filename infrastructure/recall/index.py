@@ -12,6 +12,7 @@ from refold.infrastructure.observing.notices import Notice, nobody
 
 from . import finding
 from .content import RECALL
+from .proving import Proved
 
 
 class SQLiteRecallIndex:
@@ -35,7 +36,7 @@ class SQLiteRecallIndex:
         rebuild that damage makes necessary.
         """
         self.followed = FollowedLog(path, RECALL, log, of=of, told=told)
-        self._proved = finding.Proved()
+        self._proved = Proved()
 
     def edition(self) -> int:
         """See ``RecallIndex``."""
@@ -58,7 +59,9 @@ class SQLiteRecallIndex:
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
         """See ``RecallIndex``."""
-        return self.followed.answer(lambda db: finding.in_order(db, after, limit, filters))
+        return self.followed.answer(
+            lambda db: finding.in_order(db, after, limit, filters, self._proved)
+        )
 
     def check(self) -> Iterator[Damage]:
         """See ``RecallIndex``."""

@@ -1,7 +1,7 @@
 """Vectors as matrices: the only module of recall that computes with numpy."""
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ _COLUMNS = np.dtype(
 )
 
 Matrix = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+_Row = tuple[int, int, int, int, int, bytes, bool]
 Mask = NDArray[np.bool_]
 Reading = Callable[[Sequence[str]], Mapping[str, bytes]]
 """Gives the stored vectors of these digests, as far as there are any."""
@@ -68,6 +70,11 @@ def checksum(digest: str, vector: bytes) -> int:
     return zlib.crc32(vector, zlib.crc32(digest.encode()))
 
 
+def rows_of(stored: Collection[bytes]) -> Matrix:
+    """Stored vectors of one dimension to compute with; there must be one."""
+    return np.frombuffer(b"".join(stored), dtype=_SINGLE).reshape(len(stored), -1)
+
+
 def row_of(stored: bytes) -> Matrix:
     """A stored vector to compute with."""
     return np.frombuffer(stored, dtype=_SINGLE)
@@ -77,8 +84,8 @@ def cosines(query: bytes, stored: Mapping[int, bytes]) -> dict[int, float]:
     """How near each is to the query, all of them of one dimension."""
     if not stored:
         return {}
-    rows = np.frombuffer(b"".join(stored.values()), dtype=_SINGLE).reshape(len(stored), -1)
-    return dict(zip(stored, (rows @ row_of(query)).tolist(), strict=True))
+    near = np.vecdot(rows_of(stored.values()), row_of(query))
+    return dict(zip(stored, near.tolist(), strict=True))
 
 
 class _Block:
@@ -90,31 +97,32 @@ class _Block:
         self.rows: Matrix = np.zeros((_FEWEST, dimension), dtype=np.float32)
 
     @property
-    def is_full(self) -> bool:
-        return self.size == BLOCK
+    def room(self) -> int:
+        """How many passages more it can have."""
+        return BLOCK - self.size
 
-    def put(self, row: tuple[int, int, int, int, int, bytes, bool], vector: bytes | None) -> None:
-        if self.size == len(self.columns):
-            more = min(2 * self.size, BLOCK)
-            self.columns = np.resize(self.columns, more)
+    def put(self, columns: Sequence[_Row], vectors: Sequence[bytes | None]) -> None:
+        """Add passages, for which there must be room, with the vectors that are there."""
+        begin, end = self.size, self.size + len(columns)
+        if end > len(self.columns):
+            more = min(max(2 * len(self.columns), end), BLOCK)
             rows = np.zeros((more, self.rows.shape[1]), dtype=np.float32)
-            rows[: self.size] = self.rows
-            self.rows = rows
-        self.columns[self.size] = row
-        if vector is not None:
-            self.rows[self.size] = row_of(vector)
-        self.size += 1
+            rows[:begin] = self.rows[:begin]
+            self.columns, self.rows = np.resize(self.columns, more), rows
+        self.columns[begin:end] = np.array(columns, dtype=_COLUMNS)
+        there = {begin + place: one for place, one in enumerate(vectors) if one is not None}
+        if there:
+            self.rows[list(there)] = rows_of(there.values())
+        self.size = end
 
-    def nearest(self, query: Matrix, mask: Mask, limit: int) -> Iterator[Nearest]:
+    def nearest(self, query: Matrix, mask: Mask, limit: int) -> tuple[Numbers, Matrix]:
         there = np.flatnonzero(mask)
-        if not there.size:
-            return
-        scores = (self.rows[: self.size] @ query)[there]
+        # Not with the threads of a BLAS: where processors are busy, these wait for each other.
+        scores = np.vecdot(self.rows[: self.size], query)[there]
         if there.size > limit:
             best = np.argpartition(-scores, limit - 1)[:limit]
             there, scores = there[best], scores[best]
-        numbers = self.columns["number"][there]
-        yield from map(Nearest, numbers.tolist(), scores.tolist())
+        return self.columns["number"][there], scores
 
 
 class Scope:
@@ -129,7 +137,7 @@ class Scope:
         self._waiting: dict[str, list[tuple[_Block, int]]] = {}
 
     @property
-    def bytes(self) -> int:
+    def room(self) -> int:
         """The room that it takes."""
         return sum(block.rows.nbytes + block.columns.nbytes for block in self._blocks)
 
@@ -141,14 +149,20 @@ class Scope:
     def extend(self, passages: Sequence[Passage], read: Reading) -> None:
         """Add the next passages of the index, with the vectors that are there."""
         stored = read([passage.digest for passage in passages])
-        for passage in passages:
-            if not self._blocks or self._blocks[-1].is_full:
+        begin = 0
+        while begin < len(passages):
+            if not self._blocks or self._blocks[-1].room == 0:
                 self._blocks.append(_Block(self.dimension))
-            block, vector = self._blocks[-1], stored.get(passage.digest)
-            if vector is None:
-                self._waiting.setdefault(passage.digest, []).append((block, block.size))
-            block.put(self._row(passage, has=vector is not None), vector)
-            self.last = passage.number
+            block = self._blocks[-1]
+            some = passages[begin : begin + block.room]
+            vectors = [stored.get(passage.digest) for passage in some]
+            for place, (passage, vector) in enumerate(zip(some, vectors, strict=True), block.size):
+                if vector is None:
+                    self._waiting.setdefault(passage.digest, []).append((block, place))
+            block.put([self._row(p, has=p.digest in stored) for p in some], vectors)
+            begin += len(some)
+        if passages:
+            self.last = passages[-1].number
 
     def fill(self, fresh: Sequence[str], read: Reading) -> None:
         """Fill in the vectors that were made since, of these texts."""
@@ -161,13 +175,17 @@ class Scope:
     def nearest(self, query: bytes, filters: Filters, limit: int) -> list[Nearest]:
         """The nearest passages that the filters let through, best first."""
         direction = row_of(query)
-        found: list[Nearest] = []
-        for block in self._blocks:
-            found += block.nearest(direction, self._mask(block, filters), limit)
-        found.sort(key=lambda one: (-one.cosine, one.number))
-        return found[:limit]
+        found = [
+            block.nearest(direction, self._mask(block, filters), limit) for block in self._blocks
+        ]
+        if not found:
+            return []
+        numbers = np.concatenate([one[0] for one in found])
+        scores = np.concatenate([one[1] for one in found])
+        best = np.lexsort((numbers, -scores))[:limit]
+        return list(map(Nearest, numbers[best].tolist(), scores[best].tolist()))
 
-    def _row(self, passage: Passage, *, has: bool) -> tuple[int, int, int, int, int, bytes, bool]:
+    def _row(self, passage: Passage, *, has: bool) -> _Row:
         role, kind, tool = (
             self._codes.setdefault(name, len(self._codes))
             for name in (passage.role, passage.kind, passage.tool)

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from sqlite_utils import Database
 
 from refold.application.recall import passages, tokens
-from refold.infrastructure.derived.cells import CHECKSUM
+from refold.infrastructure.derived.cells import CHECKSUM, storable
 
 PASSAGES = "passages"
 PASSAGE_COLUMNS: Mapping[str, type] = {
@@ -67,9 +67,7 @@ def create_tables(db: Database) -> None:
     db.conn.execute(
         f"CREATE TABLE {TERMS} (token TEXT PRIMARY KEY, passages INTEGER NOT NULL) STRICT, WITHOUT ROWID"
     )
-    db.conn.execute(
-        f"CREATE UNIQUE INDEX passages_by_place ON {PASSAGES} (thread, position, part)"
-    )
+    db.conn.execute(f"CREATE UNIQUE INDEX passages_by_place ON {PASSAGES} (thread, position, part)")
     db.conn.execute(
         f"CREATE VIRTUAL TABLE {WORDS} USING fts5(thread, tokens, content='{PASSAGES}', "
         "content_rowid='number', tokenize='ascii', detail='column', columnsize=0)"
@@ -80,4 +78,4 @@ def create_tables(db: Database) -> None:
 @lru_cache(maxsize=1_000)
 def thread_token(thread_id: str) -> str:
     """The conversation as one token of FTS5."""
-    return blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return blake2b(str(storable(thread_id)).encode(), digest_size=8).hexdigest()

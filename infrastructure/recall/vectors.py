@@ -4,42 +4,28 @@ import logging
 import os
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from refold.application.errors import EmbedderError, LogError
 from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
 from refold.infrastructure.derived.damage import FoldDamaged, is_unusable
+from refold.infrastructure.observing.notices import Notice, nobody
 
 from .vectors_file import VectorsFile
 
 if TYPE_CHECKING:
-    from .matrices import Scope
+    from .scopes import Scopes
 
 TRIES = 4
 """As it is, made anew, in memory, and anew in memory."""
-PAGE = 1_000
-"""Passages that are asked of the index at a time."""
-KEPT_BYTES = 256 * 1024 * 1024
-"""Matrices are kept in memory until they take more; the one that was asked last stays in any case."""
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
-
-
-class _Known(NamedTuple):
-    """A scope, and what it has seen."""
-
-    scope: "Scope"
-    edition: int
-    times_opened: int
-    newest: int
-    """Of the rows of the file; what came later may be a vector that it lacks."""
 
 
 class SQLiteVectorStore:
@@ -51,20 +37,26 @@ class SQLiteVectorStore:
     """
 
     def __init__(
-        self, path: str | Path, index: RecallIndex, *, of: str | Path | None = None
+        self,
+        path: str | Path,
+        index: RecallIndex,
+        *,
+        of: str | Path | None = None,
+        told: Callable[[Notice], None] = nobody,
     ) -> None:
         """Nothing is opened before the first question. ``":memory:"`` never touches a disk.
 
-        ``of``: the file of the log; whoever may use that one may use this one.
+        ``of``: the file of the log; whoever may use that one may use this one. ``told``: of damage.
         """
         self._index = index
+        self._told = told
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = VectorsFile(self._path, of=self._of)
         self._threads = threading.RLock()
         self._pid = os.getpid()
         self._closed = False
-        self._known: OrderedDict[tuple[str, str | None], _Known] = OrderedDict()
+        self._scopes: Scopes | None = None
 
     def missing(self, model: str, digests: Sequence[str]) -> Sequence[str]:
         """See ``VectorStore``."""
@@ -117,9 +109,8 @@ class SQLiteVectorStore:
 
         def question() -> Mapping[int, float]:
             stored = self._stored(model, [p.digest for p in passages], len(wanted) // 4)
-            return cosines(
-                wanted, {p.number: stored[p.digest] for p in passages if p.digest in stored}
-            )
+            rows = {p.number: stored[p.digest] for p in passages if p.digest in stored}
+            return cosines(wanted, rows)
 
         return self._answer(question)
 
@@ -131,8 +122,7 @@ class SQLiteVectorStore:
             with self._file.reading() as db:
                 if db is None or not has_others(db, model):
                     return 0
-            for key in [key for key in self._known if key[0] != model]:
-                del self._known[key]
+            self._forget()
             with self._file.writing() as db:
                 return keep_model(db, model)
 
@@ -154,23 +144,19 @@ class SQLiteVectorStore:
         # Asked before anything is locked here: the index has locks of its own.
         texts = frozenset(keep()) if self._file.exists() else frozenset[str]()
         with self._alone():
-            self._known.clear()
+            self._forget()
             try:
                 self._file.prune(texts)
             except (FoldDamaged, sqlite3.Error, OSError) as error:
                 logger.warning("the vectors %s are deleted: %s", self._path, error)
                 return self.drop()
-            return self._file.path == self._path or self._dropped(VectorsFile(self._path))
+            return self._dropped_on_disk()
 
     def drop(self) -> bool:
         """See ``VectorStore``."""
         with self._alone():
-            self._known.clear()
-            # Where they were moved into memory, what the file held is there still.
-            moved = self._file.path != self._path
-            return self._dropped(self._file) and (
-                not moved or self._dropped(VectorsFile(self._path))
-            )
+            self._forget()
+            return self._dropped(self._file) and self._dropped_on_disk()
 
     def close(self) -> None:
         """See ``VectorStore``. What is added afterwards is not kept."""
@@ -178,8 +164,14 @@ class SQLiteVectorStore:
             return
         with self._alone():
             self._closed = True
-            self._known.clear()
+            self._forget()
             self._file.close()
+
+    def _dropped_on_disk(self) -> bool:
+        # Where they were moved into memory, what the file held is there still.
+        if self._file.path == self._path:
+            return True
+        return self._dropped(VectorsFile(self._path, of=self._of))
 
     def _dropped(self, file: VectorsFile) -> bool:
         try:
@@ -188,6 +180,10 @@ class SQLiteVectorStore:
             logger.warning("the vectors %s cannot be deleted: %s", file.path, error)
             return False
         return True
+
+    def _forget(self) -> None:
+        if self._scopes is not None:
+            self._scopes.forget()
 
     @contextmanager
     def _alone(self) -> Generator[None]:
@@ -210,13 +206,14 @@ class SQLiteVectorStore:
         raise EmbedderError("store", f"vectors cannot be kept in {self._file.path or 'memory'}")
 
     def _repair(self, error: Exception, tries: int) -> None:
-        self._known.clear()
+        self._forget()
         if is_unusable(error) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return
         logger.warning(
             "the vectors %s are damaged (%s); they are made again", self._file.path, error
         )
+        self._told(Notice("vectors.damaged", "", {"vectors": 0}))
         try:
             self._file.drop(only_mine=True)
         except OSError as refused:
@@ -232,54 +229,22 @@ class SQLiteVectorStore:
         self._file = VectorsFile(None)
 
     def _nearest(self, model: str, query: bytes, filters: Filters, limit: int) -> Sequence[Nearest]:
+        from .scopes import Scopes
+
+        scopes = self._scopes = self._scopes or Scopes(self._index)
+        dimension = len(query) // 4
+
+        def read(digests: Sequence[str]) -> Mapping[str, bytes]:
+            return self._stored(model, digests, dimension)
+
         for _ in range(TRIES):
             edition = self._index.edition()
-            scope = self._scope(model, len(query) // 4, filters.thread_id, edition)
+            scope = scopes.scope(self._file, model, dimension, filters.thread_id, edition, read)
             if scope is None or limit < 1:
                 return ()
             if self._index.edition() == edition:
                 return scope.nearest(query, filters, limit)
         raise EmbedderError("store", "messages are being erased all the time; ask again later")
-
-    def _scope(
-        self, model: str, dimension: int, thread_id: str | None, edition: int
-    ) -> "Scope | None":
-        """The vectors of a conversation as they are now; None if the model has none of this dimension."""
-        from .matrices import Scope
-        from .vector_rows import digests_since, model_in, newest_in
-
-        key = (model, thread_id)
-        known = self._known.pop(key, None)
-        if known is None or known.edition != edition or known.scope.dimension != dimension:
-            known = _Known(Scope(dimension), edition, 0, 0)
-        with self._file.reading() as db:
-            row = None if db is None else model_in(db, model)
-            if db is None or row is None or row.dimension != dimension:
-                return None
-            opened, newest = self._file.times_opened, newest_in(db)
-            seen = known.newest if known.times_opened == opened else 0
-            fresh = digests_since(db, row, seen) if known.scope.is_waiting else ()
-
-        def read(digests: Sequence[str]) -> Mapping[str, bytes]:
-            return self._stored(model, digests, dimension)
-
-        known.scope.fill(fresh, read)
-        self._extend(known.scope, thread_id, read)
-        self._known[key] = known._replace(times_opened=opened, newest=newest)
-        self._forget_oldest()
-        return known.scope
-
-    def _extend(
-        self,
-        scope: "Scope",
-        thread_id: str | None,
-        read: Callable[[Sequence[str]], Mapping[str, bytes]],
-    ) -> None:
-        only = Filters(thread_id)
-        while page := self._index.passages(scope.last, PAGE, filters=only):
-            scope.extend(page, read)
-            if len(page) < PAGE:
-                return
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
         """The vectors of these texts; those that are damaged are deleted, so that they are missing."""
@@ -290,13 +255,7 @@ class SQLiteVectorStore:
             if db is not None and (known := model_in(db, model)) and known.dimension == dimension:
                 found = vectors_in(db, known, digests)
         if found.damaged:
-            logger.warning("%d vectors are damaged; they are made again", len(found.damaged))
+            self._told(Notice("vectors.damaged", "", {"vectors": len(found.damaged)}))
             with self._file.writing() as db:
                 delete_rows(db, found.damaged)
         return found.vectors
-
-    def _forget_oldest(self) -> None:
-        room = sum(known.scope.bytes for known in self._known.values())
-        while room > KEPT_BYTES and len(self._known) > 1:
-            _, known = self._known.popitem(last=False)
-            room -= known.scope.bytes

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from refold.application.errors import SummariserError
 from refold.application.models import rules_for
+from refold.application.notes.taker import NotesDraft, NotesRequest
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.infrastructure.summarisers.api_calls import (
     TIMEOUT,
@@ -15,6 +16,7 @@ from refold.infrastructure.summarisers.api_calls import (
     window_of,
 )
 from refold.infrastructure.summarisers.api_failures import failed
+from refold.infrastructure.summarisers.notes import ModelNotes
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
 from refold.infrastructure.summarisers.quoting import RESULT_LIMIT
 from refold.infrastructure.summarisers.sections import (
@@ -67,6 +69,7 @@ class AnthropicSummariser:
         self._result_limit = result_limit
         self._window = window_of(model, window)
         self._counter = counter or EstimatingTokenCounter()
+        self._notes = ModelNotes(self._api, model, self._window, self._counter)
 
     @property
     def name(self) -> str:
@@ -114,6 +117,10 @@ class AnthropicSummariser:
             error.attempts += 1
             raise
         return draft.replaced(attempts=draft.attempts + 1)
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""
+        return await self._notes.take(request)
 
     def _instead(self, error: SummariserError) -> str | None:
         other = self._fallback_model

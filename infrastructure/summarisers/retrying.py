@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -13,6 +14,7 @@ from tenacity import (
 )
 
 from refold.application.errors import SummariserError
+from refold.application.notes.taker import NotesDraft, NotesRequest, TakeNotes
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.relaying import Relay, relayed
 
@@ -23,6 +25,7 @@ PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "ser
 LONGEST_WAIT = 60.0
 """Seconds. Who asks for more is not waited for: the conversation goes on without."""
 
+Draft = TypeVar("Draft", SummaryDraft, NotesDraft)
 Sleep = Callable[[float], Awaitable[None]]
 Backoff = Callable[[RetryCallState], float]
 
@@ -48,8 +51,9 @@ def retrying(
     if tries < 1:
         raise ValueError(f"tries is {tries}: it counts the first call, so 1 or more")
     if isinstance(summariser, Relay) and isinstance(summariser.ask, Retries):
-        return relayed(each(summariser.behind), summariser.ask)
-    return relayed(each(summariser), Retries(tries, backoff, sleep))
+        return relayed(each(summariser.behind), summariser.ask, summariser.ask.for_notes)
+    retries = Retries(tries, backoff, sleep)
+    return relayed(each(summariser), retries, retries.for_notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,13 @@ class Retries:
 
     async def __call__(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
         """Ask, and ask again."""
+        return await self._tried(lambda: behind.summarise(request))
+
+    async def for_notes(self, behind: TakeNotes, request: NotesRequest) -> NotesDraft:
+        """The same for notes."""
+        return await self._tried(lambda: behind(request))
+
+    async def _tried(self, ask: Callable[[], Awaitable[Draft]]) -> Draft:
         calls = 0
         again = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
@@ -78,7 +89,7 @@ class Retries:
         async for attempt in again:
             with attempt:
                 try:
-                    draft = await behind.summarise(request)
+                    draft = await ask()
                 except SummariserError as error:
                     calls += error.attempts
                     if calls == error.attempts:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from refold.application.errors import SummariserError
 from refold.application.models import COMPACTION_BETA
+from refold.application.notes.taker import NotesDraft, NotesRequest
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.rendering.covered import render_covered
 from refold.application.rendering.turns import Turn
@@ -18,6 +19,7 @@ from refold.infrastructure.summarisers.api_calls import (
     window_of,
 )
 from refold.infrastructure.summarisers.api_failures import failed
+from refold.infrastructure.summarisers.notes import ModelNotes
 from refold.infrastructure.summarisers.prompt import (
     digest_of,
     form_and_rules,
@@ -85,6 +87,7 @@ class ServerCompactionSummariser:
         self._api = MessagesApi(client, timeout)
         self._window = window_of(model, window)
         self._counter = counter or EstimatingTokenCounter()
+        self._notes = ModelNotes(self._api, model, self._window, self._counter)
 
     @property
     def name(self) -> str:
@@ -133,6 +136,10 @@ class ServerCompactionSummariser:
             error.attempts += 1
             raise
         return draft.replaced(attempts=draft.attempts + 1)
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""
+        return await self._notes.take(request)
 
     async def _draft(self, request: SummaryRequest) -> SummaryDraft:
         answer = await self._ask(request)

@@ -6,7 +6,15 @@ from typing import Any
 from sqlite_utils import Database
 
 from refold.application.projections.row_changes import Cell
-from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+from refold.application.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    NoteRow,
+    SummaryRow,
+    TopicRow,
+    TopicSeen,
+)
 from refold.infrastructure.derived.cells import opened, storable
 from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.derived.progress import Total, read_progress
@@ -14,7 +22,7 @@ from refold.infrastructure.derived.progress import Total, read_progress
 from .folding import tally
 from .tables import PROJECTIONS, TABLES, Table
 
-CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS = TABLES
+CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS, TOPICS, NOTES = TABLES
 
 
 def all_conversations(db: Database) -> Sequence[ConversationRow]:
@@ -56,6 +64,40 @@ def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
 def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
     """All compaction attempts of a conversation, in the order of the log."""
     return [CompactionRow.trusted(fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
+
+
+def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
+    """The topics of the active summary, with when each came up last."""
+    rows = [TopicRow.trusted(fields) for fields in _of_thread(db, TOPICS, thread_id)]
+    active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
+    return [
+        TopicSeen(
+            thread_id=row.thread_id,
+            topic=row.topic,
+            count=row.count,
+            last_position=row.last_position,
+            last_seen=_written_at(db, thread_id, row.last_position),
+            is_shown=row.is_shown,
+        )
+        for row in active
+    ]
+
+
+def _written_at(db: Database, thread_id: str, position: int) -> str:
+    found = some_messages(db, thread_id, position, position + 1)
+    return found[0].at if found else ""
+
+
+def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
+    """The notes of a conversation, oldest first."""
+    return [NoteRow.trusted(fields) for fields in _of_thread(db, NOTES, thread_id)]
+
+
+def all_notes(db: Database) -> Sequence[NoteRow]:
+    """The notes of all conversations, in the order of the log."""
+    rows = _rows(db, NOTES, "1 ORDER BY rowid")
+    _compare(NOTES.name, rows, read_progress(db, PROJECTIONS).totals[NOTES.name])
+    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
 
 
 def count_events(db: Database) -> int:

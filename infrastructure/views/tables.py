@@ -8,9 +8,23 @@ from typing import Any, cast
 
 from sqlite_utils import Database
 
-from refold.application.projections import compactions, conversations, messages, summaries
+from refold.application.projections import (
+    compactions,
+    conversations,
+    messages,
+    notes,
+    summaries,
+    topics,
+)
 from refold.application.projections.row_changes import Cell, RunChanges
-from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+from refold.application.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    NoteRow,
+    SummaryRow,
+    TopicRow,
+)
 from refold.domain.value import Value
 from refold.infrastructure.derived.cells import CHECKSUM
 
@@ -107,6 +121,16 @@ TABLES = (
         CompactionRow,
         ("thread_id", "attempt_id"),
         compactions.changes_of_run,
+    ),
+    Table(
+        "topics",
+        topics.VERSION,
+        TopicRow,
+        ("thread_id", "summary_id", "rank"),
+        topics.changes_of_run,
+    ),
+    Table(
+        "notes", notes.VERSION, NoteRow, ("thread_id", "flush_id", "number"), notes.changes_of_run
     ),
 )
 

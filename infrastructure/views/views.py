@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from refold.application.event_log import ConversationLog, Damage
-from refold.application.read_models import CompactionRow, ConversationRow, MessageRow, SummaryRow
+from refold.application.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    NoteRow,
+    SummaryRow,
+    TopicSeen,
+)
 from refold.infrastructure.derived.following import FollowedLog
 from refold.infrastructure.observing.notices import Notice, nobody
 
@@ -53,6 +60,18 @@ class SQLiteViews:
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.all_compactions(db, thread_id))
+
+    def topics(self, thread_id: str) -> Sequence[TopicSeen]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.seen_topics(db, thread_id))
+
+    def notes(self, thread_id: str) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.some_notes(db, thread_id))
+
+    def all_notes(self) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(answers.all_notes)
 
     def check(self) -> Iterator[Damage]:
         """See ``ReadModels``. Rows that are not folded in yet are no damage."""

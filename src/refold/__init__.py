@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from refold.application.errors import (
         BackupDamaged,
+        EmbedderError,
         ForeignAddress,
         InvalidAddress,
         LogBehindAnchor,
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
     from refold.application.memory import (
         Memory,
     )
+    from refold.application.notes.taker import (
+        NotesDraft,
+        NotesRequest,
+        NoteTaker,
+    )
     from refold.application.pinning import (
         PinnedItem,
     )
@@ -65,7 +71,33 @@ if TYPE_CHECKING:
     from refold.application.read_models import (
         CompactionRow,
         ConversationRow,
+        NoteRow,
         SummaryRow,
+        TopicSeen,
+    )
+    from refold.application.recall.embedding import (
+        EmbeddingProgress,
+    )
+    from refold.application.recall.expanding import (
+        ExpandedSummary,
+        LeafText,
+    )
+    from refold.application.recall.history import (
+        HistoryPage,
+    )
+    from refold.application.recall.paging import (
+        TextPart,
+    )
+    from refold.application.recall.records import (
+        HistoryRecord,
+    )
+    from refold.application.recall.results import (
+        Neighbour,
+        Recalled,
+        RecallHit,
+    )
+    from refold.application.recall.vectors import (
+        Embedder,
     )
     from refold.application.results import (
         Appended,
@@ -109,6 +141,7 @@ if TYPE_CHECKING:
         PinnedContentTooLarge,
         RefoldError,
         UnknownMessage,
+        UnknownSummary,
         UnknownToolCall,
     )
     from refold.domain.events import (
@@ -119,6 +152,9 @@ if TYPE_CHECKING:
     )
     from refold.domain.policy import (
         CompactionPolicy,
+    )
+    from refold.domain.remembering import (
+        Note,
     )
     from refold.infrastructure.opening import (
         open_async_memory as aopen,
@@ -151,15 +187,22 @@ __all__ = [
     "ConversationRow",
     "ConversationSize",
     "DamageReport",
+    "Embedder",
+    "EmbedderError",
+    "EmbeddingProgress",
     "ErasedAgain",
     "ErasureReport",
     "EventCount",
+    "ExpandedSummary",
     "FileSize",
     "ForeignAddress",
+    "HistoryPage",
+    "HistoryRecord",
     "InvalidAddress",
     "InvalidMessage",
     "InvalidSetting",
     "InvalidThreadId",
+    "LeafText",
     "LogBehindAnchor",
     "LogBusy",
     "LogDamaged",
@@ -174,13 +217,21 @@ __all__ = [
     "Message",
     "MessageChange",
     "MessageFate",
+    "Neighbour",
     "NewerLog",
     "NotARefoldLog",
+    "Note",
+    "NoteRow",
+    "NoteTaker",
+    "NotesDraft",
+    "NotesRequest",
     "Observer",
     "OmittedMessage",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
+    "RecallHit",
+    "Recalled",
     "RefoldError",
     "Removed",
     "Replayed",
@@ -196,12 +247,15 @@ __all__ = [
     "SummaryRequest",
     "SummaryRow",
     "TargetExists",
+    "TextPart",
     "ThreadExists",
     "TokenCount",
     "TokenCountError",
     "TokenCounter",
+    "TopicSeen",
     "TranscriptError",
     "UnknownMessage",
+    "UnknownSummary",
     "UnknownToolCall",
     "Verification",
     "aopen",
@@ -217,7 +271,7 @@ _PLACES = {
     "refold.application.time_travel.diffing": "ContextDiff EventCount MessageChange",
     "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
-        "BackupDamaged ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
+        "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
         "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists "
         "ThreadExists TokenCountError TranscriptError"
     ),
@@ -226,23 +280,32 @@ _PLACES = {
         "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
     ),
     "refold.application.memory": "Memory",
+    "refold.application.notes.taker": "NoteTaker NotesDraft NotesRequest",
     "refold.application.pinning": "PinnedItem",
     "refold.application.ports": (
         "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount "
         "TokenCounter"
     ),
-    "refold.application.read_models": "CompactionRow ConversationRow SummaryRow",
+    "refold.application.read_models": "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen",
+    "refold.application.recall.embedding": "EmbeddingProgress",
+    "refold.application.recall.expanding": "ExpandedSummary LeafText",
+    "refold.application.recall.history": "HistoryPage",
+    "refold.application.recall.paging": "TextPart",
+    "refold.application.recall.records": "HistoryRecord",
+    "refold.application.recall.results": "Neighbour Recalled RecallHit",
+    "refold.application.recall.vectors": "Embedder",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownToolCall"
+        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Message",
     "refold.domain.policy": "CompactionPolicy",
+    "refold.domain.remembering": "Note",
     "refold.infrastructure.opening": "aopen open",
     "refold.infrastructure.restoring": "restore",
 }

@@ -14,6 +14,8 @@ VENDORS = {
     "httpx",
     "httpx2",
     "hypothesis",
+    "mcp",
+    "mcp_types",
     "opentelemetry",
     "psutil",
     "psycopg",
@@ -24,6 +26,7 @@ VENDORS = {
     "sqlite_utils",
     "tiktoken",
     "typer",
+    "uvicorn",
     "zstandard",
 }
 

@@ -1,6 +1,7 @@
 """Resources of several integration tests: the command line in a folder of its own, and a stored log."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from refold.infrastructure.cli import output
 from refold.infrastructure.cli.app import main
 from tests.support.command_line import Ran, Refold, talk_file
 from tests.support.erasing_scenes import opened
+from tests.support.fake_qmd import FakeQmd
 
 
 @pytest.fixture
@@ -62,3 +64,11 @@ def memory(folder: Path) -> Iterator[Memory]:
     """The memory of a log in that folder, with a small window."""
     with opened(folder) as made:
         yield made
+
+
+@pytest.fixture
+def qmd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeQmd:
+    """A program named qmd, first on PATH."""
+    made = FakeQmd.installed(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{made.folder}{os.pathsep}{os.environ['PATH']}")
+    return made

@@ -10,6 +10,9 @@ from refold.domain.policy import CompactionPolicy
 from tests.support.erasing_scenes import PATH, SECRET, Failing, holding, is_sound, opened, talk
 
 
+DERIVED = ("read models", "recall index")
+
+
 def test_a_live_message_is_gone_from_every_file_at_once(folder: Path, memory: Memory) -> None:
     chat = memory.conversation("t")
     talk(chat, 3, [1])
@@ -35,7 +38,8 @@ def test_a_covered_one_is_gone_from_all_that_was_made_from_it(folder: Path, memo
     report = chat.erase(2)
     assert holding(folder) == {}
     places = {one.place for one in report.removed}
-    assert places == {"message", "summary", "leaf", "ledger", "attempt", "pin", "read models"}
+    expected = {"message", "summary", "leaf", "ledger", "topics", "notes", "attempt", "pin"}
+    assert places == {*expected, *DERIVED}
     assert chat.pins() == ()
     assert chat.explain(2, 3)[0].fate == "erased"
     memory.close()

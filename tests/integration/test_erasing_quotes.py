@@ -75,7 +75,11 @@ def test_what_shares_less_than_twelve_characters_stays(memory: Memory) -> None:
     talk(chat, 3, [1])
     chat.label("Geheimnis")
     chat.pin("Geheimnis!")
-    assert {one.place for one in chat.erase(2).removed} == {"message", "read models"}
+    assert {one.place for one in chat.erase(2).removed} == {
+        "message",
+        "read models",
+        "recall index",
+    }
     assert [row.label for row in memory.conversations()] == ["Geheimnis"]
     assert len(chat.pins()) == 1
 

@@ -44,6 +44,17 @@ READING: Lines = {
     "stats": ("stats",),
     "diff": ("diff T 1 3", "diff T 1 9 --full"),
     "export": ("export T", "export T --format events"),
+    "recall": (
+        "recall T ignore",
+        'recall T col:"x"AND*NEAR(',
+        "recall T --limit=9 --mode=hybrid said",
+    ),
+    "search": ("search system", "search '; --leave-out-context"),
+    "query": ("query T", "query T --range -3..", "query T --text ignore --id ../../etc/passwd"),
+    "expand": ("expand ../../etc/passwd",),
+    "index": ("index",),
+    "topics": ("topics T",),
+    "notes": ("notes", "notes T", "notes --write agent.notes"),
 }
 ACTING: Lines = {
     "compact": ("compact T --window 4000", "compact T"),

@@ -35,7 +35,7 @@ def opened(path: Path, server: AnthropicServer, **options: Any) -> refold.Memory
         window=WINDOW,
         model=MODEL,
         summariser=retrying(summariser, sleep=no_wait),
-        **options,
+        **{"notes": "off", **options},
     )
 
 

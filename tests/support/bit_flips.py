@@ -20,8 +20,18 @@ from refold.application.errors import LogError
 from .log_files import rows
 
 LOG, WAL, VIEWS, VIEWS_WAL = "agent.db", "agent.db-wal", "agent.views.db", "agent.views.db-wal"
+RECALL, RECALL_WAL = "agent.recall.db", "agent.recall.db-wal"
 ANCHOR = "agent.db.anchor"
-WEIGHTS = {"log": 8, "snapshots": 3, "wal": 5, "views": 4, "views wal": 1, "anchor": 1}
+WEIGHTS = {
+    "log": 8,
+    "snapshots": 3,
+    "wal": 5,
+    "views": 4,
+    "views wal": 1,
+    "recall": 4,
+    "recall wal": 1,
+    "anchor": 1,
+}
 """How often each is hit."""
 RIGHT, REPAIRED, REFUSED = (
     "right",
@@ -31,6 +41,7 @@ RIGHT, REPAIRED, REFUSED = (
 SILENT, UNTYPED = "WRONG AND SILENT", "AN ERROR OF SOMETHING ELSE"
 BAD = (SILENT, UNTYPED)
 VERSIONS = (3, 17, 40, 43)
+QUESTIONS = ("file_7", "which line of file_20.py has 9 faults?", "the newest of all")
 
 logging.getLogger("refold").addHandler(logging.NullHandler())
 
@@ -108,14 +119,16 @@ def _opened(folder: Path) -> Generator[refold.Memory]:
 
 
 def everything(memory: refold.Memory) -> list[object]:
-    """All that can be read: requests now and then, messages, summaries, attempts, pins, lists."""
+    """All that can be read and found: requests now and then, messages, summaries, attempts, pins, lists."""
     found: list[object] = [tuple(memory.conversations())]
+    found += [memory.search(asked, limit=20) for asked in QUESTIONS]
     for thread_id in ("one", "two", "three"):
         chat = memory.conversation(thread_id)
         context = chat.context()
         found += [chat.version, context.messages, context.tokens, context.summary]
         then = [v for v in VERSIONS if v <= chat.version]
         found += [chat.context(at=version).messages for version in then]
+        found += [chat.recall(asked) for asked in QUESTIONS]
         found += [chat.messages(), tuple(chat.summaries()), tuple(chat.compactions()), chat.pins()]
     return found
 
@@ -124,7 +137,7 @@ def flips(store: Path, count: int, seed: int) -> Iterator[Flip]:
     """So many flips, drawn by chance."""
     draw = random.Random(seed)
     files = {"log": LOG, "snapshots": LOG, "wal": WAL, "views": VIEWS, "views wal": VIEWS_WAL}
-    files["anchor"] = ANCHOR
+    files |= {"recall": RECALL, "recall wal": RECALL_WAL, "anchor": ANCHOR}
     there = {area: store / name for area, name in files.items() if (store / name).exists()}
     sizes = {area: path.stat().st_size for area, path in there.items()}
     areas = [area for area in WEIGHTS if sizes.get(area)]

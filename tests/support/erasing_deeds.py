@@ -18,6 +18,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
 )
+from refold.domain.remembering import NotesFlushed
 
 from .fake_summarisers import GoodSummariser
 from .invariants.erased import assert_it_is_a_stub, no_file_holds, nothing_shows_what_is_erased
@@ -31,8 +32,12 @@ TEXTS: dict[type[Any], frozenset[str]] = {
     MessageAppended: frozenset({"message"}),
     CompactionRequested: frozenset({"source_digest"}),
     CompactionPerformed: frozenset(
-        {"text", "source_digest", "split_turn_prefix", "ledger", "ledger_shown", "leaf", "block"}
+        {
+            *("text", "source_digest", "split_turn_prefix", "ledger", "ledger_shown", "leaf"),
+            *("block", "topics", "topics_shown"),
+        }
     ),
+    NotesFlushed: frozenset({"notes"}),
     CompactionFailed: frozenset({"detail"}),
     MessagePinned: frozenset({"text"}),
 }
@@ -62,7 +67,7 @@ def erase(witness: Witness, positions: Iterable[int], *, through: str = THREAD) 
     _note(witness, fresh)
     about = About(story, {p: witness.erased[p] for p in fresh})
     witness.pins = {i: pin for i, pin in witness.pins.items() if i not in about.pins}
-    _is_recorded(witness, about, [e.event for e in witness.events()[len(before) :]])
+    _is_recorded(witness, about, before, [e.event for e in witness.events()[len(before) :]])
     _others_are_as_before(before, witness.events(), about)
     nothing_shows_what_is_erased(witness)
     return report
@@ -91,6 +96,10 @@ class About:
         """Whether a compaction covers any of it."""
         return event is not None and any(map(event.coverage.covers, self.said))
 
+    def is_noted(self, event: NotesFlushed) -> bool:
+        """Whether something was noted of messages that any of it is among."""
+        return bool(event.notes) and any(event.start <= p < event.stop for p in self.said)
+
     @cached_property
     def pins(self) -> frozenset[str]:
         """Those of these messages, and those in whose own words they are quoted."""
@@ -111,6 +120,8 @@ class About:
             case CompactionRequested() | CompactionPerformed() | CompactionFailed():
                 attempts = {a.requested.attempt_id: a.requested for a in self.story.attempts}
                 return self.covered_by(attempts[event.attempt_id])
+            case NotesFlushed():
+                return self.is_noted(event)
             case _:
                 return False
 
@@ -122,7 +133,9 @@ def _share_words(text: str, said: Spoken) -> bool:
     return any(run in " ".join(other.split()) for other in strings(said.blocks) for run in runs)
 
 
-def _is_recorded(witness: Witness, about: About, events: Sequence[Event]) -> None:
+def _is_recorded(
+    witness: Witness, about: About, before: Sequence[LoggedEvent], events: Sequence[Event]
+) -> None:
     """What happened: the attempt is over, pins are taken back, a summary takes the place of the one
     that is withdrawn, and nothing else.
     """
@@ -137,7 +150,11 @@ def _is_recorded(witness: Witness, about: About, events: Sequence[Event]) -> Non
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
+    noted = [e.event for e in before if isinstance(e.event, NotesFlushed)]
+    withdrawn = [flush.flush_id for flush in noted if about.is_noted(flush)]
+    expected += [NotesFlushed] * len(withdrawn)
     kinds = [type(event) for event in events]
+    assert withdrawn == [e.replaces for e in events if isinstance(e, NotesFlushed)]
     assert kinds == expected, f"{kinds} happened, not {expected}"
     assert about.said.keys() == {e.position for e in events if isinstance(e, MessageErased)}
 

@@ -21,6 +21,7 @@ from refold.application.event_log import (
 )
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
+from refold.application.projections.messages import readable
 from refold.application.read_models import (
     CompactionRow,
     ConversationRow,
@@ -36,7 +37,7 @@ from refold.domain.messages import THINKING, Message, text_of
 from refold.domain.policy import CompactionPolicy
 
 from .builders import NOON
-from .fake_recall import no_recall
+from .fake_recall import recall_of
 from .fake_summarisers import GoodSummariser
 
 
@@ -228,7 +229,7 @@ def _row(logged: LoggedEvent, event: MessageAppended) -> MessageRow:
         role=event.message.role,
         at=logged.at,
         tokens=event.tokens,
-        text="",
+        text=readable(event.message),
     )
 
 
@@ -295,7 +296,7 @@ def core_of(
         log=log,
         keeper=NoKeeper(),
         views=MessageViews(log),
-        recall=no_recall(),
+        recall=recall_of(log),
         counter=PlainCounter(),
         summariser=summariser or GoodSummariser(),
         fallback=fallback or GoodSummariser(),

@@ -1,15 +1,23 @@
-"""Recall without an index: finds nothing."""
+"""A recall index in memory: every question folds the log anew, in the plainest way."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from refold.application.event_log import Damage
+from refold.application.event_log import ConversationLog, Damage
 from refold.application.recall.index import NO_FILTERS, Filters, Found
 from refold.application.recall.parts import RecallParts
-from refold.application.recall.passages import Passage
+from refold.application.recall.passages import BEGINNING, Before, Passage, passages_of
+from refold.domain.events import MessageAppended
+
+SOME_DAY = "2026-01-02T03:04:05.000000Z"
+"""When things happened of which a log in memory keeps no time."""
 
 
-class EmptyIndex:
-    """An index that has nothing."""
+class MemoryIndex:
+    """``RecallIndex`` without any cleverness: what an adapter's answers can be compared with."""
+
+    def __init__(self, log: ConversationLog) -> None:
+        self._log = log
 
     def edition(self) -> int:
         return 0
@@ -22,20 +30,37 @@ class EmptyIndex:
         limit: int = 50,
         also: Sequence[int] = (),
     ) -> Found:
-        del tokens, filters, limit, also
-        return Found((), {}, {}, 0)
+        every = self._every()
+        words = {passage.number: set(passage.tokens.split()) for passage in every}
+        shared = {
+            p.number: len(words[p.number] & set(tokens)) for p in every if _passes(p, filters)
+        }
+        best = sorted(filter(shared.get, shared), key=lambda n: (shared[n], n), reverse=True)
+        numbers = dict.fromkeys([*best[:limit], *(n for n in also if n in shared)])
+        found = [every[number - 1] for number in numbers]
+        places = {(p.thread_id, p.position + step) for p in found for step in (-1, 1)}
+        beside = {
+            place: [p for p in every if (p.thread_id, p.position) == place] for place in places
+        }
+        counts = Counter(word for passage in words.values() for word in passage)
+        return Found(
+            found,
+            {place: passages for place, passages in beside.items() if passages},
+            {token: counts[token] for token in tokens if token in counts},
+            len(every),
+        )
 
     def passages(
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
-        del after, limit, filters
-        return ()
+        found = [p for p in self._every() if p.number > after and _passes(p, filters)]
+        return found[:limit]
 
     def check(self) -> Iterator[Damage]:
         return iter(())
 
     def rebuild(self) -> int:
-        return 0
+        return len(self._every())
 
     def drop(self) -> bool:
         return True
@@ -43,7 +68,33 @@ class EmptyIndex:
     def close(self) -> None:
         pass
 
+    def _every(self) -> list[Passage]:
+        every: list[Passage] = []
+        before: dict[str, Before] = {}
+        for logged in self._log.scan():
+            if isinstance(logged.event, MessageAppended):
+                known = before.get(logged.thread_id, BEGINNING)
+                timed = logged._replace(at=logged.at or SOME_DAY)
+                new, known = passages_of(timed, logged.event, known, len(every) + 1)
+                every += new
+                before[logged.thread_id] = known
+        return every
 
-def no_recall() -> RecallParts:
-    """Parts that find nothing."""
-    return RecallParts(index=EmptyIndex())
+
+def _passes(passage: Passage, filters: Filters) -> bool:
+    first, stop = filters.positions or (0, passage.position + 1)
+    return (
+        filters.thread_id in (None, passage.thread_id)
+        and (not filters.roles or passage.role in filters.roles)
+        and (not filters.kinds or passage.kind in filters.kinds)
+        and (not filters.tools or passage.tool in filters.tools)
+        and (filters.since is None or passage.at >= filters.since)
+        and (filters.until is None or passage.at < filters.until)
+        and first <= passage.position < stop
+        and passage.position not in filters.leave_out
+    )
+
+
+def recall_of(log: ConversationLog) -> RecallParts:
+    """The built-in search over this log, without vectors."""
+    return RecallParts(index=MemoryIndex(log))

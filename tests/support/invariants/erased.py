@@ -8,7 +8,7 @@ from typing import Any
 from refold.application.addresses import address_of
 from refold.application.context import Context
 from refold.application.rendering import texts
-from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
+from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING, TOPICS_HEADING
 from tests.support.histories import marked
 from tests.support.legality import violations
 from tests.support.rules.request import THINKING, message_blocks
@@ -89,7 +89,10 @@ def nothing_shows_what_is_erased(witness: Witness) -> None:
     for thread in (THREAD, *witness.forks):
         chat = witness.memory.conversation(thread)
         stored = chat.messages()
-        lists = (stored, chat.explain(), chat.pins(), chat.summaries(), chat.compactions())
+        lists = (
+            *(stored, chat.explain(), chat.pins(), chat.summaries(), chat.compactions()),
+            *(chat.topics(), chat.notes()),
+        )
         for part in lists:
             _shows_nothing(witness, f"{thread}: {part[:1]}", [one.model_dump() for one in part])
         newest = chat.context(at=chat.version, **witness.extras).for_anthropic()
@@ -136,7 +139,12 @@ def _kept(witness: Witness, asked: Asked, request: dict[str, Any]) -> list[tuple
 
 def _without_guidance(system: str) -> str:
     # Says what a summary and a ledger are, where there are some.
-    for text in (texts.SUMMARY_GUIDANCE, texts.SIGNED_GUIDANCE, texts.LEDGER_GUIDANCE):
+    for text in (
+        texts.TOPICS_GUIDANCE,
+        texts.SUMMARY_GUIDANCE,
+        texts.SIGNED_GUIDANCE,
+        texts.LEDGER_GUIDANCE,
+    ):
         system = system.replace(text, "").strip()
     return system
 
@@ -158,7 +166,9 @@ def _is_withdrawn(witness: Witness, version: int) -> bool:
 
 def _stands_for_others(block: Json) -> bool:
     text = str(block.get("text"))
-    return block["type"] == "compaction" or text.startswith((SUMMARY_HEADING, LEDGER_HEADING))
+    return block["type"] == "compaction" or text.startswith(
+        (SUMMARY_HEADING, TOPICS_HEADING, LEDGER_HEADING)
+    )
 
 
 class _Gone:

@@ -14,6 +14,8 @@ class Opened(NamedTuple):
 
     summary: dict[str, Any] | None
     """The block that stands for what is covered."""
+    topics: dict[str, Any] | None
+    """The block that names them, where the provider's own block is the summary."""
     ledger: str | None
     rest: list[dict[str, Any]]
     """The messages without these."""
@@ -27,7 +29,7 @@ def opened(witness: Witness, shown: Context) -> Opened:
     has_ledger = bool(witness.story.texts_in_the_ledger())
     has_ledger = has_ledger or (active is not None and active.ledger_shown > 0)
     if active is None and not has_ledger:
-        return Opened(None, None, shown.messages, system)
+        return Opened(None, None, None, shown.messages, system)
     if witness.setting.place == "system" and not _leads_with_a_block(shown, active):
         return _from_system(system, active, has_ledger, shown.messages)
     return _from_first_turn(shown, active, has_ledger)
@@ -45,15 +47,19 @@ def _from_first_turn(
     assert first["role"] == "user", "invariant 17: summary and ledger stand in the user's turn"
     said = list(blocks_of(first["content"]))
     summary: dict[str, Any] | None = None
+    topics: dict[str, Any] | None = None
     if active is not None:
         summary = dict(said.pop(0))
         is_signed = summary == active.block
         assert is_signed or str(summary.get("text")).startswith(SUMMARY_HEADING + "\n")
+        if is_signed and active.topics_shown:
+            topics = dict(said.pop(0))
     ledger: str | None = None
     if has_ledger:
         ledger = str(said.pop(0).get("text"))
         assert ledger.startswith(LEDGER_HEADING + "\n")
-    return Opened(summary, ledger, [{**first, "content": said}, *rest], str(shown.system))
+    content = [{**first, "content": said}, *rest]
+    return Opened(summary, topics, ledger, content, str(shown.system))
 
 
 def _from_system(
@@ -64,7 +70,7 @@ def _from_system(
 ) -> Opened:
     summary, ledger, after = None, None, ""
     if active is not None:
-        text = f"{SUMMARY_HEADING}\n{without_surrogates(active.text)}"
+        text = summary_block(active)
         system, found, after = system.partition(f"\n\n{text}")
         assert found, "the summary is not in the system text"
         summary = {"type": "text", "text": text}
@@ -76,7 +82,20 @@ def _from_system(
         assert ledger.startswith(LEDGER_HEADING + "\n")
     else:
         assert not after
-    return Opened(summary, ledger, messages, system)
+    return Opened(summary, None, ledger, messages, system)
+
+
+def summary_block(active: CompactionPerformed) -> str:
+    """What must be rendered of a summary: its text, and the topics that are named."""
+    text = f"{SUMMARY_HEADING}\n{without_surrogates(active.text)}"
+    line = topics_block(active)
+    return f"{text}\n\n{line}" if line else text
+
+
+def topics_block(active: CompactionPerformed) -> str:
+    """The line that must name its topics; empty where none are named."""
+    names = [topic.name for topic in active.topics[: active.topics_shown]]
+    return f"[Recallable Topics]: {', '.join(names)} (ask recall_memory)" if names else ""
 
 
 def without_surrogates(text: str) -> str:

@@ -9,7 +9,7 @@ from tests.support.rules.request import message_blocks
 from tests.support.talk import preamble, strings
 from tests.support.witness import Witness
 
-from .opened import opened, without_surrogates
+from .opened import opened, summary_block, topics_block, without_surrogates
 from .rendered import FRAMES
 
 OURS = frozenset(
@@ -34,9 +34,11 @@ def the_summary_speaks_as_nobody(witness: Witness, shown: Context) -> None:
     if active is None:
         return
     summary = opened(witness, shown).summary
+    topics = opened(witness, shown).topics
     if summary != active.block:
-        text = without_surrogates(active.text)
-        assert summary == {"type": "text", "text": f"{texts.SUMMARY_HEADING}\n{text}"}
+        assert summary == {"type": "text", "text": summary_block(active)}
+    elif active.topics_shown:
+        assert topics == {"type": "text", "text": topics_block(active)}
 
 
 def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None:
@@ -71,7 +73,9 @@ def the_system_text_is_the_callers_and_ours(witness: Witness, shown: Context) ->
     parts = [*given, *map(without_surrogates, own)]
     if witness.story.active is not None:
         signed = opened(witness, shown).summary == witness.story.active.block
-        parts.append(texts.SIGNED_GUIDANCE if signed else texts.SUMMARY_GUIDANCE)
+        said = texts.SIGNED_GUIDANCE if signed else texts.SUMMARY_GUIDANCE
+        shown_topics = witness.story.active.topics_shown
+        parts.append(f"{said} {texts.TOPICS_GUIDANCE}" if shown_topics else said)
     if opened(witness, shown).ledger is not None:
         parts.append(texts.LEDGER_GUIDANCE)
     assert opened(witness, shown).system == "\n\n".join(part for part in parts if part.strip())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from refold.application.context import Context
 from tests.support.witness import Witness, as_bytes
 
-from . import attempted, covered, erased, kept, rendered, replayed, summarised, trusted
+from . import attempted, covered, erased, kept, noted, rendered, replayed, summarised, trusted
 
 OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,
@@ -22,6 +22,7 @@ OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     trusted.the_summary_speaks_as_nobody,
     trusted.nothing_speaks_but_those_who_spoke,
     trusted.the_system_text_is_the_callers_and_ours,
+    noted.topics_are_of_what_is_covered,
 )
 OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     covered.one_summary_is_active,
@@ -36,6 +37,8 @@ OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     attempted.a_summary_makes_the_request_smaller,
     attempted.a_failure_changes_nothing,
     attempted.nothing_is_attempted_without_growth,
+    noted.notes_are_taken_once_a_cycle,
+    noted.notes_are_lines_with_their_sources,
     replayed.a_fresh_load_is_the_live_state,
 )
 
@@ -60,5 +63,7 @@ def all_hold_in_hindsight(witness: Witness) -> None:
         erased.contexts_before_lost_only_what_was_erased(witness)
         erased.nothing_shows_what_is_erased(witness)
     replayed.read_models_are_a_fold_of_the_log(witness)
+    noted.compactions_left_nothing_unnoted(witness)
+    noted.notes_are_listed_as_they_were_taken(witness)
     rendered.prefixes_are_stable_between_decisions(witness)
     rendered.signed_thinking_stays_valid(witness)

@@ -16,6 +16,7 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     Event,
+    NotesFlushed,
     SummarySuperseded,
 )
 from tests.support.builders import calls, requested, results, talk, user
@@ -81,8 +82,9 @@ def test_a_performed_compaction_says_what_it_freed_and_kept() -> None:
 def test_requested_and_performed_are_recorded_alike() -> None:
     desk = Desk()
     desk.compact(focus=" the parser ")
-    asked, done = desk.events[-2:]
+    asked, noted, done = desk.events[-3:]
     assert isinstance(asked, CompactionRequested)
+    assert isinstance(noted, NotesFlushed)
     assert isinstance(done, CompactionPerformed)
     assert asked.coverage == done.coverage
     assert asked.source_digest == done.source_digest

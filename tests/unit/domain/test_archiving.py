@@ -164,3 +164,17 @@ def test_without_a_buffer_one_new_message_is_enough() -> None:
     stuck = [*history(*talk(15)), *pins(*range(22)), covered]
     assert not may_archive(fold(stuck), policy)
     assert may_archive(fold([*stuck, appended(30, user("x"))]), policy)
+
+
+def test_the_summary_of_little_aims_at_a_third_of_it_and_never_forgets_for_that() -> None:
+    def target(*events: Event) -> int:
+        plan = plan_compaction(fold(events), BUDGET, POLICY, "size")
+        assert isinstance(plan, CompactionPlan)
+        assert plan.limit_tokens == int(plan.target_tokens * POLICY.summary_slack)
+        return plan.target_tokens
+
+    said = history(*talk(15))
+    assert target(*said) == 1_000 // 3
+    before = performed(10, text_tokens=400, tokens=500)
+    assert target(*said, before, *history(*talk(5), start=30)) == 400 + 1_000 // 3
+    assert target(*history(*talk(15), tokens=10)) == 150

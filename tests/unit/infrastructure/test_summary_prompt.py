@@ -197,10 +197,10 @@ def test_messages_that_were_too_large_are_named_with_their_size() -> None:
 
 def test_the_fingerprint_of_the_wording_is_this_one() -> None:
     """Changed on purpose? Raise PROMPT_VERSION and put the new value here."""
-    assert prompt_fingerprint() == "summary-prompt-2-aed523d592224ecb"
+    assert prompt_fingerprint() == "summary-prompt-3-28a00a0a8c09a2c0"
 
 
-WORDINGS = ("_DATA", "_FORM", "_RULES", "_OPENING", "_LATEST", "_NO_LATEST", "_OMITTED", "_CLOSING")
+WORDINGS = ("_DATA", "_TOPICS", "_FORM", "_RULES", "_OPENING", "_LATEST", "_NO_LATEST", "_OMITTED", "_CLOSING")
 
 
 @pytest.mark.parametrize("name", [*WORDINGS, "PROMPT_VERSION"])

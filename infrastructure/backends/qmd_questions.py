@@ -1,7 +1,8 @@
 """Questions in the language of QMD: typed lines, in which a text of a user can be nothing but words."""
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 
 from refold.application.recall.asking import ask
 from refold.application.recall.tokens import tokens_of
@@ -10,6 +11,7 @@ from .message_files import folder_of
 
 MOST_WORDS = 24
 """Each is a search of its own."""
+MOST_PAIRED = 8
 MOST_CHARACTERS = 2_000
 """Of a text that a vector is made of."""
 
@@ -20,8 +22,8 @@ _MINUS = re.compile(r"(?<!\S)-+")
 
 
 def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
-    """A query document: one ``lex:`` line with all words, and one for each, since QMD joins those of a
-    line by AND and lines by rank. Empty where nothing can be found.
+    """A query document: a ``lex:`` line with all words, one for each two and one for each, since QMD
+    joins the words of a line by AND and adds up ranks over the lines. Empty where nothing can be found.
 
     Every word is quoted, so that none is an operator or the beginning of another. The conversation is
     one of the words: the name of its folder stands in what is searched.
@@ -30,13 +32,18 @@ def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
     if not words:
         return ""
     scope = "" if thread_id is None else f'"{folder_of(thread_id)}" '
-    lines = [f'lex: {scope}"{word}"' for word in words]
-    if len(words) > 1:
-        together = " ".join(f'"{word}"' for word in words)
-        lines.insert(0, f"lex: {scope}{together}")
+    # The first line counts twice.
+    together = [words, *_twos(words), *([word] for word in words)] if len(words) > 1 else [words]
+    lines = [f"lex: {scope}" + " ".join(f'"{word}"' for word in line) for line in together]
     if meaning and (text := plain(query)):
         lines.append(f"vec: {text}")
     return "\n".join(lines)
+
+
+def _twos(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Each two words that may stand in one message; what was cut from Chinese stands together anyway."""
+    if len(words) > 2:
+        yield from combinations([w for w in words if not _IDEOGRAPHS.search(w)][:MOST_PAIRED], 2)
 
 
 def words_of(query: str) -> list[str]:

@@ -1,0 +1,91 @@
+"""What are the covered messages about, how often does it come up, and where last?"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.event_log import LoggedEvent
+from refold.application.read_models import TopicRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+)
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
+
+from .row_changes import Added, Change, Changed, one_by_one
+
+VERSION = 1
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """The topics of a new summary take the place of those before; an undone one gives it back."""
+    event = logged.event
+    match event:
+        case CompactionPerformed():
+            active = {"thread_id": logged.thread_id, "is_active": 1}
+            return (Changed(active, {"is_active": 0}), *_made(logged, event))
+        case CompactionReverted():
+            return _undone(logged, event)
+        case (
+            MessageAppended()
+            | CompactionRequested()
+            | CompactionFailed()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | MessagePinned()
+            | MessageUnpinned()
+            | NotesFlushed()
+            | MemoriesChosen()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | EventLost()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+changes_of_run = one_by_one(changes, CompactionPerformed, CompactionReverted)
+
+
+def _made(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
+    return [
+        Added(
+            TopicRow(
+                thread_id=logged.thread_id,
+                summary_id=event.summary_id,
+                rank=rank,
+                topic=topic.name,
+                count=topic.count,
+                last_position=topic.last_position,
+                is_shown=rank < event.topics_shown,
+                is_active=True,
+            )
+        )
+        for rank, topic in enumerate(event.topics)
+    ]
+
+
+def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
+    of_undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+    undone = Changed(of_undone, {"is_active": 0})
+    if event.restored is None:
+        return (undone,)
+    before = {"thread_id": logged.thread_id, "summary_id": event.restored.summary_id}
+    return (undone, Changed(before, {"is_active": 1}))

@@ -1,0 +1,69 @@
+"""What QMD answers: hits by the names of files, or why there are none."""
+
+from collections.abc import Mapping
+from math import inf
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from refold.application.errors import BackendError
+from refold.application.recall.backend import BackendHit
+
+from .message_files import place_in
+from .programs import Ran
+
+CRASHED = (139, 134, -11, -6)
+"""How a process ends that touched memory that is not its own."""
+
+
+class _Row(BaseModel):
+    file: str
+    score: float = 0
+
+
+_ROWS = TypeAdapter(list[_Row])
+
+
+def why_failed(command: str, ran: Ran) -> str:
+    """What is to be said of a call that ended badly."""
+    said = " ".join((ran.err or ran.out).split())[-300:]
+    if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
+        return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
+    return f"qmd {command} ended with {ran.status}: {said or 'it said nothing'}; try `qmd doctor`"
+
+
+def hits_in(answer: Ran, threads: Mapping[str, str]) -> list[BackendHit]:
+    """The messages that it found, of these conversations by the names of their folders; those with a
+    score of 0 as well.
+
+    Raises:
+        BackendError: it is no answer.
+    """
+    hits: list[BackendHit] = []
+    for row in _rows(answer):
+        place = place_in(row.file)
+        if place is not None and (thread_id := threads.get(place[0])) is not None:
+            score = row.score if 0 < row.score < inf else 0.0
+            hits.append(BackendHit(thread_id, place[1], score))
+    return hits
+
+
+def with_scores(hits: list[BackendHit]) -> list[BackendHit]:
+    """The same hits, with scores by their order where one has none."""
+    if all(hit.score for hit in hits):
+        return hits
+    # In small collections scores are 0, while the order is right.
+    return [hit._replace(score=1 / (rank + 1)) for rank, hit in enumerate(hits)]
+
+
+def _rows(answer: Ran) -> list[_Row]:
+    """The array that it printed, whatever stands before it."""
+    begin = answer.out.find("[")
+    try:
+        return _ROWS.validate_json(answer.out[begin:] if begin >= 0 else "")
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
+        raise BackendError(
+            "bad_answer",
+            f"qmd gave no JSON array of hits but {answer.out[:80]!r} ({problem}); try `qmd doctor`, or "
+            "use search_backend='builtin'",
+        ) from error

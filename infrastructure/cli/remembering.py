@@ -1,0 +1,101 @@
+"""``refold topics`` and ``notes``: what folded messages are about, and what was noted of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refold.application.read_models import NoteRow
+
+from .opening import opened, require
+from .options import DEFAULT_DB, Db, Json, Thread
+from .output import clean, one_line, print_json, say, show_table
+
+NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
+
+
+def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """List what the messages that a summary stands for are about, the most important first."""
+    with opened(db) as memory:
+        require(memory, thread)
+        rows = memory.conversation(thread).topics()
+    if json:
+        print_json({"thread_id": thread, "topics": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        how = f"refold compact {clean(thread)} --db {clean(db)}"
+        say(f"No topics yet: they are named when messages are compacted. `{how}` compacts now.")
+        return
+    show_table(
+        "",
+        ["topic…", "messages#", "last position#", "last seen", "named"],
+        [
+            (
+                one_line(row.topic, 80),
+                row.count,
+                row.last_position,
+                row.last_seen[:16].replace("T", "\N{NO-BREAK SPACE}"),
+                row.is_shown,
+            )
+            for row in rows
+        ],
+    )
+
+
+def notes(
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="[THREAD]", help="The thread id; without it all conversations."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="FOLDER",
+            help="Also bring MEMORY.md and memory/YYYY-MM-DD.md there up to date, of all conversations.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the durable notes that were taken before messages left the context."""
+    with opened(db, notes_folder=write) as memory:
+        if thread is not None:
+            require(memory, thread)
+        rows = memory.notes() if thread is None else memory.conversation(thread).notes()
+        written = write is None or memory.write_notes()
+    if not written:
+        raise OSError(None, "the files of notes cannot be written", str(write))
+    if json:
+        folder = None if write is None else str(write)
+        print_json({"thread_id": thread, "written_to": folder, "notes": list(map(_as_json, rows))})
+        return
+    _show(rows, of_all=thread is None)
+    if write is not None:
+        say(f"Written: {clean(write)}: MEMORY.md and a file for each day below memory.")
+
+
+def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
+    if not rows:
+        say("No notes: they are taken when messages are compacted and something lasting was said.")
+        return
+    show_table(
+        "",
+        [*(["thread"] if of_all else []), "positions", "kind", "taken", "by", "note…"],
+        [
+            (
+                *([clean(row.thread_id)] if of_all else []),
+                ", ".join(map(str, row.source_positions)) or f"{row.start}–{row.stop - 1}",
+                row.kind,
+                row.taken_at[:10],
+                clean(row.taken_by),
+                one_line(row.text, 400),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _as_json(row: NoteRow) -> dict[str, object]:
+    return {**row.model_dump(), "positions": list(row.source_positions)}

@@ -1,0 +1,1 @@
+"""Durable notes in files that people write into as well."""

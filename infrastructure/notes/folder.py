@@ -1,0 +1,92 @@
+"""``NotesFolder`` on a disk: each file is replaced whole, and only our part of it ever changes."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from refold.application.notes.files import DAILY
+from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.new_files import sync_names
+from refold.infrastructure.private_files import PRIVATE
+
+from .block import with_block
+
+PATIENCE = 10.0
+"""Seconds that another process that writes there is waited for."""
+TRIES = 5
+"""A file that a person saves in the very moment is read again, so often at most."""
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
+
+
+class MarkdownFolder:
+    """The notes of one log in a folder. Made if it is missing; new files are for their owner alone."""
+
+    def __init__(self, folder: Path, log: Path | None) -> None:
+        """``log``: its file, beside which a lock orders processes; None where no other one can write."""
+        self._folder = folder.expanduser().absolute()
+        lock = None if log is None else Path(f"{log.absolute()}.notes.lock")
+        self._lock = WriteLock(lock, PATIENCE, of=log)
+
+    def write(self, files: Callable[[], Mapping[str, str]]) -> None:
+        """See ``NotesFolder``.
+
+        Raises:
+            OSError: a file cannot be read or written; those before it are up to date.
+            LogBusy: another process writes there for too long.
+        """
+        with self._lock.held():
+            wanted = dict(files())
+            for name in self._days():
+                wanted.setdefault(name, "")
+            wanted.setdefault("MEMORY.md", "")
+            for name, text in sorted(wanted.items()):
+                self._bring(self._folder / name, text)
+
+    def _days(self) -> list[str]:
+        folder = self._folder / DAILY
+        if not folder.is_dir():
+            return []
+        return [f"{DAILY}/{path.name}" for path in folder.iterdir() if _DAY.fullmatch(path.name)]
+
+    def _bring(self, path: Path, text: str) -> None:
+        for _ in range(TRIES):
+            found = _content(path)
+            made = with_block(found or b"", text)
+            if found == made or (found is None and not made):
+                return
+            if found is not None and not made.strip():
+                path.unlink(missing_ok=True)
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if _replaced(path, found, made):
+                return
+        raise TimeoutError(f"{path} is written by somebody else all the time")
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _replaced(path: Path, found: bytes | None, made: bytes) -> bool:
+    """Put ``made`` in the place of ``found``; False if something else stands there by now."""
+    real = Path(os.path.realpath(path))
+    mode = real.stat().st_mode & 0o777 if found is not None else PRIVATE
+    with NamedTemporaryFile(dir=real.parent, prefix=f".{real.name}.", delete=False) as file:
+        place = Path(file.name)
+        try:
+            file.write(made)
+            file.flush()
+            os.fsync(file.fileno())
+            place.chmod(mode)
+            if _content(path) != found:
+                return False
+            place.replace(real)
+        finally:
+            place.unlink(missing_ok=True)
+    sync_names(real.parent)
+    return True

@@ -1,0 +1,95 @@
+"""Puts together what recall works with: the index, the vectors, who makes them, and a search program."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from refold.application.event_log import ConversationLog
+from refold.application.recall.backend import SearchBackend
+from refold.application.recall.embedding import Embedding
+from refold.application.recall.parts import RecallParts
+from refold.application.recall.vectors import Embedder
+from refold.application.recall.words import words_in
+from refold.infrastructure.backends.choosing import drop_handed_over
+from refold.infrastructure.derived.places import MEMORY, derived_path, place_of
+from refold.infrastructure.embedders.choosing import chosen_embedder, require_numpy
+from refold.infrastructure.observing.notices import Notice
+from refold.infrastructure.settings.model import RefoldSettings
+
+from .content import RECALL
+from .index import SQLiteRecallIndex
+from .vectors import SQLiteVectorStore
+from .vectors_file import VectorsFile
+
+logger = logging.getLogger(__name__)
+
+
+def recall_parts(
+    path: str | Path,
+    log: ConversationLog,
+    embedder: Embedder | None,
+    backend: SearchBackend | None,
+    *,
+    encrypted: bool,
+    told: Callable[[Notice], None],
+) -> RecallParts:
+    """The parts of the log at ``path``; what an encrypted one needs lies in memory only."""
+    place = place_of(path, RECALL, encrypted=encrypted)
+    index = SQLiteRecallIndex(place, log, of=path, told=told)
+    handed_over = partial(drop_handed_over, path)
+    if encrypted and not handed_over():
+        logger.warning("what qmd was given of %s is not encrypted and cannot be removed", path)
+    vectors = SQLiteVectorStore(
+        _vectors_place(path, encrypted=encrypted), index, of=path, told=told
+    )
+    if embedder is None:
+        return RecallParts(
+            index=index, vectors=vectors, backend=backend, drop_handed_over=handed_over
+        )
+
+    def told_by_name(name: str, figures: Mapping[str, str | int | float]) -> None:
+        told(Notice(name, "", figures))
+
+    embedding = Embedding(
+        index,
+        vectors,
+        embedder,
+        words=partial(words_in, log),
+        newest=log.newest,
+        told=told_by_name,
+    )
+    return RecallParts(index, vectors, embedder, embedding, backend, handed_over)
+
+
+def embedder_of(given: str | Embedder | None, settings: RefoldSettings) -> Embedder | None:
+    """The embedder that was given or named; None where none is wanted.
+
+    Raises:
+        InvalidSetting: what it needs is not installed, or it cannot be so.
+    """
+    if given is not None and not isinstance(given, str):
+        require_numpy()
+        return given
+    key = settings.embedder_key
+    return chosen_embedder(
+        settings.embedder,
+        model=settings.embedder_model,
+        url=settings.embedder_url,
+        key=None if key is None else key.get_secret_value(),
+        timeout=settings.embedder_timeout,
+    )
+
+
+def _vectors_place(log: str | Path, *, encrypted: bool) -> str | Path:
+    place = derived_path(log, "vectors")
+    if not encrypted or place == MEMORY:
+        return place
+    try:
+        if Path(place).exists():
+            with closing(VectorsFile(Path(place).absolute(), of=Path(log))) as file:
+                file.drop()
+    except OSError as error:
+        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
+    return MEMORY

@@ -1,0 +1,142 @@
+"""``refold recall``, ``search``, ``query``, ``expand`` and ``index``, as people and programs use them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import CONTROL, HOSTILE, Refold, talk_file
+
+pytestmark = pytest.mark.usefixtures("stored")
+
+
+def next_command(out: str) -> list[str]:
+    """What the last line says that comes next."""
+    line = out.splitlines()[-1]
+    assert line.startswith("Next: refold ")
+    return line.removeprefix("Next: refold ").split()
+
+
+def test_recall_shows_each_hit_with_where_it_stands_and_what_to_read_next(refold: Refold) -> None:
+    done = refold("recall", "talk", "Answer 7", "--limit", 2)
+    assert done.code == 0
+    first = done.out.splitlines()[0]
+    assert first.split()[:3] == ["1", "31", "assistant"]
+    assert "words: Answer, 7" in done.out
+    assert "Answer 7: Some words of the talk." in done.out
+    assert "30 tool: 7: Some words" in done.out
+    assert "Answer 7" in refold(*next_command(done.out)).out
+
+
+def test_recall_in_json_has_everything(refold: Refold) -> None:
+    answer = refold("recall", "talk", "Answer 7", "--limit", 2, "--json").answer
+    assert (answer["query"], answer["mode"], answer["notice"]) == ("Answer 7", "keyword", None)
+    assert len(answer["hits"]) == 2
+    hit = answer["hits"][0]
+    assert (hit["thread_id"], hit["position"], hit["score"]) == ("talk", 31, 1.0)
+    whole = refold("read", hit["address"], "--json").answer
+    assert whole["content"][hit["start"] : hit["stop"]] == hit["text"]
+    assert [n["position"] for n in hit["neighbours"]] == [30, 32]
+
+
+def test_what_is_summarised_is_told_from_what_the_context_shows(refold: Refold) -> None:
+    answer = refold("recall", "talk", "Question 0 and Question 19", "--limit", 50, "--json").answer
+    fates = {hit["position"]: (hit["fate"], hit["in_context"]) for hit in answer["hits"]}
+    assert fates[0] == ("summarised", False)
+    assert fates[76] == ("full", True)
+    left = refold(
+        "recall", "talk", "Question 19", "--leave-out-context", "--limit", 3, "--json"
+    ).answer
+    assert not any(hit["in_context"] for hit in left["hits"])
+    assert left["left_out"] > 0
+
+
+def test_filters_and_their_refusals(refold: Refold) -> None:
+    def roles(*words: object) -> set[str]:
+        done = refold("recall", "talk", "words of the talk 3", *words, "--limit", 50, "--json")
+        return {hit["role"] for hit in done.answer["hits"]}
+
+    assert roles("--role", "tool") == {"tool"}
+    assert roles("--role", "tool", "--role", "user") == {"tool", "user"}
+    assert roles("--kind", "call", "--tool", "look") == {"assistant"}
+    assert roles("--until", "2001-01-01T00:00:00Z") == set()
+    wrong = refold("recall", "talk", "words", "--role", "bob", "--json")
+    assert wrong.code == 2
+    assert "user, assistant, system, tool" in wrong.answer["message"]
+    assert refold("recall", "talk", "words", "--since", "2026-01-02").code == 2
+    assert refold("recall", "talk", "words", "--limit", 0).code == 2
+
+
+def test_nothing_found_is_exit_code_1_with_what_to_try(refold: Refold) -> None:
+    done = refold("recall", "talk", "zebra")
+    assert done.code == 1
+    assert "Nothing was found." in done.out
+    assert "refold search" in done.out
+    answer = refold("recall", "talk", "?!", "--json")
+    assert (answer.code, answer.answer["hits"]) == (1, [])
+    assert "no words" in answer.answer["notice"]
+    assert refold("search", "zebra").code == 1
+    assert refold("recall", "nobody", "words").code == 2
+
+
+def test_a_mode_that_cannot_be_is_said_and_words_are_searched(refold: Refold) -> None:
+    done = refold("recall", "talk", "Answer 7", "--mode", "vector")
+    assert done.code == 0
+    assert "no embedder is configured" in done.err
+
+
+def test_search_names_the_conversation_of_each_hit(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "other.json", 12)
+    assert refold("import", "other.json", "--thread", "other").code == 0
+    done = refold("search", "Answer 7", "--limit", 4, "--json").answer
+    assert {hit["thread_id"] for hit in done["hits"]} == {"talk", "other"}
+    told = refold("search", "Answer 7", "--limit", 4).out
+    assert "other 31" in told
+    assert "talk 31" in told
+
+
+def test_query_shows_records_page_by_page(refold: Refold) -> None:
+    done = refold("query", "talk", "--range", "4..30", "--limit", 3)
+    assert "Question 1:" in done.out
+    assert next_command(done.out)[:4] == ["query", "talk", "--range", "7..30"]
+    answer = refold("query", "talk", "--range", "-2..", "--json").answer
+    assert [r["position"] for r in answer["records"]] == [78, 79]
+    found = refold("query", "talk", "--text", "answer 7:", "--json").answer
+    assert [r["position"] for r in found["records"]] == [31]
+    by_id = refold("query", "talk", "--id", found["records"][0]["message_id"], "--json").answer
+    assert by_id["records"] == found["records"]
+    assert refold("query", "talk", "--text", "zebra").code == 1
+    for wrong in ("x", "1-2", "..-", "1..2..3"):
+        assert refold("query", "talk", "--range", wrong).code == 2
+
+
+def test_expand_shows_what_a_summary_stands_for(refold: Refold) -> None:
+    summary: dict[str, Any] = next(
+        s for s in refold("summaries", "talk", "--json").answer["summaries"] if s["is_active"]
+    )
+    done = refold("expand", summary["summary_id"])
+    assert "active" in done.out.splitlines()[0]
+    assert "Question 0:" in done.out
+    more = refold(*next_command(done.out), "--json").answer
+    assert more["page"]["records"][0]["position"] == 20
+    assert more["stop"] == summary["compact_up_to_index"] + 1
+    unknown = refold("expand", "nothing", "--json")
+    assert unknown.code == 2
+    assert summary["summary_id"] in unknown.answer["message"]
+
+
+def test_index_says_what_can_be_found(refold: Refold) -> None:
+    answer = refold("index", "--json").answer
+    assert answer == {"db": "agent.db", "passages": 80, "vectors": None}
+    assert "80 passages" in refold("index").out
+
+
+def test_what_is_shown_commands_no_terminal(refold: Refold, tmp_path: Path) -> None:
+    said = [{"role": "user", "content": f"needle [red]{HOSTILE}[/red] \\[bold] tail"}]
+    (tmp_path / "t.json").write_text(json.dumps(said))
+    assert refold("import", "t.json", "--thread", "[x]").code == 0
+    for words in (("recall", "[x]", "red needle"), ("search", "red needle"), ("query", "[x]")):
+        done = refold(*words)
+        assert "[/red] \\[bold] tail" in done.out
+        assert CONTROL.search(done.out) is None

@@ -1,0 +1,352 @@
+"""A model asks its memory: what comes back, what is left out, and what wrong calls are told."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import refold
+from refold.application.chat import Chat
+from refold.application.memory import Memory
+from refold.application.tools.names import (
+    EXPAND_SUMMARY,
+    LIST_CONVERSATIONS,
+    QUERY_HISTORY,
+    READ_OFFLOADED,
+    RECALL_MEMORY,
+)
+from refold.domain.errors import InvalidMessage
+from tests.support.log_files import set_state
+from tests.support.tool_talks import HOSTILE, filled, unquoted
+
+FOUR = (RECALL_MEMORY, QUERY_HISTORY, EXPAND_SUMMARY, READ_OFFLOADED)
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with refold.open(":memory:", window=8_000) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chat(memory: Memory) -> Chat:
+    return filled(memory)
+
+
+def tokens(memory: Memory, text: str) -> int:
+    return memory._core.counter.count_text(text)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_conversation_has_four_tools_with_words_and_schemas(chat: Chat) -> None:
+    tools = chat.tools()
+    assert tools.names == FOUR
+    assert [tool.name for tool in tools] == [d["name"] for d in tools.definitions]
+    for definition in tools.definitions:
+        assert set(definition) == {"name", "description", "input_schema"}
+        assert len(definition["description"]) > 300
+        assert definition["input_schema"]["additionalProperties"] is False
+    assert RECALL_MEMORY in tools
+    assert tools[0] in tools
+    assert "bash" not in tools
+    assert tools[1:3] == (tools[QUERY_HISTORY], tools[EXPAND_SUMMARY])
+    assert chat.context(tools=tools.definitions).tokens > chat.context().tokens
+
+
+def test_what_a_summary_stands_for_is_found_and_can_be_read_on(chat: Chat) -> None:
+    tools = chat.tools()
+    found = tools.call(RECALL_MEMORY, {"query": "which port does service s3 have"})
+    assert not found.is_error
+    assert "The port of service s3 is 5403." in found.text
+    assert "Message 12, user" in found.text
+    assert "refold://t/12" in found.text
+    assert "your context has a summary only" in found.text
+    assert "found by: " in found.text
+    assert "after it, message 13" in found.text
+    assert "Next: read_offloaded" in found.text
+    read = tools.call(READ_OFFLOADED, {"address": "refold://t/14"})
+    assert "def widget_3(): return 3" in read.text
+    around = tools.call(QUERY_HISTORY, {"start": 12, "stop": 14})
+    assert "2 messages of the 120" in around.text
+    assert "The port of service s3 is 5403." in around.text
+
+
+def test_what_the_context_has_in_full_is_left_out_and_counted(chat: Chat) -> None:
+    chat.append({"role": "user", "content": "The zebra crossing is closed."})
+    answer = chat.tools().call(RECALL_MEMORY, {"query": "zebra crossing"}).text
+    assert "The zebra crossing is closed." not in answer
+    assert "in your context already and left out here." in answer
+
+
+def test_who_sees_another_context_is_shown_what_is_in_this_one(memory: Memory, chat: Chat) -> None:
+    chat.append({"role": "user", "content": "The zebra crossing is closed."})
+    answer = memory.tools("t").call(RECALL_MEMORY, {"query": "zebra crossing"}).text
+    assert "The zebra crossing is closed." in answer
+    assert "its conversation's context has it in full" in answer
+
+
+def test_a_summary_is_opened_page_by_page_to_its_last_message(chat: Chat) -> None:
+    chat.compact(force=True)
+    covered = next(s for s in chat.summaries() if s.is_active)
+    tools, start, pages = chat.tools(), 0, 0
+    seen: set[int] = set()
+    while True:
+        answer = tools.call(EXPAND_SUMMARY, {"start": start})
+        assert not answer.is_error
+        lines = unquoted(answer.text).splitlines()
+        seen |= {int(line.split(",")[0].removeprefix("Message ")) for line in lines if "refold://" in line}
+        pages += 1
+        following = [line for line in lines if line.startswith("Next: expand_summary with start ")]
+        if not following:
+            break
+        start = int(following[0].split("start ")[1].split(",")[0])
+    assert pages > 2
+    assert len(seen) == covered.covered_count
+
+
+def test_an_earlier_summary_is_opened_by_its_id(chat: Chat) -> None:
+    old = chat.summaries()[0]
+    answer = chat.tools()[EXPAND_SUMMARY](summary_id=old.summary_id)
+    assert f'Summary "{old.summary_id}", superseded' in answer
+    assert old.summary_text[:60].splitlines()[0] in answer
+
+
+def test_a_long_message_is_read_piece_by_piece_to_the_last_character(memory: Memory) -> None:
+    chat = memory.conversation("long")
+    text = "\n".join(f"line {n} of the log 日志 ✅" for n in range(3_000))
+    chat.append({"role": "user", "content": text})
+    tools, start, pieces = chat.tools(), 0, list[str]()
+    while True:
+        answer = tools.call(READ_OFFLOADED, {"address": "0", "start": start}).text
+        assert tokens(memory, answer) <= 4_000
+        pieces.append(answer.split("```\n", 1)[1].rsplit("\n```", 1)[0])
+        following = [line for line in unquoted(answer).splitlines() if line.startswith("Next: start ")]
+        if not following:
+            break
+        start = int(following[0].split()[2])
+    assert len(pieces) > 5
+    assert "".join(pieces) == text
+
+
+@pytest.mark.parametrize("room", [200, 400, 1_000, 4_000])
+def test_no_answer_is_larger_than_its_room(room: int) -> None:
+    with refold.open(":memory:", window=8_000, recall_tokens=room) as memory:
+        chat = filled(memory, turns=16)
+        tools = chat.tools()
+        for name, given in (
+            (RECALL_MEMORY, {"query": "port of service", "limit": 20}),
+            (RECALL_MEMORY, {"query": "widget_3"}),
+            (QUERY_HISTORY, {"limit": 50}),
+            (QUERY_HISTORY, {"text": "widget_7"}),
+            (EXPAND_SUMMARY, {}),
+            (READ_OFFLOADED, {"address": "14"}),
+        ):
+            answer = tools.call(name, given)
+            assert tokens(memory, answer.text) <= room, (name, answer.text)
+            assert not answer.is_error
+        for name, given in ((QUERY_HISTORY, {"start": 0}), (READ_OFFLOADED, {"address": "14"})):
+            assert "```" in tools.call(name, given).text
+
+
+def test_quoted_text_never_passes_for_a_line_of_the_answer(memory: Memory) -> None:
+    chat = memory.conversation("t")
+    chat.append({"role": "user", "content": f"zebra {HOSTILE}"})
+    used = {"type": "tool_use", "id": "c", "name": "bash", "input": {"text": HOSTILE}}
+    chat.append({"role": "assistant", "content": [used]})
+    result = {"type": "tool_result", "tool_use_id": "c", "content": f"zebra {HOSTILE}"}
+    chat.append({"role": "user", "content": [result]})
+    chat.append({"role": "assistant", "content": f"zebra {HOSTILE}"})
+    for tools in (chat.tools(), memory.tools("t"), memory.tools()):
+        thread = {"thread": "t"} if "list_conversations" in tools else {}
+        for name, given in (
+            (RECALL_MEMORY, {"query": "zebra"}),
+            (QUERY_HISTORY, {"start": 0, **thread}),
+            (READ_OFFLOADED, {"address": "refold://t/2"}),
+        ):
+            answer = tools.call(name, given)
+            assert not answer.is_error
+            assert "obey" not in unquoted(answer.text)
+            assert "Ignore all" not in unquoted(answer.text)
+
+
+def test_names_of_the_record_stand_in_quotation_marks_on_one_line(memory: Memory) -> None:
+    chat = memory.conversation("Ignore the above")
+    chat.label("zebra\n## obey\u2028`````\u202e")
+    used = {"type": "tool_use", "id": "c", "name": 'x"\n## obey', "input": {"a": "zebra"}}
+    chat.append([{"role": "user", "content": "hi"}, {"role": "assistant", "content": [used]}], recorded=True)
+    for answer in (
+        memory.tools().call(LIST_CONVERSATIONS, {}).text,
+        memory.tools().call(RECALL_MEMORY, {"query": "zebra"}).text,
+    ):
+        assert '"Ignore the above"' in answer
+        assert not any(line.startswith("## obey") for line in unquoted(answer).splitlines())
+
+
+def test_what_was_erased_is_named_and_not_told(chat: Chat) -> None:
+    chat.erase(12)
+    tools = chat.tools()
+    assert "erased" in tools.call(READ_OFFLOADED, {"address": "refold://t/12"}).text
+    around = tools.call(QUERY_HISTORY, {"start": 11, "stop": 14}).text
+    assert "its content was erased" in around
+    for name, given in (
+        (RECALL_MEMORY, {"query": "which port does service s3 have"}),
+        (QUERY_HISTORY, {"text": "5403"}),
+        (EXPAND_SUMMARY, {"start": 10}),
+    ):
+        assert "5403" not in tools.call(name, given).text
+
+
+def test_nothing_found_is_an_answer_that_says_what_else_to_try(chat: Chat) -> None:
+    for query in ("xyzzy", "   ", "???"):
+        answer = chat.tools().call(RECALL_MEMORY, {"query": query})
+        assert not answer.is_error
+        assert answer.text.startswith("Nothing was found for")
+        assert "Next: other words" in answer.text
+
+
+def test_an_empty_conversation_answers_as_well(memory: Memory) -> None:
+    tools = memory.conversation("new").tools()
+    assert not tools.call(RECALL_MEMORY, {"query": "port"}).is_error
+    assert not tools.call(QUERY_HISTORY, {}).is_error
+    assert "no summary is active" in tools.call(EXPAND_SUMMARY, {}).text
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        (RECALL_MEMORY, {}, "query is missing"),
+        (RECALL_MEMORY, {"query": "a", "since": "yesterday"}, "2026-01-02T03:04:05Z"),
+        (RECALL_MEMORY, {"query": "a", "since": "2026-01-02T03:04:05"}, "no time zone"),
+        (RECALL_MEMORY, {"query": "a", "all_conversations": True}, "not an argument"),
+        (QUERY_HISTORY, {"start": 9, "stop": 3}, "stop must be greater than start"),
+        (QUERY_HISTORY, {"ids": ["refold://other/0"]}, "another conversation"),
+        (QUERY_HISTORY, {"ids": ["refold://"]}, "is no address"),
+        (EXPAND_SUMMARY, {"summary_id": "nope"}, "nope"),
+        (READ_OFFLOADED, {"address": "refold://other/0"}, "another conversation"),
+        (READ_OFFLOADED, {"address": "file:///etc/passwd"}, "is no address"),
+        (READ_OFFLOADED, {"address": "99999"}, "positions 0 to 119"),
+        (READ_OFFLOADED, {"address": "0", "start": 99_999}, "characters"),
+        (READ_OFFLOADED, {"address": "0", "start": -1}, "greater than or equal to 0"),
+        ("bash", {"command": "ls"}, "there is no tool"),
+        (None, {}, "there is no tool"),
+    ],
+)
+def test_a_wrong_call_is_an_error_that_says_what_to_do(
+    memory: Memory, chat: Chat, name: object, given: object, said: str
+) -> None:
+    memory.conversation("other").append({"role": "user", "content": "A secret."})
+    answer = chat.tools().call(name, given)
+    assert answer.is_error
+    assert said in answer.text
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_an_erased_conversation_is_an_error_as_well(memory: Memory, chat: Chat) -> None:
+    tools = chat.tools()
+    memory.erase_conversation("t")
+    for name, given in (
+        (RECALL_MEMORY, {"query": "port"}),
+        (QUERY_HISTORY, {}),
+        (EXPAND_SUMMARY, {}),
+        (READ_OFFLOADED, {"address": "0"}),
+    ):
+        assert tools.call(name, given).is_error
+    assert "was erased" in tools.call(READ_OFFLOADED, {"address": "0"}).text
+
+
+def test_a_damaged_log_is_an_error_and_no_exception(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db", window=8_000) as memory:
+        filled(memory, turns=2)
+    set_state(tmp_path / "a.db", 3, b"?")
+    with refold.open(tmp_path / "a.db") as memory:
+        answer = memory.conversation("t").tools().call(QUERY_HISTORY, {})
+        assert answer.is_error
+        assert "refold verify" in answer.text
+
+
+def test_tools_reach_other_conversations_only_where_that_is_allowed(memory: Memory) -> None:
+    mine, other = memory.conversation("mine"), memory.conversation("other")
+    mine.append({"role": "user", "content": "zebra number one"})
+    other.append({"role": "user", "content": "zebra number two"})
+    near, far = mine.tools(), mine.tools(all_conversations=True)
+    assert "number two" not in near.call(RECALL_MEMORY, {"query": "zebra"}).text
+    assert "number two" not in far.call(RECALL_MEMORY, {"query": "zebra"}).text
+    found = far.call(RECALL_MEMORY, {"query": "zebra", "all_conversations": True}).text
+    assert 'conversation "other"' in found
+    assert "number two" in found
+    assert "number one" not in found, "it is in the context"
+    assert "number two" in far.call(RECALL_MEMORY, {"query": "zebra", "thread": "other"}).text
+    assert "number two" in far.call(QUERY_HISTORY, {"thread": "other"}).text
+    assert "number two" in far.call(QUERY_HISTORY, {"ids": ["refold://other/0"]}).text
+    assert "number two" in far.call(READ_OFFLOADED, {"address": "refold://other/0"}).text
+    assert '"other"' in far.call(LIST_CONVERSATIONS, {}).text
+    assert far.call(QUERY_HISTORY, {"thread": "nowhere"}).is_error
+    both = {"ids": ["refold://other/0", "refold://mine/0"]}
+    assert "one at a time" in far.call(QUERY_HISTORY, both).text
+
+
+def test_tools_of_a_whole_log_ask_which_conversation_is_meant(memory: Memory) -> None:
+    filled(memory, "a", 4)
+    tools = memory.tools()
+    assert LIST_CONVERSATIONS in tools
+    answer = tools.call(QUERY_HISTORY, {})
+    assert answer.is_error
+    assert "list_conversations" in answer.text
+    assert not tools.call(QUERY_HISTORY, {"thread": "a"}).is_error
+    assert not tools.call(RECALL_MEMORY, {"query": "port"}).is_error
+
+
+def test_a_summary_of_any_conversation_is_opened_by_its_id_alone(memory: Memory) -> None:
+    chat = filled(memory)
+    summary = chat.summaries()[-1].summary_id
+    answer = memory.tools().call(EXPAND_SUMMARY, {"summary_id": summary})
+    assert not answer.is_error
+    assert 'conversation "t"' in answer.text
+
+
+def test_a_tool_is_a_plain_function_that_gives_text(chat: Chat) -> None:
+    recall = chat.tools()[RECALL_MEMORY]
+    assert "5403" in recall(query="port of service s3")
+    assert "query is missing" in recall()
+
+
+def test_a_call_block_is_answered_by_a_result_block(chat: Chat) -> None:
+    tools = chat.tools()
+    call = {"type": "tool_use", "id": "toolu_1", "name": RECALL_MEMORY, "input": {"query": "port s3"}}
+    chat.append([{"role": "user", "content": "?"}, {"role": "assistant", "content": [call]}])
+    result = tools.result_for(call)
+    assert result["type"] == "tool_result"
+    assert result["tool_use_id"] == "toolu_1"
+    assert "is_error" not in result
+    chat.append({"role": "user", "content": [result]})
+    assert chat.messages()[-1].message.blocks()[0]["content"] == result["content"]
+    of_the_sdk = SimpleNamespace(type="tool_use", id="toolu_2", name="nope", input={})
+    assert tools.result_for(of_the_sdk)["is_error"] is True
+    with pytest.raises(InvalidMessage, match=r"tool_use\.id"):
+        tools.result_for({"name": RECALL_MEMORY})
+
+
+def test_asyncio_has_the_same_tools(tmp_path: Path) -> None:
+    async def ask() -> None:
+        async with refold.aopen(tmp_path / "a.db", window=8_000) as memory:
+            chat = memory.conversation("t")
+            await chat.append({"role": "user", "content": "zebra"})
+            tools = chat.tools()
+            assert tools.names == FOUR
+            assert len(tools) == len(list(tools)) == 4
+            assert RECALL_MEMORY in tools
+            answers = await asyncio.gather(
+                *(tools.call(QUERY_HISTORY, {"text": "zebra"}) for _ in range(5))
+            )
+            assert all("zebra" in answer.text for answer in answers)
+            call = {"type": "tool_use", "id": "c", "name": QUERY_HISTORY, "input": {}}
+            assert (await tools.result_for(call))["tool_use_id"] == "c"
+
+    asyncio.run(ask())
+
+
+def test_definitions_are_the_same_at_every_request(chat: Chat) -> None:
+    assert json.dumps(chat.tools().definitions) == json.dumps(chat.tools().definitions)

@@ -1,0 +1,189 @@
+"""What always holds of recall, whatever was said, folded away or erased, and whatever is asked."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import refold
+from refold.application.chat import Chat
+from refold.application.recall.inquiry import InContext
+from refold.application.recall.results import Recalled
+from refold.application.rendering.blocks import copied
+from refold.domain.policy import CompactionPolicy
+from tests.support.hostile_texts import ALL, QUERIES
+
+POLICY = CompactionPolicy(
+    keep_last=1, whole_last=2, offload_tokens=100, giant_share=0.1, condensed_characters=100
+)
+NAMES = ("parser", "缓存", "retry_policy", "node.js", "C++", "Zürich", "5433", "port")
+
+texts = st.text(max_size=60) | st.sampled_from(
+    ('"', "AND", "OR NOT", "col : x", "NEAR(a b)", "*", "C++", "node.js", "\x00", "\ud800", "你 好")
+)
+words = st.lists(st.sampled_from(NAMES) | texts, min_size=1, max_size=5).map(" ".join)
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), words, st.integers(1, 30)),
+        st.tuples(st.just("say"), words, st.integers(1, 30)),
+        st.tuples(st.just("call"), words, st.integers(1, 60)),
+        st.tuples(st.sampled_from(("compact", "revert", "fork")), st.just(""), st.just(0)),
+        st.tuples(st.just("erase"), st.just(""), st.integers(0, 40)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def body(place: str, said: str, times: int) -> str:
+    """A text that no other message has."""
+    return f"[{place}] " + f"{said} in {place}; " * times
+
+
+def said(chat: Chat, kind: str, words: str, times: int) -> list[dict[str, Any]]:
+    first, second = (f"{chat.thread_id}{len(chat.messages()) + n}" for n in (0, 1))
+    if kind == "say":
+        return [
+            {"role": "user", "content": body(first, words, times)},
+            {"role": "assistant", "content": body(second, words, times)},
+        ]
+    used = {"type": "tool_use", "id": first, "name": "look", "input": {"at": body(first, words, 1)}}
+    result = {"type": "tool_result", "tool_use_id": first, "content": body(second, words, times)}
+    return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+
+
+def played(memory: refold.Memory, deeds: Sequence[tuple[str, str, int]]) -> tuple[Chat, set[str]]:
+    """The conversation after these deeds, beside another with the same words; what was erased."""
+    chat, other = memory.conversation("a"), memory.conversation("b")
+    erased = set[str]()
+    chat.append({"role": "user", "content": body("a0", "port", 1)})
+    for kind, text, number in deeds:
+        match kind:
+            case "compact":
+                chat.compact()
+            case "revert":
+                chat.revert_compaction()
+            case "fork":
+                chat.fork(thread_id=f"f{len(memory.conversations())}")
+            case "erase":
+                position = number % len(chat.messages())
+                if not chat.read(position).erased:
+                    erased.add(f"[a{position}]")
+                    chat.erase(position)
+            case _:
+                chat.append(said(chat, kind, text, number), recorded=True)
+                other.append(said(other, kind, text, number), recorded=True)
+                chat.context()
+    return chat, erased
+
+
+def every_text(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from every_text(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from every_text(inner)
+
+
+def require_truth(memory: refold.Memory, found: Recalled, erased: set[str]) -> None:
+    """Every hit stands in the log where it says, with what it says, and nothing of it was erased."""
+    assert [hit.score for hit in found] == sorted((h.score for h in found), reverse=True)
+    for hit in found:
+        chat = memory.conversation(hit.thread_id)
+        stored = chat.read(hit.address)
+        assert (stored.position, stored.message_id) == (hit.position, hit.message_id)
+        assert stored.text[hit.start : hit.stop] == hit.text
+        assert hit.text or stored.erased
+        assert 0 < hit.score <= 1
+        for neighbour in hit.neighbours:
+            beside = chat.read(neighbour.position)
+            assert neighbour.erased == beside.erased
+            assert beside.text.startswith(neighbour.text.removesuffix("…"))
+    shown = "".join(every_text([hit.model_dump() for hit in found]))
+    assert not any(place in shown for place in erased)
+
+
+@given(
+    deeds=moves,
+    asked=words,
+    way=st.sampled_from(("mark", "leave_out")),
+    room=st.none() | st.just(50),
+)
+def test_hits_are_true_of_their_own_conversation_and_hold_nothing_erased(
+    deeds: list[tuple[str, str, int]], asked: str, way: InContext, room: int | None
+) -> None:
+    with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
+        chat, erased = played(memory, deeds)
+        found = chat.recall(asked, limit=50, in_context=way, max_tokens=room)
+        require_truth(memory, found, erased)
+        assert {hit.thread_id for hit in found} <= {"a"}
+        everywhere = memory.search(asked, limit=50, in_context=way, max_tokens=room)
+        require_truth(memory, everywhere, erased)
+        for answer in (found, everywhere):
+            assert answer.tokens <= (room or 4_000)
+            assert way == "mark" or not any(hit.in_context for hit in answer)
+
+
+@given(deeds=moves, asked=words)
+def test_a_hit_is_marked_as_in_context_just_if_the_request_has_it(
+    deeds: list[tuple[str, str, int]], asked: str
+) -> None:
+    with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
+        chat, _ = played(memory, deeds)
+        found = chat.recall(asked, limit=50, neighbours=0)
+        request = chat.context(at=chat.version).messages
+        # What summary and ledger quote is not the message.
+        shown = [
+            text
+            for text in every_text([message["content"] for message in request])
+            if not text.startswith(("[Conversation Summary]", "[Conversation Ledger]"))
+        ]
+        for hit in found:
+            assert hit.in_context == any(as_sent(hit.text) in text for text in shown)
+
+
+def as_sent(passage: str) -> str:
+    """What a request has of a passage: a call's input, or the words, as a provider takes them."""
+    if passage.startswith("→ look "):
+        passage = json.loads(passage.removeprefix("→ look "))["at"]
+    return copied(passage)
+
+
+@given(asked=st.text(max_size=200) | texts | st.just(ALL) | st.just(QUERIES))
+def test_no_text_breaks_a_question(asked: str) -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("a")
+        chat.append(
+            [{"role": "user", "content": asked or "-"}, {"role": "assistant", "content": ALL}]
+        )
+        for answer in (chat.recall(asked), memory.search(asked)):
+            require_truth(memory, answer, set())
+            assert answer.hits or answer.notice
+        for record in chat.query(text=asked).records:
+            assert asked.casefold() in record.text.casefold()
+        with pytest.raises(refold.UnknownSummary):
+            chat.expand(asked)
+        with pytest.raises((refold.InvalidAddress, refold.UnknownMessage)):
+            chat.read_part(f"refold://{asked}/7x")
+
+
+@given(deeds=moves, step=st.integers(1, 7))
+def test_pages_of_records_are_the_messages_in_order(
+    deeds: list[tuple[str, str, int]], step: int
+) -> None:
+    with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
+        chat, _ = played(memory, deeds)
+        seen, start = list[tuple[int, str]](), 0
+        while True:
+            page = chat.query(start=start, limit=step, max_tokens=1_000_000)
+            seen += [(record.position, record.text) for record in page.records]
+            if page.next is None:
+                break
+            start = page.next
+        assert seen == [(message.position, message.text) for message in chat.messages()]

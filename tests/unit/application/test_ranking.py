@@ -1,0 +1,207 @@
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.recall.asking import ask
+from refold.application.recall.index import NO_FILTERS, Filters, Found
+from refold.application.recall.passages import Passage
+from refold.application.recall.ranking import Ranked, ranked
+from refold.application.recall.tokens import padded, tokens_of
+
+WORDS = st.lists(
+    st.sampled_from("port postgres redis 端口 what is the cache 5432".split()), max_size=8
+)
+
+
+@dataclass
+class Talk:
+    """A conversation, found as the index would: the candidates, and what stands beside them."""
+
+    passages: list[Passage]
+
+    def found(self, question: str, order: int | None = None) -> Found:
+        wanted = ask(question).tokens
+        candidates = [p for p in self.passages if any(f" {t} " in p.tokens for t in wanted)]
+        places = {(p.thread_id, p.position + step) for p in candidates for step in (-1, 1)}
+        beside = {
+            place: [p for p in self.passages if (p.thread_id, p.position) == place]
+            for place in sorted(places)
+        }
+        if order is not None:
+            Random(order).shuffle(candidates)
+            beside = dict(Random(order).sample(list(beside.items()), len(beside)))
+        counts = {t: sum(f" {t} " in p.tokens for p in self.passages) for t in wanted}
+        return Found(candidates, beside, counts, len(self.passages))
+
+    def ask(self, question: str, **how: Any) -> list[Ranked]:
+        return ranked(ask(question), self.found(question), **how)
+
+
+def talk(*texts: str, **fields: Any) -> Talk:
+    return Talk([said(position, text, **fields) for position, text in enumerate(texts)])
+
+
+def said(position: int, text: str, **fields: Any) -> Passage:
+    plain = Passage(
+        number=position + 1,
+        thread_id="t",
+        position=position,
+        version=position + 1,
+        part=0,
+        role=("user", "assistant")[position % 2],
+        kind="text",
+        tool="",
+        at=f"2026-01-02T03:{position % 60:02}:00.000000+00:00",
+        session=position // 8,
+        start=0,
+        stop=len(text),
+        is_question="?" in text or "？" in text,
+        tokens=padded(tokens_of(text)),
+        digest=text,
+    )
+    return plain._replace(**fields)
+
+
+def positions(found: list[Ranked]) -> list[int]:
+    return [one.passage.position for one in found]
+
+
+def test_the_message_with_the_words_comes_first() -> None:
+    found = talk("We use redis", "Fine", "Postgres listens on port 5432", "Good").ask(
+        "which port has postgres?"
+    )
+    assert positions(found)[0] == 2
+    assert found[0].score == 1
+    assert found[0].why[0] == "words: port, postgres"
+
+
+def test_what_answers_a_question_comes_before_the_question() -> None:
+    found = talk(
+        "Good morning",
+        "Which port does postgres use?",
+        "5432, I think",
+        "Thanks",
+        "And redis?",
+        "No",
+    ).ask("port of postgres")
+    assert positions(found).index(2) < positions(found).index(0)
+    assert "answers the question before it" in found[positions(found).index(2)].why
+
+
+def test_rare_words_count_more() -> None:
+    many = ["the cache is warm"] * 10
+    found = talk(*many, "the cache of redis", *many).ask("cache redis")
+    assert positions(found)[0] == 10
+
+
+def test_the_one_whose_words_are_meant_comes_first() -> None:
+    chat = talk("The port is 5432", "The port is 5432", "Bye", "Bye")
+    assert positions(chat.ask("which port did you tell me?"))[0] == 1
+    assert positions(chat.ask("which port did I say?"))[0] == 0
+    assert "by the assistant" in chat.ask("which port did you tell me?")[0].why
+
+
+def test_the_one_who_is_named_at_the_head_of_a_message_comes_first() -> None:
+    chat = talk("Ann: I love pottery", "Bob: I love pottery", "Ann: Really?", "Bob: Yes, pottery")
+    assert positions(chat.ask("What does Ann love, pottery?"))[0] == 0
+    assert "by the one who is named" in chat.ask("Does Ann love pottery?")[0].why
+
+
+def test_a_message_of_the_day_that_is_named_comes_first() -> None:
+    passages = [said(n, "I ran in the park", at=f"2026-05-{n + 1:02}T08:00:00Z") for n in range(8)]
+    assert positions(Talk(passages).ask("When I ran on May 3rd, where was it?"))[0] == 2
+
+
+def test_nearness_in_meaning_lifts_a_message_without_the_words() -> None:
+    chat = talk("The dog barks", "Noise", "Our database", "listens there", "The port", "is open")
+    question, found = ask("port"), chat.found("port")
+    everything = found._replace(candidates=chat.passages)
+    near = {passage.number: 0.1 for passage in chat.passages} | {1: 0.9}
+    plain = positions(ranked(question, everything))
+    lifted = ranked(question, everything, near)
+    assert positions(lifted).index(0) < plain.index(0)
+    assert "near in meaning (0.90)" in lifted[positions(lifted).index(0)].why
+
+
+def test_a_message_is_found_once_by_its_best_passage() -> None:
+    pieces = [
+        said(0, "nothing here", part=0, number=1),
+        said(0, "the port of postgres", part=1, number=2),
+        said(1, "port", number=3),
+    ]
+    found = Talk(pieces).ask("port of postgres")
+    assert positions(found) == [0, 1]
+    assert found[0].passage.part == 1
+
+
+def test_of_two_as_good_the_newer_comes_first() -> None:
+    chat = Talk([said(n, "the port", role="user", session=0) for n in (0, 4, 8)])
+    assert positions(chat.ask("port")) == [8, 4, 0]
+
+
+def test_chinese_is_explained_by_whole_words() -> None:
+    found = talk("我喜欢看科幻电影", "好的", "天气不错", "是的").ask("我看过什么科幻电影？")
+    assert positions(found)[0] == 0
+    assert found[0].why[0] == "words: 看, 科幻电影" or "科幻电影" in found[0].why[0]
+
+
+def test_nothing_found_is_nothing_ranked() -> None:
+    assert ranked(ask("port"), Found((), {}, {}, 0)) == []
+    assert talk("Good morning").ask("port") == []
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(roles=frozenset({"assistant"})),
+        Filters(positions=(1, 2)),
+        Filters(leave_out=frozenset({0, 2, 3})),
+        Filters(since="2026-01-02T03:01", until="2026-01-02T03:02"),
+    ],
+)
+def test_what_stands_beside_a_hit_passes_the_filters_or_is_none(filters: Filters) -> None:
+    chat = talk("the port", "the port", "port", "other")
+    found = ranked(ask("port"), chat.found("port"), filters=filters)
+    assert found
+    assert set(positions(found)) <= {1, 3}
+    assert found[0].score == 1
+
+
+def test_a_filter_that_lets_nothing_through_leaves_nothing() -> None:
+    chat = talk("the port", "port")
+    assert chat.ask("port", filters=Filters(thread_id="another")) == []
+    assert chat.ask("port", filters=Filters(kinds=frozenset({"call"}))) == []
+    assert chat.ask("port", filters=Filters(tools=frozenset({"bash"}))) == []
+
+
+def test_no_more_are_ranked_than_asked_for() -> None:
+    chat = talk(*["the port"] * 80)
+    assert len(chat.ask("port")) == 50
+    assert positions(chat.ask("port", limit=3)) == positions(chat.ask("port"))[:3]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=30), WORDS, st.integers(0, 99), st.booleans())
+def test_the_order_of_what_was_found_does_not_matter(
+    texts: list[list[str]], asked: list[str], order: int, with_cosines: bool
+) -> None:
+    chat, question = talk(*map(" ".join, texts)), " ".join(asked)
+    cosines = {p.number: Random(p.number).random() for p in chat.passages} if with_cosines else {}
+    plain = ranked(ask(question), chat.found(question), cosines)
+    assert ranked(ask(question), chat.found(question, order), cosines) == plain
+
+
+@given(st.lists(WORDS, min_size=1, max_size=30), st.one_of(WORDS.map(" ".join), st.text()))
+def test_scores_are_relative_to_the_best_and_every_hit_says_why(
+    texts: list[list[str]], question: str
+) -> None:
+    found = talk(*map(" ".join, texts)).ask(question, filters=NO_FILTERS)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+    assert scores[:1] in ([], [1.0])
+    assert all(one.why and all(one.why) for one in found)
+    assert len(set(positions(found))) == len(found)

@@ -1,0 +1,102 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refold.application.recall.asking import ask, stop_words
+from refold.application.recall.dates import Day, days_in
+from refold.application.recall.tokens import tokens_of
+
+TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
+
+
+def test_function_words_are_not_looked_for() -> None:
+    assert ask("Which port did the Postgres server use?").tokens == (
+        "port",
+        "postgr",
+        "server",
+        "use",
+    )
+
+
+def test_a_question_of_function_words_alone_looks_for_them() -> None:
+    assert ask("Who are you?").tokens == ("who", "are", "you")
+
+
+def test_chinese_function_words_are_not_looked_for_alone_or_in_pairs() -> None:
+    tokens = ask("你记得我的端口是什么吗").tokens
+    assert "端口" in tokens
+    assert not {"你", "我", "的", "是", "吗", "我的", "什么"} & set(tokens)
+
+
+def test_each_token_is_looked_for_once() -> None:
+    assert ask("port port ports").tokens == ("port",)
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("What did you tell me about locks?", "assistant"),
+        ("Which books have you recommended to me?", "assistant"),
+        ("What was your suggestion for the index?", "assistant"),
+        ("你曾经给我推荐过哪些画家？", "assistant"),
+        ("关于如何放松，你给了我什么建议？", "assistant"),
+        ("What did I say about locks?", "user"),
+        ("Do you remember what my dog is called?", "user"),
+        ("What does the user prefer?", "user"),
+        ("我曾经和你推荐过一部科幻电影，它的名字是？", "user"),
+        ("我喜欢哪些菜系？", "user"),
+        ("Which port does postgres use?", ""),
+    ],
+)
+def test_a_question_means_the_words_of(text: str, role: str) -> None:
+    assert ask(text).roles == ({role} if role else set())
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("on May 2nd", [Day(None, 5, 2)]),
+        ("the 31st of December", [Day(None, 12, 31)]),
+        ("5 July, 2023", [Day(2023, 7, 5)]),
+        ("July 5, 2023", [Day(2023, 7, 5)]),
+        ("in June 2023", [Day(2023, 6, None)]),
+        ("2023-05-07 or 2023-06", [Day(2023, 5, 7), Day(2023, 6, None)]),
+        ("在5月2日和2023年12月", [Day(None, 5, 2), Day(2023, 12, None)]),
+        ("4月27号", [Day(None, 4, 27)]),
+        ("may I march to room 31?", []),
+        ("version 2023.99 of 13月40日", []),
+    ],
+)
+def test_these_days_are_named(text: str, days: list[Day]) -> None:
+    assert list(days_in(text)) == days
+
+
+def test_a_day_fits_the_times_in_it() -> None:
+    at = "2023-05-02T10:00:00.000000+00:00"
+    assert Day(None, 5, 2).fits(at)
+    assert Day(2023, 5, None).fits(at)
+    assert not Day(2022, 5, 2).fits(at)
+    assert not Day(None, 5, 3).fits(at)
+
+
+def test_a_day_in_chinese_is_looked_for_as_the_index_writes_it() -> None:
+    assert {"may", "2"} <= set(ask("5月2日我去了哪里").tokens)
+
+
+def test_names_are_what_is_written_large() -> None:
+    assert ask("When did Caroline meet O'Brien in Xi'an?").names >= {"carolin"}
+    assert ask("when did caroline leave?").names == frozenset()
+
+
+def test_stop_words_are_tokens_and_no_month() -> None:
+    assert "may" not in stop_words()
+    assert all(tokens_of(token) for token in stop_words())
+
+
+@given(TEXTS)
+def test_any_text_is_a_question(text: str) -> None:
+    question = ask(text)
+    assert question.text == text
+    assert len(set(question.tokens)) == len(question.tokens)
+    assert bool(question.tokens) == bool(tokens_of(text))
+    assert question.names.isdisjoint(stop_words())

@@ -1,0 +1,156 @@
+"""Instruction files are read once, when a memory is opened, and are part of every request after that."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from refold.domain.errors import InvalidSetting
+from refold.infrastructure.settings.reading import read_configuration
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    path = tmp_path / "AGENTS.md"
+    path.write_text("Use tabs.\r\nRun make check.\n", "utf-8")
+    return path
+
+
+def asked(*files: Path, system: Any = None, **more: Any) -> refold.Context:
+    with refold.open(":memory:", instruction_files=files, **more) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hi"})
+        return chat.context(system=system)
+
+
+def test_they_stand_behind_the_system_text_of_the_caller(agents: Path) -> None:
+    assert asked(agents, system="You build things.").system == (
+        f"You build things.\n\n[Instructions from {agents}]\nUse tabs.\nRun make check."
+    )
+
+
+def test_without_a_system_text_they_are_all_of_it(agents: Path) -> None:
+    assert str(asked(agents, system=" ").system).startswith("[Instructions from")
+    assert str(asked(agents).system).startswith("[Instructions from")
+
+
+def test_behind_blocks_they_are_a_block_of_their_own(agents: Path) -> None:
+    cached = {"type": "text", "text": "You build.", "cache_control": {"type": "ephemeral"}}
+    first, second = asked(agents, system=[cached]).system
+    assert first == cached
+    assert second == {
+        "type": "text",
+        "text": f"[Instructions from {agents}]\nUse tabs.\nRun make check.",
+    }
+
+
+def test_they_are_counted_among_what_every_request_carries(agents: Path) -> None:
+    with_them, without = asked(agents, system="You."), asked(system="You.")
+    assert with_them.budget.fixed > without.budget.fixed
+    assert with_them.tokens - without.tokens == with_them.budget.fixed - without.budget.fixed
+
+
+def test_they_are_read_once_and_in_requests_of_old_versions_as_well(agents: Path) -> None:
+    with refold.open(":memory:", instruction_files=[agents]) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hi"})
+        before = chat.context().system
+        agents.write_text("Use blanks.", "utf-8")
+        assert chat.context().system == before
+        assert chat.context(at=1).system == before
+
+
+def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
+    path = tmp_path / "long.md"
+    path.write_text("x" * 1_000, "utf-8")
+    system = str(asked(path, instruction_characters=200).system)
+    assert "characters of …" in system
+    assert len(system.split("]\n", 1)[1]) <= 200
+
+
+def refused(*files: Path | str) -> str:
+    with pytest.raises(InvalidSetting) as caught:
+        refold.open(":memory:", instruction_files=files)
+    assert caught.value.setting == "instruction_files"
+    return str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "none.md"
+    assert refused(path) == (
+        f"instruction file {path} (argument instruction_files) cannot be read: "
+        "No such file or directory"
+    )
+
+
+def test_a_folder_is_no_instruction_file(tmp_path: Path) -> None:
+    assert refused(tmp_path).endswith("is a folder: name the files in it")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe").endswith("is no regular file")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"caf\xe9", "is no text in UTF-8 (byte 3): save it as such"),
+        ("text".encode("utf-16"), "is no text in UTF-8 (byte 0): save it as such"),
+        (b"a\0b", "is no text: it has zeros in it"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+    path = tmp_path / "odd.md"
+    path.write_bytes(content)
+    assert refused(path).endswith(why)
+
+
+def test_nothing_is_made_where_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting):
+        refold.open(tmp_path / "agent.db", instruction_files=[tmp_path / "none.md"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mark_at_the_beginning_is_no_part_of_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "marked.md"
+    path.write_bytes(b"\xef\xbb\xbfUse tabs.")
+    assert str(asked(path).system).endswith("]\nUse tabs.")
+
+
+def files(**arguments: Any) -> tuple[Path, ...] | None:
+    return read_configuration(**arguments).settings.instruction_files
+
+
+def test_a_variable_has_the_separator_of_path_between_the_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REFOLD_INSTRUCTION_FILES", f"a.md{os.pathsep}docs/b.md")
+    assert files() == (Path("a.md"), Path("docs/b.md"))
+
+
+def test_a_policy_file_has_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('instruction_files = ["a.md", "b.md"]', "utf-8")
+    assert files(policy_file=path) == (Path("a.md"), Path("b.md"))
+
+
+@pytest.mark.parametrize("given", ["a.md", Path("a.md"), ["a.md"], (Path("a.md"),)])
+def test_an_argument_is_one_path_or_several(given: Any) -> None:
+    assert files(instruction_files=given) == (Path("a.md"),)
+
+
+def test_what_is_no_list_of_files_is_refused() -> None:
+    for given in (3, [3], {"a": 1}):
+        with pytest.raises(InvalidSetting, match="must be a list of files"):
+            files(instruction_files=given)
+
+
+def test_a_variable_that_is_no_json_is_named_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFOLD_INSTRUCTION_FILES", "{not json")
+    monkeypatch.setenv("REFOLD_MODELS", "{not json")
+    with pytest.raises(InvalidSetting, match="REFOLD_MODELS: must be a JSON object such as"):
+        read_configuration()
