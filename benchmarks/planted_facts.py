@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from planted_questions import question_about
+
 Type = Literal[
     "pin", "prohibition", "request", "preference", "decision", "path", "command", "number"
 ]
@@ -226,6 +228,8 @@ class Fact:
     statements: tuple[Statement, ...]
     seen: bool
     """Whether its phrasing was looked at while the code was tuned."""
+    question: str
+    """What somebody asks who wants to know it."""
 
     @property
     def often(self) -> bool:
@@ -250,7 +254,8 @@ def _fact(rng: random.Random, type_: Type, language: Language, number: int) -> F
     words = said[said.index("⟦") + 1 : said.index("⟧")]
     spoken = _MARK.sub("", said)
     uses = tuple(_uses(rng, type_, spoken, values, often=number % 2 == 1))
-    return Fact(type_, language, words, uses, seen=index % 2 == 0)
+    question = question_about(type_, language, phrasings[index], values)
+    return Fact(type_, language, words, uses, seen=index % 2 == 0, question=question)
 
 
 def _uses(

@@ -7,6 +7,9 @@ in the words of the user and the model, in tool inputs and in tool results; then
 with the embedded summariser, compacted so many times, and what the last context shows is searched for
 the facts' words. The budget is the size of that context as a share of the whole history. The same is
 done without the ledger. Nothing that a fact carries tells the library that it was planted.
+
+What the context shows no more is asked for, by a question that names what the fact is about
+(``planted_questions.py``): it is recalled if its words stand in one of the first five hits.
 """
 
 import argparse
@@ -16,12 +19,12 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from planted_facts import TYPES, Fact, facts
+from planted_facts import Fact, facts
 from planting import History, planted
+from retention_tables import HITS, Setting, Tally, markdown, recall_table, table
 from rich.console import Console
 from rich.table import Table
 
@@ -37,54 +40,6 @@ RESULTS = Path(__file__).with_name("results") / "retention.md"
 FILES = ("claude-code-entire/*.jsonl.gz", "pi/*.jsonl.gz")
 LEAST_TOKENS = 60_000
 COUNTER = EstimatingTokenCounter()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How often is compacted, to what share of the history, and whether there is a ledger."""
-
-    compactions: int
-    budget: int
-    ledger: bool
-
-    @property
-    def title(self) -> str:
-        return f"{self.compactions}×{self.budget}%"
-
-
-@dataclass
-class Tally:
-    """Of how many facts the words were found, by whatever they are sorted by."""
-
-    found: dict[tuple[str, Setting], list[bool]] = field(
-        default_factory=dict[tuple[str, Setting], list[bool]]
-    )
-    sizes: dict[Setting, list[float]] = field(default_factory=dict[Setting, list[float]])
-    performed: dict[Setting, list[int]] = field(default_factory=dict[Setting, list[int]])
-
-    def note(self, fact: Fact, setting: Setting, found: bool) -> None:
-        for row in rows_of(fact):
-            self.found.setdefault((row, setting), []).append(found)
-
-    def share(self, row: str, setting: Setting) -> str:
-        found = self.found.get((row, setting), [])
-        return f"{100 * sum(found) / len(found):.0f}" if found else "–"
-
-
-def rows_of(fact: Fact) -> Iterator[str]:
-    """The rows of the table that a fact counts in."""
-    yield fact.type
-    if fact.type in ("path", "command", "number", "decision"):
-        yield f"{fact.type}, used {'more than once' if fact.often else 'once'}"
-    yield "English" if fact.language == "en" else "Chinese"
-    yield "phrasings seen" if fact.seen else "phrasings never seen"
-    yield "all"
-
-
-ROWS = (
-    *(row for t in TYPES for row in (t, f"{t}, used once", f"{t}, used more than once")),
-    *("English", "Chinese", "phrasings seen", "phrasings never seen", "all"),
-)
 
 
 def histories(limit: int) -> Iterator[tuple[str, tuple[Message, ...]]]:
@@ -103,11 +58,22 @@ def size(messages: Sequence[Message]) -> int:
     return sum(c.total - c.thinking for c in counts)
 
 
+class Played(NamedTuple):
+    """What came of a history."""
+
+    context: refold.Context
+    """The last one."""
+    performed: int
+    """Compactions."""
+    recalled: list[bool | None]
+    """Of each fact whether it was among the first hits; None where the context has it."""
+
+
 def played(
-    history: History, setting: Setting, policy: refold.CompactionPolicy
-) -> tuple[refold.Context, int]:
-    """Append the history in equal parts, compacting down to the budget after each; the last context,
-    and how many compactions were performed.
+    history: History, facts: Sequence[Fact], setting: Setting, policy: refold.CompactionPolicy
+) -> Played:
+    """Append the history in equal parts, compacting down to the budget after each, and ask for what the
+    last context does not show.
     """
     target = size(history.messages) * setting.budget // 100
     step = (size(history.messages) - target) / setting.compactions
@@ -128,7 +94,16 @@ def played(
                 if index in history.pinned_messages:
                     chat.pin(index)
             performed += chat.compact().outcome == "performed"
-        return chat.context(), performed
+        context = chat.context()
+        text = shown(context)
+        recalled = [None if fact.words in text else is_recalled(chat, fact) for fact in facts]
+        return Played(context, performed, recalled)
+
+
+def is_recalled(chat: refold.Chat, fact: Fact) -> bool:
+    """Whether the words of a fact stand in one of the first hits, asked as an agent's tool asks."""
+    hits = chat.recall(fact.question, limit=HITS, in_context="leave_out")
+    return any(fact.words in hit.text for hit in hits)
 
 
 def parts(messages: Sequence[Message], target: int, number: int) -> Iterator[range]:
@@ -173,50 +148,19 @@ def measure(
         history = planted(messages, said, rng, size)
         for setting in settings:
             policy = base if setting.ledger else base.replaced(ledger_tokens=0)
-            context, performed = played(history, setting, policy)
-            text = shown(context)
-            found = [fact.words in text for fact in said]
-            for fact, there in zip(said, found, strict=True):
-                tally.note(fact, setting, there)
-            share = context.tokens / size(history.messages)
+            done = played(history, said, setting, policy)
+            for fact, recalled in zip(said, done.recalled, strict=True):
+                tally.note(fact, setting, recalled)
+            share = done.context.tokens / size(history.messages)
             tally.sizes.setdefault(setting, []).append(share)
-            tally.performed.setdefault(setting, []).append(performed)
+            tally.performed.setdefault(setting, []).append(done.performed)
             kind = "ledger" if setting.ledger else "without"
-            say(f"{name[:44]:44} {setting.title:7} {kind:7} {share:4.0%} {sum(found)}/{len(found)}")
+            lost = [recalled for recalled in done.recalled if recalled is not None]
+            say(
+                f"{name[:44]:44} {setting.title:7} {kind:7} {share:4.0%} "
+                f"{len(said) - len(lost)}/{len(said)}, recalled {sum(lost)}/{len(lost)}"
+            )
     return tally
-
-
-def table(tally: Tally, settings: Sequence[Setting]) -> list[list[str]]:
-    """Head and rows: what is kept with the ledger, and in brackets without it."""
-    pairs = [(s, Setting(s.compactions, s.budget, ledger=False)) for s in settings if s.ledger]
-    head = ["fact", "number", *(s.title for s, _ in pairs)]
-    rows = [head]
-    for row in ROWS:
-        number = len(tally.found.get((row, pairs[0][0]), []))
-        if number:
-            cells = [f"{tally.share(row, a)} ({tally.share(row, b)})" for a, b in pairs]
-            rows.append([row, str(number), *cells])
-    sizes = [tally.sizes[a] for a, _ in pairs]
-    rows.append(["context / history, most", "", *(f"{max(s):.0%}" for s in sizes)])
-    performed = [tally.performed[a] for a, _ in pairs]
-    rows.append(["compactions, fewest", "", *(str(min(p)) for p in performed)])
-    return rows
-
-
-def markdown(rows: Sequence[Sequence[str]], files: int, seed: int) -> str:
-    head, *body = rows
-    lines = [
-        "# Retention: what compaction keeps word for word",
-        "",
-        f"Made by `python benchmarks/retention.py --write` (seed {seed}, {files} recordings).",
-        "Per cent of planted facts whose words stand in the context after so many compactions, down to so",
-        "many per cent of the history; in brackets the same without the ledger. How: see the script.",
-        "",
-        "| " + " | ".join(head) + " |",
-        "|" + "---|" * len(head),
-        *("| " + " | ".join(row) + " |" for row in body),
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _tell(line: str) -> None:
@@ -243,18 +187,19 @@ def main() -> None:
     tally = measure(settings, given.files, given.each, given.seed, _tell)
     if not tally.found:
         raise SystemExit(f"no recordings: put them at {DATA}")
-    rows = table(tally, settings)
+    kept, recalled = table(tally, settings), recall_table(tally, settings)
     if given.json:
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json.dumps({"kept": kept, "recalled": recalled}, ensure_ascii=False))
         return
-    shown_table = Table(*rows[0])
-    for row in rows[1:]:
-        shown_table.add_row(*row)
-    console.print(shown_table)
+    for rows in (kept, recalled):
+        shown_table = Table(*rows[0])
+        for row in rows[1:]:
+            shown_table.add_row(*row)
+        console.print(shown_table)
     if given.write:
         RESULTS.parent.mkdir(exist_ok=True)
         number = len(tally.sizes[settings[0]])
-        RESULTS.write_text(markdown(rows, number, given.seed), "utf-8")
+        RESULTS.write_text(markdown(kept, recalled, number, given.seed), "utf-8")
 
 
 if __name__ == "__main__":

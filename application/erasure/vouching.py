@@ -46,8 +46,8 @@ def erased_since(
         e.replaced(reason=reasons[e.position]) if isinstance(e, MessageErased) else e
         for e in events
     )
-    gone = frozenset(later.messages)
-    return *recorded, *_summary(core, then, gone, into), *_notes(core, then, later, gone)
+    lost = frozenset(later.messages)
+    return *recorded, *_summary(core, then, lost, into), *_notes(core, then, later, lost)
 
 
 def _summary(

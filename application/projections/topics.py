@@ -24,7 +24,7 @@ from refold.domain.events import (
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-from .row_changes import Added, Change, Changed, one_by_one
+from .row_changes import Added, Cell, Change, Changed, one_by_one
 
 VERSION = 1
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -35,7 +35,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
     event = logged.event
     match event:
         case CompactionPerformed():
-            active = {"thread_id": logged.thread_id, "is_active": 1}
+            active: dict[str, Cell] = {"thread_id": logged.thread_id, "is_active": 1}
             return (Changed(active, {"is_active": 0}), *_made(logged, event))
         case CompactionReverted():
             return _undone(logged, event)

@@ -1,6 +1,5 @@
 """Use case: say what a summary stands for: its text, its leaves, and the original messages page by page."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from refold.application.core import Core
@@ -12,14 +11,13 @@ from refold.domain.errors import UnknownSummary
 from refold.domain.events import CompactionPerformed
 from refold.domain.value import Value
 
-from .history import HistoryPage, room_of
+from .history import MOST_RECORDS, HistoryPage, page_of, room_of
 from .inquiry import whole_number
 from .records import Wanted, record_page
 
 SummaryState = Literal["active", "superseded", "undone"]
 NEWEST = 5
 """Summaries that an error names."""
-MOST_RECORDS = 200
 
 
 class LeafText(Value, frozen=True):
@@ -79,14 +77,7 @@ def expand(
     whole_number("limit", limit, 1, MOST_RECORDS)
     room = room_of(core, max_tokens)
     loaded = core.log.load(thread_id).present()
-    rows = core.views.summaries(thread_id)
-    row = next((row for row in rows if row.summary_id == summary_id), None)
-    logged = core.log.read(thread_id, row.version, row.version) if row else ()
-    event = logged[0].event if logged else None
-    if row is None or not isinstance(event, CompactionPerformed):
-        raise UnknownSummary(
-            summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]]
-        )
+    row, made, event = _made(core, thread_id, summary_id)
     covers = event.coverage.covers
     covered = [p for p in range(max(event.coverage.start, start), event.coverage.stop) if covers(p)]
     page = record_page(core, loaded, Wanted(covered, None, limit, room))
@@ -104,14 +95,8 @@ def expand(
         stop=event.coverage.stop,
         exclusions=event.coverage.exclusions,
         count=event.coverage.count,
-        leaves=_leaves(core, thread_id, logged[0]),
-        page=HistoryPage(
-            thread_id=thread_id,
-            records=page.records,
-            next=page.next,
-            length=loaded.state.length,
-            tokens=page.tokens,
-        ),
+        leaves=_leaves(core, thread_id, made.version),
+        page=page_of(loaded, page),
     )
 
 
@@ -139,15 +124,28 @@ def expand_anywhere(
     raise UnknownSummary(summary_id, None, list(known)[:NEWEST])
 
 
+def _made(
+    core: Core, thread_id: str, summary_id: str
+) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
+    """The row of a summary, and the event that it was made by."""
+    rows = core.views.summaries(thread_id)
+    for row in rows:
+        if row.summary_id == summary_id:
+            for logged in core.log.read(thread_id, row.version, row.version):
+                if isinstance(logged.event, CompactionPerformed):
+                    return row, logged, logged.event
+    raise UnknownSummary(summary_id, thread_id, [r.summary_id for r in rows[: -NEWEST - 1 : -1]])
+
+
 def _state(row: SummaryRow) -> SummaryState:
     if row.is_active:
         return "active"
     return "undone" if row.is_reverted else "superseded"
 
 
-def _leaves(core: Core, thread_id: str, made: LoggedEvent) -> Sequence[LeafText]:
+def _leaves(core: Core, thread_id: str, version: int) -> tuple[LeafText, ...]:
     """The leaves as they were when it was made, with the texts that the log has now."""
-    then = core.log.load(thread_id, at=made.version)
+    then = core.log.load(thread_id, at=version)
     return tuple(
         LeafText(start=leaf.start, stop=leaf.stop, text=leaf.text)
         for leaf in stored_leaves(core, then)

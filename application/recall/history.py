@@ -9,7 +9,7 @@ from refold.application.loaded import LoadedConversation
 from refold.domain.value import Value
 
 from .inquiry import LEAST_TOKENS, MOST_TOKENS, whole_number
-from .records import HistoryRecord, Wanted, message_rows, record_page
+from .records import HistoryRecord, RecordPage, Wanted, message_rows, record_page
 
 MOST_RECORDS = 200
 
@@ -62,8 +62,8 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
     length = loaded.state.length
     reach = range(length)[query.start : query.stop]
     if not length:
-        notice = f"there is no message in conversation {thread_id!r}"
-        return HistoryPage(thread_id=thread_id, records=(), next=None, length=0, notice=notice)
+        nothing = HistoryPage(thread_id=thread_id, records=(), next=None, length=0)
+        return nothing.replaced(notice=f"there is no message in conversation {thread_id!r}")
     missing: tuple[str, ...] = ()
     positions: Sequence[int] = reach
     if query.ids:
@@ -71,13 +71,17 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
         positions = sorted(position for position in found if position in reach)
     text = query.text if query.text and query.text.strip() else None
     page = record_page(core, loaded, Wanted(positions, text, limit, room))
+    notice = _notice(core, loaded, page.records, missing)
+    return page_of(loaded, page).replaced(missing=missing, notice=notice)
+
+
+def page_of(loaded: LoadedConversation, page: RecordPage) -> HistoryPage:
+    """Some records of a conversation as an answer."""
     return HistoryPage(
-        thread_id=thread_id,
+        thread_id=loaded.thread_id,
         records=page.records,
         next=page.next,
-        length=length,
-        missing=missing,
-        notice=_notice(core, loaded, page.records, missing),
+        length=loaded.state.length,
         tokens=page.tokens,
     )
 

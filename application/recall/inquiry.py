@@ -99,26 +99,35 @@ def inquire(
     _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
     if max_tokens is not None:
         whole_number("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
-    begin, end = moment("since", since), moment("until", until)
-    if begin is not None and end is not None:
-        _check("since", since, begin <= end, f"no later than until, {end}")
-    filters = Filters(
-        thread_id=thread_id,
-        roles=frozenset(_names("roles", roles, ROLES)),
-        kinds=cast("frozenset[PassageKind]", _names("kinds", kinds, get_args(PassageKind))),
-        tools=frozenset(_names("tools", tools)),
-        since=begin,
-        until=end,
-    )
     return Inquiry(
         query=query,
         mode=mode,
         limit=whole_number("limit", limit, 1, MOST_HITS),
         min_score=float(min_score),
-        filters=filters,
+        filters=_filters(thread_id, roles, tools, kinds, (since, until)),
         leave_out=in_context == "leave_out",
         neighbours=whole_number("neighbours", neighbours, 0, MOST_NEIGHBOURS),
         max_tokens=max_tokens,
+    )
+
+
+def _filters(
+    thread_id: str | None,
+    roles: Names,
+    tools: Names,
+    kinds: Names,
+    period: tuple[Moment | None, Moment | None],
+) -> Filters:
+    begin, end = moment("since", period[0]), moment("until", period[1])
+    if begin is not None and end is not None:
+        _check("since", period[0], begin <= end, f"no later than until, {end}")
+    return Filters(
+        thread_id=thread_id,
+        roles=_names("roles", roles, ROLES),
+        kinds=cast("frozenset[PassageKind]", _names("kinds", kinds, get_args(PassageKind))),
+        tools=_names("tools", tools),
+        since=begin,
+        until=end,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from refold.application.addresses import parse_address
 from refold.application.core import Core
-from refold.application.errors import InvalidAddress
+from refold.application.errors import InvalidAddress, LogDamaged
 from refold.application.intake import read_thread_id
 from refold.domain.errors import InvalidThreadId
 
@@ -41,6 +41,13 @@ class Reach:
     def sees_context_of(self, thread: str) -> bool:
         """Whether the model that asks sees the context of this conversation."""
         return self.sees and thread == self.home
+
+    def told(self, error: Exception) -> str:
+        """What a model is told of an error: nothing of a conversation that is out of reach."""
+        hidden = isinstance(error, LogDamaged) and not self.everywhere
+        if hidden and error.thread_id != self.home:
+            return "another part of the log is damaged. Run `refold verify` to see what; go on without it."
+        return str(error)
 
     def thread(self, thread: str | None = None) -> str:
         """The id of the conversation that is meant.

@@ -23,7 +23,7 @@ from .read_offloaded import DESCRIPTION as READ
 from .read_offloaded import read_offloaded
 from .recall_memory import DESCRIPTION as RECALL
 from .recall_memory import recall_memory
-from .tool import Tool, tool_of
+from .tool import Tool
 
 _ANYWHERE = (
     "\nIt asks this conversation, or the one whose id is given as thread. Answers name the conversation "
@@ -42,19 +42,19 @@ def tools_of(reach: Reach) -> tuple[Tool, ...]:
     recall_text = RECALL + _SEEN if reach.sees and reach.home is not None else RECALL
     if not reach.everywhere:
         return (
-            tool_of(RECALL_MEMORY, recall_text, RecallArguments, recall_memory, reach),
-            tool_of(QUERY_HISTORY, QUERY, QueryArguments, query_history, reach),
-            tool_of(EXPAND_SUMMARY, EXPAND, ExpandArguments, expand_summary, reach),
-            tool_of(READ_OFFLOADED, READ, ReadArguments, read_offloaded, reach),
+            Tool(RECALL_MEMORY, recall_text, RecallArguments, recall_memory, reach),
+            Tool(QUERY_HISTORY, QUERY, QueryArguments, query_history, reach),
+            Tool(EXPAND_SUMMARY, EXPAND, ExpandArguments, expand_summary, reach),
+            Tool(READ_OFFLOADED, READ, ReadArguments, read_offloaded, reach),
         )
     nowhere = reach.home is None
     asks = _NOWHERE if nowhere else _ANYWHERE
     searches = _SEARCH_ALL if nowhere else _ANYWHERE
     recalled = RecallOfAll if nowhere else RecallAnywhere
     return (
-        tool_of(RECALL_MEMORY, recall_text + searches, recalled, recall_memory, reach),
-        tool_of(QUERY_HISTORY, QUERY + asks, QueryAnywhere, query_history, reach),
-        tool_of(EXPAND_SUMMARY, EXPAND + asks, ExpandAnywhere, expand_summary, reach),
-        tool_of(READ_OFFLOADED, READ + _ANY_ADDRESS, ReadArguments, read_offloaded, reach),
-        tool_of(LIST_CONVERSATIONS, LIST, ListArguments, list_conversations, reach),
+        Tool(RECALL_MEMORY, recall_text + searches, recalled, recall_memory, reach),
+        Tool(QUERY_HISTORY, QUERY + asks, QueryAnywhere, query_history, reach),
+        Tool(EXPAND_SUMMARY, EXPAND + asks, ExpandAnywhere, expand_summary, reach),
+        Tool(READ_OFFLOADED, READ + _ANY_ADDRESS, ReadArguments, read_offloaded, reach),
+        Tool(LIST_CONVERSATIONS, LIST, ListArguments, list_conversations, reach),
     )

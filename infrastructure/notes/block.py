@@ -38,15 +38,13 @@ def _around(content: bytes) -> tuple[bytes, bytes]:
     """What stands before our part, and after it."""
     lines = content.splitlines(keepends=True)
     marks = [(at, kind) for at, line in enumerate(lines) if (kind := _mark(line))]
-    match marks:
-        case []:
-            return content, b""
-        case [(first, "begin"), (last, "end")]:
-            return b"".join(lines[:first]), b"".join(lines[last + 1 :])
-        case [(first, kind), *_]:
-            start = 0 if kind == "end" else first
-            before = b"".join(_kept(lines[start:first]))
-            return b"".join(lines[:start]) + before, b"".join(_mended(lines[first:]))
+    if not marks:
+        return content, b""
+    first, kind = marks[0]
+    if [found for _, found in marks] == ["begin", "end"]:
+        return b"".join(lines[:first]), b"".join(lines[marks[1][0] + 1 :])
+    before = _kept(lines[:first]) if kind == "end" else iter(lines[:first])
+    return b"".join(before), b"".join(_mended(lines[first:]))
 
 
 def _mended(lines: Sequence[bytes]) -> Iterator[bytes]:

@@ -34,9 +34,8 @@ _NUMBERED = f"""SELECT p.* FROM json_each(:numbers) AS wanted
     WHERE (p.number IS NULL AND :all_there) OR ({_LET_THROUGH})"""
 _IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
     ORDER BY p.number LIMIT :limit"""
-_NEIGHBOURS = f"""SELECT p.* FROM json_each(?) AS place CROSS JOIN {PASSAGES} AS p
-    ON p.thread = json_extract(place.value, '$[0]') AND p.position = json_extract(place.value, '$[1]')
-    WHERE p.part < ?"""
+_NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
+    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
 
 Place = tuple[str, int]
 
@@ -100,13 +99,16 @@ def _let_through(
 
 
 def _neighbours(db: Database, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
-    places = {(p.thread_id, p.position + step): None for p in found for step in (-1, 1)}
-    wanted = json.dumps([(thread_token(thread_id), position) for thread_id, position in places])
-    beside: dict[Place, list[Passage]] = {}
-    rows = db.conn.execute(_NEIGHBOURS, (wanted, NEIGHBOUR_PARTS)).fetchall()
-    for passage in _passages(rows):
-        beside.setdefault((passage.thread_id, passage.position), []).append(passage)
-    return beside
+    wanted: dict[str, set[int]] = {}
+    for passage in found:
+        beside = (passage.position - 1, passage.position + 1)
+        wanted.setdefault(passage.thread_id, set()).update(beside)
+    neighbours: dict[Place, list[Passage]] = {}
+    for thread_id, positions in wanted.items():
+        values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
+        for passage in _passages(db.conn.execute(_NEIGHBOURS, values).fetchall()):
+            neighbours.setdefault((passage.thread_id, passage.position), []).append(passage)
+    return neighbours
 
 
 def _parameters(filters: Filters) -> dict[str, Any]:

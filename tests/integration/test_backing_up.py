@@ -153,7 +153,7 @@ def test_a_file_that_is_there_is_replaced_on_purpose_only(tmp_path: Path) -> Non
         assert memory.backup(copy, replace=True).events == 1
         memory.conversation("t").append({"role": "user", "content": "two"})
         assert memory.backup(copy, replace=True).events == 2
-        used = ["agent.db-wal", "agent.db.anchor", "agent.views.db", "agent.views.db.lock"]
+        used = ["agent.db-wal", "agent.db.anchor", "agent.views.db", "agent.recall.db.lock"]
         for place in (path, tmp_path, *(tmp_path / name for name in used)):
             with pytest.raises(TargetExists):
                 memory.backup(place, replace=True)

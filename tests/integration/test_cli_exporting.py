@@ -119,7 +119,7 @@ def test_a_file_is_for_its_owner_and_replaced_on_purpose_only(
     assert out.read_text() == "mine"
     assert refold("export", "t", "--out", out, "--force").code == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    own = ("agent.db", "agent.db-wal", "agent.db.anchor", "agent.views.db")
+    own = ("agent.db", "agent.db-wal", "agent.db.anchor", "agent.views.db", "agent.recall.db")
     assert {refold("export", "t", "--out", tmp_path / name, "--force").code for name in own} == {2}
     assert refold("verify").code == 0
     assert refold("export", "nobody").code == 2

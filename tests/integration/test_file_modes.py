@@ -28,10 +28,10 @@ def test_every_file_of_a_new_store_is_its_owners_alone(tmp_path: Path) -> None:
     with refold.open(folder / "agent.db") as memory:
         memory.conversation("t").append({"role": "user", "content": "hello"})
         memory.conversations()
+        memory.search("hello")
         found = {path.name: mode_of(path) for path in folder.iterdir()}
-    assert {"agent.db", "agent.db-wal", "agent.db-shm", "agent.db.lock", "agent.views.db"} <= set(
-        found
-    )
+    beside = {"agent.db-wal", "agent.db-shm", "agent.db.lock", "agent.views.db", "agent.recall.db"}
+    assert {"agent.db", *beside} <= set(found)
     assert found == dict.fromkeys(found, 0o600)
 
 
@@ -45,9 +45,10 @@ def test_a_log_that_a_group_shares_stays_shared(tmp_path: Path) -> None:
     with refold.open(folder / "agent.db") as memory:
         memory.conversation("t").append({"role": "user", "content": "hello"})
         memory.conversations()
+        memory.search("hello")
         found = {path.name: mode_of(path) for path in folder.iterdir()}
     beside = {"agent.db", "agent.db-wal", "agent.db.lock", "agent.views.db", "agent.db.anchor"}
-    assert beside <= set(found)
+    assert beside | {"agent.recall.db"} <= set(found)
     assert found == dict.fromkeys(found, 0o660)
 
 

@@ -39,6 +39,7 @@ READING: Lines = {
     "explain": ("explain T",),
     "read": ("read refold://T/0", "read refold://../../etc/passwd/1", "read file:///etc/passwd"),
     "pins": ("pins T",),
+    "mcp": ("mcp", "mcp --thread T"),
     "verify": ("verify", "verify --repair"),
     "settings": ("settings",),
     "stats": ("stats",),

@@ -26,7 +26,7 @@ async def no_wait(seconds: float) -> None:
 
 def opened(path: Path, server: AnthropicServer, **options: object) -> refold.Memory:
     summariser = retrying(AnthropicSummariser(client=client_of(server)), sleep=no_wait)
-    options = {"notes": "off", **options}
+    options.setdefault("notes", "off")
     return refold.open(path, window=WINDOW, model=MODEL, summariser=summariser, **options)  # type: ignore[arg-type]
 
 

@@ -204,9 +204,11 @@ def test_read_models_and_snapshots_are_made_anew(tmp_path: Path) -> None:
         memory.backup(tmp_path / "backup.db")
         memory.conversation("t").append({"role": "user", "content": SECRET})
         assert len(memory.conversation("t").messages()) == 161
+        assert memory.search(SECRET)
     restore_log(tmp_path / "backup.db", log, force=True)
     assert rows(log, "stored_snapshots") == []
     assert not any(SECRET.encode() in p.read_bytes() for p in tmp_path.glob("agent.views*"))
+    assert list(tmp_path.glob("agent.recall.db")) == []
     with open_memory(log, window=8_000) as memory:
         assert memory.conversation("t").context().messages == shown
         assert len(memory.conversation("t").messages()) == 160

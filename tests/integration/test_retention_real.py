@@ -16,9 +16,13 @@ def test_ten_compactions_to_a_tenth_keep_what_the_user_asked_pinned_and_forbade(
     ran = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=True
     )
-    kept = {row[0]: row[2] for row in json.loads(ran.stdout)}
+    answer = json.loads(ran.stdout)
+    kept = {row[0]: row[2] for row in answer["kept"]}
     for fact in ("pin", "prohibition", "request", "path, used more than once"):
         assert kept[fact].startswith("100 "), kept
     with_ledger, without = (int(n) for n in kept["all"].rstrip(")").split(" ("))
     assert with_ledger >= 80 > without
     assert int(kept["context / history, most"].rstrip("%")) <= 10
+    recalled = {row[0]: row[1] for row in answer["recalled"]}
+    found, asked = (int(n) for n in recalled["all"].split("(")[1].rstrip(")").split("/"))
+    assert found >= 0.9 * asked > 0

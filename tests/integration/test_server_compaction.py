@@ -30,12 +30,13 @@ def async_client(server: AnthropicServer) -> anthropic.AsyncAnthropic:
 
 def opened(path: Path, server: AnthropicServer, **options: Any) -> refold.Memory:
     summariser = ServerCompactionSummariser(client=async_client(server))
+    options.setdefault("notes", "off")
     return refold.open(
         path,
         window=WINDOW,
         model=MODEL,
         summariser=retrying(summariser, sleep=no_wait),
-        **{"notes": "off", **options},
+        **options,
     )
 
 

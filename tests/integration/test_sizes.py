@@ -46,6 +46,7 @@ def test_messages_are_counted_as_the_json_that_they_are(tmp_path: Path) -> None:
 def test_snapshots_and_files_are_counted_apart(tmp_path: Path) -> None:
     with filled(tmp_path / "agent.db") as memory:
         memory.conversations()
+        memory.search("anything")
         long, short = memory.stats().conversations
         (snapshot,) = rows(tmp_path / "agent.db", "stored_snapshots")
         assert (long.snapshots, long.snapshot_bytes) == (1, len(snapshot[3]))
@@ -53,7 +54,7 @@ def test_snapshots_and_files_are_counted_apart(tmp_path: Path) -> None:
         assert long.bytes_per_message == (long.bytes + len(snapshot[3])) / 160
     with open_memory(tmp_path / "agent.db") as memory:
         files = {file.name: file for file in memory.stats().files}
-    assert files.keys() >= {"log", "views", "anchor"}
+    assert files.keys() >= {"log", "views", "recall", "anchor"}
     for file in files.values():
         if "wal" not in file.name:
             assert file.bytes == file.path.stat().st_size

@@ -82,7 +82,7 @@ EDITS = {
     "a table dropped": "DROP TABLE summaries",
     "the positions dropped": "DROP TABLE positions",
     "a column added": "ALTER TABLE messages ADD COLUMN mood TEXT",
-    "a table added": "CREATE TABLE notes (text TEXT)",
+    "a table added": "CREATE TABLE moods (text TEXT)",
     "the rule of one active summary dropped": "DROP INDEX one_active_summary",
 }
 ADDED = {

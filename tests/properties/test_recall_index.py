@@ -151,7 +151,7 @@ def test_followed_or_rebuilt_it_is_the_same_and_nothing_erased_is_in_it(
     left = list(steps)
     with pytest.MonkeyPatch.context() as patch, talks() as made:
         patch.setattr(folding, "BATCH", batch)
-        for kind, number in chosen:
+        for kind, number in (("say", 0), ("say", 0), ("ask", 0), *chosen):
             try:
                 if kind == "say" and left:
                     made.memory.conversation("t").append(left.pop(0), recorded=True)

@@ -26,7 +26,9 @@ from refold.application.read_models import (
     CompactionRow,
     ConversationRow,
     MessageRow,
+    NoteRow,
     SummaryRow,
+    TopicSeen,
 )
 from refold.application.upkeep.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
 from refold.application.upkeep.log_keeping import Checked
@@ -205,6 +207,17 @@ class MessageViews:
 
     def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
         del thread_id
+        return ()
+
+    def topics(self, thread_id: str) -> Sequence[TopicSeen]:
+        del thread_id
+        return ()
+
+    def notes(self, thread_id: str) -> Sequence[NoteRow]:
+        del thread_id
+        return ()
+
+    def all_notes(self) -> Sequence[NoteRow]:
         return ()
 
     def check(self) -> Iterator[Damage]:

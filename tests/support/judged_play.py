@@ -26,6 +26,7 @@ from refold.domain.events import (
     MessageUnpinned,
     ToolContentOffloaded,
 )
+from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_memory
 from refold.infrastructure.transcripts import read_transcript
@@ -35,6 +36,7 @@ from tests.support.real_data import files
 CHANGES_THE_PREFIX = (
     CompactionPerformed,
     CompactionReverted,
+    MemoriesChosen,
     MessageErased,
     MessagePinned,
     MessagesCondensed,

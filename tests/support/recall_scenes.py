@@ -1,6 +1,6 @@
 """Scenes for recall: conversations in a log in memory, with an index in a list and ports that can fail."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from refold.application.chat import Chat
@@ -13,7 +13,7 @@ from refold.application.recall.index import NO_FILTERS, Filters, Found
 from refold.application.recall.parts import RecallParts
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
 from refold.application.recall.results import RecallMode
-from refold.application.recall.vectors import Nearest, Vector
+from refold.application.recall.vectors import Nearest, Vector, always
 from refold.domain.events import Event, MessageAppended
 from tests.support.fake_ports import MemoryLog, core_of
 
@@ -37,7 +37,7 @@ class ListedIndex:
 
     def __init__(self, log: ConversationLog) -> None:
         self._log = log
-        self.before_answering: Callable[[], None] | None = None
+        self.before_answering: Callable[[], object] | None = None
 
     def edition(self) -> int:
         return 0
@@ -184,8 +184,10 @@ class ListedVectors:
         del model
         return [digest for digest in digests if digest not in self.texts]
 
-    def add(self, model: str, vectors: Mapping[str, Vector]) -> None:
-        raise AssertionError((model, vectors))
+    def add(
+        self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
+    ) -> bool:
+        raise AssertionError((model, vectors, still))
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
         if self.broken:
@@ -203,7 +205,11 @@ class ListedVectors:
         made = self._embedder.embed_documents([self.texts[p.digest] for p in known])
         return {p.number: _cosine(query, vector) for p, vector in zip(known, made, strict=True)}
 
-    def prune(self, keep: Sequence[str]) -> bool:
+    def keep_only(self, model: str) -> int:
+        del model
+        return 0
+
+    def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
         del keep
         return True
 

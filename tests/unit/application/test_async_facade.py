@@ -8,10 +8,11 @@ import pytest
 from refold.application.async_memory import AsyncMemory
 from refold.application.memory import Memory
 from refold.application.ports import Summariser
-from refold.domain.errors import InvalidThreadId, UnknownToolCall
-from tests.support.builders import results, user
+from refold.domain.errors import InvalidThreadId, UnknownSummary, UnknownToolCall
+from tests.support.builders import history, results, talk, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser, SlowSummariser
+from tests.support.recall_scenes import Scene
 
 WORDS = "word " * 200
 TURNS: list[Any] = [{"role": r, "content": WORDS} for _ in range(14) for r in ("user", "assistant")]
@@ -103,3 +104,32 @@ def test_closing_twice_is_fine() -> None:
     memory.conversation("t").compact()
     memory.close()
     memory.close()
+
+
+def test_looking_things_up_is_the_same_for_both() -> None:
+    scene = Scene(*history(*talk(4)))
+    chat, memory = scene.chat, scene.memory
+    in_turn: list[object] = [
+        chat.recall("question 2", limit=2, roles="user"),
+        chat.query(start=1, text="answer", limit=2),
+        chat.read_part(1, 2, 100),
+        memory.search("answer 3", neighbours=0),
+        memory.index(),
+    ]
+
+    async def scened() -> list[object]:
+        async with AsyncMemory(scene.core) as memory:
+            chat = memory.conversation("t")
+            with pytest.raises(UnknownSummary):
+                await chat.expand("s")
+            with pytest.raises(UnknownSummary):
+                await memory.expand("s")
+            return [
+                await chat.recall("question 2", limit=2, roles="user"),
+                await chat.query(start=1, text="answer", limit=2),
+                await chat.read_part(1, 2, 100),
+                await memory.search("answer 3", neighbours=0),
+                await memory.index(),
+            ]
+
+    assert asyncio.run(scened()) == in_turn

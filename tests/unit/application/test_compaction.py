@@ -16,9 +16,9 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     Event,
-    NotesFlushed,
     SummarySuperseded,
 )
+from refold.domain.remembering import NotesFlushed
 from tests.support.builders import calls, requested, results, talk, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import (

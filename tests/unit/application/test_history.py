@@ -120,9 +120,9 @@ def test_a_page_keeps_to_its_room_and_a_long_record_is_cut_near_what_was_looked_
 
 
 def test_wrong_numbers_are_refused_and_gone_conversations_too() -> None:
-    for wrong in ({"limit": 0}, {"limit": 201}, {"max_tokens": 1}):
+    for limit, room in ((0, None), (201, None), (20, 1), (20, 49)):
         with pytest.raises(InvalidSetting):
-            scene().chat.query(**wrong)
+            scene().chat.query(limit=limit, max_tokens=room)
     with pytest.raises(ConversationGone):
         Scene(*history(*talk(1)), ConversationErased()).chat.query()
     nothing = scene().memory.conversation("new").query()

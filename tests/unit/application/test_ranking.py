@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -7,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.recall.asking import ask
+from refold.application.recall.features import Said, features_of
 from refold.application.recall.index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import Ranked, ranked
 from refold.application.recall.tokens import padded, tokens_of
 
 WORDS = st.lists(
-    st.sampled_from("port postgres redis 端口 what is the cache 5432".split()), max_size=8
+    st.sampled_from(["port", "postgres", "redis", "端口", "what", "is", "the", "cache"]), max_size=8
 )
 
 
@@ -79,17 +81,24 @@ def test_the_message_with_the_words_comes_first() -> None:
     assert found[0].why[0] == "words: port, postgres"
 
 
-def test_what_answers_a_question_comes_before_the_question() -> None:
-    found = talk(
-        "Good morning",
-        "Which port does postgres use?",
-        "5432, I think",
-        "Thanks",
-        "And redis?",
-        "No",
-    ).ask("port of postgres")
-    assert positions(found).index(2) < positions(found).index(0)
-    assert "answers the question before it" in found[positions(found).index(2)].why
+def test_the_answer_to_a_question_is_found_without_any_word_of_it() -> None:
+    others = ["Good morning", "Fine, thanks", "Nice weather", "So it is"] * 3
+    asked = ["Which port does postgres use?", "5432, I think"]
+    found = talk(*others, *asked, *others).ask("port of postgres")
+    assert len(others) + 1 in positions(found)[:3]
+    assert "answers the question before it" in found[positions(found).index(13)].why
+
+
+def test_the_messages_around_a_passage_speak_for_it() -> None:
+    chat = talk("Morning", "Which port does postgres use?", "5432", "Thanks", "The port of redis?")
+    question, found = ask("port of postgres"), chat.found("port of postgres")
+    rows = features_of(question, Said(question, found, chat.passages), {})
+    assert max(rows, key=attrgetter("own")) is rows[1]
+    assert max(rows, key=attrgetter("before")) is rows[2]
+    assert max(rows, key=attrgetter("answers")) is rows[2]
+    assert max(rows, key=attrgetter("after")) is rows[0]
+    assert max(rows, key=attrgetter("earlier")) is rows[3]
+    assert {n for n, row in enumerate(rows) if row.asks > 0} == {1, 4}
 
 
 def test_rare_words_count_more() -> None:
@@ -146,7 +155,7 @@ def test_of_two_as_good_the_newer_comes_first() -> None:
 def test_chinese_is_explained_by_whole_words() -> None:
     found = talk("我喜欢看科幻电影", "好的", "天气不错", "是的").ask("我看过什么科幻电影？")
     assert positions(found)[0] == 0
-    assert found[0].why[0] == "words: 看, 科幻电影" or "科幻电影" in found[0].why[0]
+    assert "科幻电影" in found[0].why[0]
 
 
 def test_nothing_found_is_nothing_ranked() -> None:

@@ -6,7 +6,7 @@ from refold.application.recall.asking import ask, stop_words
 from refold.application.recall.dates import Day, days_in
 from refold.application.recall.tokens import tokens_of
 
-TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200)
+TEXTS = st.text(st.characters(codec=None, exclude_categories=[]), max_size=200)
 
 
 def test_function_words_are_not_looked_for() -> None:

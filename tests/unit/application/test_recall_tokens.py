@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from refold.application.recall.tokens import LONGEST, padded, tokens_of
 
-TEXTS = st.text(st.characters(codec=None, exclude_categories=("Cn",)), max_size=200)
+TEXTS = st.text(st.characters(codec=None, exclude_categories=["Cn"]), max_size=200)
 CODE = st.text("abcXYZ019_-./\\:'’, \n中文カが한é", max_size=80)
 
 

