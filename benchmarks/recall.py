@@ -264,7 +264,7 @@ def _speeds(speeds: Sequence[Speed]) -> list[str]:
         "One conversation of so many messages, asked 200 questions by words. Floor: plain FTS5 of the",
         "same texts, without a log, tokens of its own or anything beside the words.",
         "",
-        "| messages | characters each | ms p50 | ms p95 | ms of CPU | index bytes a message | indexed a second | floor |",
+        "| messages | characters each | ms p50 | ms p95 | ms of CPU | index bytes each | indexed a second | floor |",
         "|" + "---|" * 8,
     ]
     return lines + [

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import islice, product
 from pathlib import Path
 
 from refold.application.recall.index import Filters
@@ -42,7 +43,10 @@ def main() -> None:
 
 def measure(folder: Path, messages: int, conversations: int) -> None:
     draw = random.Random(1)
-    words = [f"{chr(97 + n % 26)}{n:x}ing" for n in range(VOCABULARY)]
+    words = [
+        "".join(letters) for letters in islice(product(*["bdgklmnprstz", "aeiou"] * 3), VOCABULARY)
+    ]
+    draw.shuffle(words)
     weights = [1 / (rank + 10) for rank in range(VOCABULARY)]
 
     def text() -> str:

@@ -1,14 +1,16 @@
 """The decision to record durable notes: once per cycle of compactions, each line once (requirement C1)."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from .conversation import Conversation
 from .ledger import cues
 from .ledger.gathering import Source, gather
 from .ledger.line import LedgerLine
 from .ledger.ranking import Ranking
+from .ledger.speech import sentences, user_words, without_code
 from .ledger.wording import clean, redact, squeeze
-from .messages import Message
+from .messages import Message, said
 from .remembering import Note, NotesFlushed
 
 LEDGER = "ledger"
@@ -23,6 +25,18 @@ MOST_MESSAGES = 2_000
 _MOST: dict[str, int] = {"rule": 8, "decision": 8, "request": 3, "value": 5}
 _HEARD = frozenset({"text", "tool_use"})
 """What people and models say, and that tools are used at all; what tools return is not noted."""
+
+
+LONGEST_ORDER = 200
+_TYPED = 1_500
+"""Characters: a longer text is pasted, and only partly the user's own words."""
+_ORDER = re.compile(
+    r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
+    r"(?! (?:worry|mind|be|think|know|you|get|see|let|a|an|the|have|had|feel|forget|sure|say|believe|want|need)\b)"
+    r".{4,}[^?？]\Z"
+    r"|(?:请|以后|今后|千万)?(?:不要|别|永远不|绝不|务必|一律|必须|禁止)(?!忘|担心|客气|着急|急|怕|说).{2,}[^?？吗呢]\Z",
+    re.IGNORECASE,
+)
 
 
 def is_noted(state: Conversation) -> bool:
@@ -68,7 +82,9 @@ def _said(text: str) -> str:
 
 def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     """Rules, decisions, what is left to do and exact values of the user's, oldest first."""
-    lines = gather((position, _heard(message)) for position, message in messages).lines
+    heard = [(position, _heard(message)) for position, message in messages]
+    lines = gather(heard).lines
+    lines = (*lines, *_orders(heard, {line.text for line in lines}))
     ranking = Ranking(lines)
     latest = max((line.position for line in lines if line.kind == "request"), default=-1)
     chosen = [
@@ -79,6 +95,17 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
         )[:most]
     ]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
+
+
+def _orders(messages: Iterable[Source], known: Container[str]) -> Iterator[LedgerLine]:
+    """Sentences in which a user tells once and for all: in a chat these are not in the ledger."""
+    for position, message in messages:
+        words = user_words(said(message)) if message.role == "user" else ""
+        text = without_code(words)[:_TYPED]
+        for span in sentences(text):
+            found = text[span.start : span.stop]
+            if _ORDER.match(found) and found not in known and len(found) <= LONGEST_ORDER:
+                yield LedgerLine(kind="rule", text=found, position=position, said_by="user")
 
 
 def _heard(message: Message) -> Message:

@@ -30,8 +30,8 @@ from tests.support.talk import is_the_models_turn
 # Deferred: their descriptions are longer than Hypothesis likes to print.
 STEPS = st.deferred(
     lambda: (
-        turns(min_messages=25, max_messages=60, max_text=400, huge=3_000)
-        | turns(recorded=True, min_messages=25, max_messages=60, max_text=400, huge=3_000)
+        turns(min_messages=20, max_messages=40, max_text=400, huge=3_000)
+        | turns(recorded=True, min_messages=20, max_messages=40, max_text=400, huge=3_000)
     )
 )
 ARCHIVING = st.sampled_from((None, None, 10))

@@ -293,20 +293,20 @@ def large(desk: Desk, reserve: int, soft: int) -> None:
 def test_from_a_size_on_they_are_taken_without_a_compaction() -> None:
     desk = Desk()
     large(desk, 3_000, 1_000)
-    desk.talk(15)
+    desk.talk(36)
     size = desk.chat.context().tokens
     assert 4_000 <= size < desk.core.budget(Extras()).trigger
     [flush] = desk.flushes
-    assert (flush.start, flush.stop) == (0, 30)
+    assert (flush.start, flush.stop) == (0, 72)
     desk.talk(1)
     desk.chat.context()
     assert len(desk.flushes) == 1, "once per cycle"
     desk.compact()
     assert len(desk.flushes) == 1
-    desk.talk(12, "Never touch vendor.")
+    desk.talk(32, "Never touch vendor.")
     desk.chat.context()
     assert len(desk.flushes) == 2
-    assert desk.flushes[1].start == 30
+    assert desk.flushes[1].start == 72
 
 
 def test_below_that_size_nothing_is_taken() -> None:
