@@ -97,7 +97,7 @@ def _example(memory: refold.Memory, talk: Talk, asked: Asked) -> Iterator[Exampl
         cosines = parts.vectors.cosines(model, vector, passages)
     if passages:
         rows = features_of(question, Said(question, found, passages), cosines)
-        yield Example(np.array(rows), tuple(passage.position for passage in passages), asked)
+        yield Example(np.array(rows).T, tuple(passage.position for passage in passages), asked)
 
 
 def fitted(sets: Sequence[Sequence[Example]], *, with_cosine: bool) -> Numbers:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import exp, inf
-from operator import mul
 from typing import NamedTuple
 
 from .asking import Question
@@ -45,11 +44,13 @@ def ranked(
     if not any(wanted for _, wanted in passages):
         return []
     said = Said(question, found, [passage for passage, _ in passages])
-    rows = features_of(question, said, cosines)
+    scores = [0.0] * len(passages)
     weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
+    for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
+        scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
     scored = [
-        (sum(map(mul, weights, row)), passage)
-        for row, (passage, wanted) in zip(rows, passages, strict=True)
+        (score, passage)
+        for score, (passage, wanted) in zip(scores, passages, strict=True)
         if wanted
     ]
     reasons = Reasons(question, said, cosines)

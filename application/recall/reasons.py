@@ -41,9 +41,9 @@ class Reasons:
             yield f"words: {words}"
         if said.asked_before(passage):
             yield "answers the question before it"
-        elif said.at(passage, -1) > said.words[passage.number]:
+        elif said.before(passage) > said.words[passage.number]:
             yield "after a message with words of the question"
-        if said.at(passage, 1) > said.words[passage.number]:
+        if said.after(passage) > said.words[passage.number]:
             yield "before a message with words of the question"
         if passage.role in self._question.roles:
             yield f"by the {passage.role}"

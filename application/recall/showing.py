@@ -1,6 +1,6 @@
 """Hits as they are shown: read from the log, with what became of each message and what stands beside it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refold.application.addresses import address_of
@@ -14,10 +14,15 @@ from refold.domain.messages import gist
 from .ranking import Ranked
 from .results import Neighbour, RecallHit
 from .sight import Sight
-from .words import events_at, text_in
+from .words import Place, events_at, text_in
 
 NEIGHBOUR_CHARACTERS = 300
 CUT = "…"
+BETWEEN = 3
+"""Events that are looked through between two messages, before the read models are asked for the place."""
+
+Message = tuple[str, int]
+"""A conversation, and a position in it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Shower:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._sights: dict[str, Sight | None] = {}
+        self._places: dict[Message, Place] = {}
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
         """The hits, in their order, without neighbours. What is not in the log any more is left out; what
@@ -63,21 +69,43 @@ class Shower:
             if isinstance(event, MessageAppended) and event.position == one.passage.position:
                 text = text_in(one.passage, logged)
                 if text or logged.erased:
+                    self._places[logged.thread_id, event.position] = (
+                        logged.thread_id,
+                        logged.version,
+                    )
                     yield _hit(one, Said(logged, event), text, sight)
 
     def with_neighbours(self, hits: Sequence[RecallHit], number: int) -> list[RecallHit]:
-        """The hits with so many messages before and after each."""
+        """The hits with so many messages before and after each; hits that were made here."""
         if not number:
             return list(hits)
-        around = {
-            (hit.thread_id, hit.position): self._core.views.messages(
-                hit.thread_id, max(0, hit.position - number), hit.position + number + 1
-            )
-            for hit in hits
-        }
-        places = {(r.thread_id, r.version) for rows in around.values() for r in rows}
-        said = _by_position(events_at(self._core, places))
+        said = self._around(hits, number)
         return [hit.replaced(neighbours=tuple(_neighbours(hit, number, said))) for hit in hits]
+
+    def _around(self, hits: Sequence[RecallHit], number: int) -> Mapping[Message, Said]:
+        """The messages around these, and they themselves."""
+        reach = number + BETWEEN
+        near: set[Place] = set()
+        wanted: set[Message] = set()
+        for hit in hits:
+            thread_id, version = self._places[hit.thread_id, hit.position]
+            near.update((thread_id, version + step) for step in range(-reach, reach + 1))
+            last = min(hit.position + number, self._length(thread_id) - 1)
+            wanted.update((thread_id, p) for p in range(max(0, hit.position - number), last + 1))
+        said = _by_position(events_at(self._core, (place for place in near if place[1] > 0)))
+        if far := wanted - said.keys():
+            said.update(_by_position(events_at(self._core, self._places_of(far))))
+        return said
+
+    def _places_of(self, messages: Iterable[Message]) -> Iterator[Place]:
+        """Where messages stand in the log, of which more happened in between than was looked through."""
+        for thread_id, position in messages:
+            for row in self._core.views.messages(thread_id, position, position + 1):
+                yield thread_id, row.version
+
+    def _length(self, thread_id: str) -> int:
+        sight = self._sight(thread_id)
+        return 0 if sight is None else sight.length
 
     def _sight(self, thread_id: str) -> Sight | None:
         """What the context of a conversation shows; None where it was erased as a whole."""
@@ -109,7 +137,7 @@ def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
     )
 
 
-def _by_position(events: Mapping[tuple[str, int], LoggedEvent]) -> Mapping[tuple[str, int], Said]:
+def _by_position(events: Mapping[Place, LoggedEvent]) -> dict[Message, Said]:
     return {
         (logged.thread_id, logged.event.position): Said(logged, logged.event)
         for logged in events.values()
@@ -117,9 +145,7 @@ def _by_position(events: Mapping[tuple[str, int], LoggedEvent]) -> Mapping[tuple
     }
 
 
-def _neighbours(
-    hit: RecallHit, number: int, said: Mapping[tuple[str, int], Said]
-) -> Iterator[Neighbour]:
+def _neighbours(hit: RecallHit, number: int, said: Mapping[Message, Said]) -> Iterator[Neighbour]:
     for position in range(hit.position - number, hit.position + number + 1):
         found = said.get((hit.thread_id, position))
         if position == hit.position or found is None:

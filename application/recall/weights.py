@@ -8,7 +8,7 @@ in it: ``benchmarks/recall.py`` tests on them.
 
 from .features import Features
 
-BY_WORDS = Features(
+BY_WORDS = Features[float](
     own=1.27,
     before=0.25,
     after=0.50,
@@ -21,7 +21,7 @@ BY_WORDS = Features(
     cosine=0.0,
 )
 """Where no vectors are at hand."""
-BY_WORDS_AND_MEANING = Features(
+BY_WORDS_AND_MEANING = Features[float](
     own=0.89,
     before=0.17,
     after=0.31,

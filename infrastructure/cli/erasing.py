@@ -19,6 +19,8 @@ _NAMES = {
     "leaf": "leaf summaries",
     "ledger": "ledger lines",
     "attempt": "records of compaction attempts",
+    "topics": "topics of summaries",
+    "notes": "notes that were taken of it",
     "pin": "pinned texts",
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",

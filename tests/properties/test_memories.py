@@ -20,6 +20,7 @@ from refold.domain.budget import Budget
 from refold.domain.events import MessageAppended
 from refold.domain.policy import CompactionPolicy
 from tests.properties.test_ladder import COUNTER, POLICIES, Talk
+from tests.support.effort import one_in
 from tests.support.fake_ports import MessageViews
 from tests.support.histories import Step, turns
 from tests.support.legality import prefix_violations, violations
@@ -104,6 +105,7 @@ def _request(shown: Rendered, decisions: int) -> dict[str, Any]:
     return {"system": shown.system, "messages": messages, "decision": decisions}
 
 
+@one_in(3)
 @given(
     steps=STEPS,
     policy=POLICIES,

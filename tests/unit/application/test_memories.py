@@ -128,7 +128,9 @@ def test_a_message_that_is_erased_while_they_are_looked_up_is_not_quoted(agent: 
         first = stream[0]
         assert isinstance(first, MessageAppended)
         stream[0] = first.replaced(message=stub)
-        stream.append(MessageErased(position=0, message_id="m0", tokens=10, tokens_freed=0))
+        stream.append(
+            MessageErased(position=0, message_id="m0", tokens=10, tokens_freed=0, rewritten=())
+        )
 
     agent.index.before_answering = erase
     assert "5433" not in str(agent.asks().system)

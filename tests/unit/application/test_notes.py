@@ -2,14 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Literal
 
 import pytest
 
 from refold.application.blocking import Runner
 from refold.application.chat import Chat, manual_attempt
 from refold.application.core import Core, Extras, NotesSettings
+from refold.application.errors import LogFull
+from refold.application.event_log import Decision
+from refold.application.loaded import LoadedConversation
+from refold.application.notes.taker import NotesDraft, NotesRequest
 from refold.application.notes.taking import notes_from
-from refold.application.ports import Summariser
+from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.settling import settle
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
 from refold.domain.policy import CompactionPolicy
@@ -25,22 +32,26 @@ from tests.support.note_takers import (
     overloaded,
 )
 
-RULE = "Never push to the main branch."
+RULE = "Please never push to the main branch."
 
 
 class Desk:
     """A conversation with a log in memory to look into."""
 
     def __init__(
-        self, summariser: Summariser | None = None, *, by: str = "auto", **options: object
+        self,
+        summariser: Summariser | None = None,
+        *,
+        by: Literal["auto", "ledger", "off"] = "auto",
+        policy: CompactionPolicy | None = None,
     ) -> None:
         self.log = MemoryLog()
-        core = core_of(self.log, summariser=summariser, **options)  # type: ignore[arg-type]
-        notes = NotesSettings.model_validate({"by": by})
-        object.__setattr__(core, "settings", core.settings.replaced(notes=notes))
-        self.core: Core = core
-        self.runner = Runner()
-        self.chat = Chat(core, "t", self.runner)
+        core = core_of(self.log, summariser=summariser, policy=policy)
+        self.use(replace(core, settings=core.settings.replaced(notes=NotesSettings(by=by))))
+
+    def use(self, core: Core) -> None:
+        self.core = core
+        self.chat = Chat(core, "t", Runner())
 
     def talk(self, turns: int = 10, said: str = RULE) -> None:
         long = "word " * 40
@@ -111,8 +122,10 @@ def test_the_next_cycle_notes_what_the_last_one_did_not_reach() -> None:
 def test_what_a_failed_attempt_noted_and_another_covered_further_is_made_up_for() -> None:
     taker = NotingSummariser()
     desk = Desk(taker)
-    desk.talk(4)
-    asyncio.run(desk_failed(desk))
+    desk.talk(8)
+    desk.use(replace(desk.core, summariser=FailingNoter()))
+    desk.compact()
+    desk.use(replace(desk.core, summariser=taker))
     desk.talk(4)
     desk.compact()
     desk.talk(4)
@@ -125,22 +138,12 @@ def test_what_a_failed_attempt_noted_and_another_covered_further_is_made_up_for(
     assert second.start < covered.coverage.stop, "what was covered unnoted is read from the log"
 
 
-async def desk_failed(desk: Desk) -> None:
-    failing = manual_attempt(desk.core, "t", None, Extras())
-    object.__setattr__(failing, "_summariser", FailingNoter(desk))
-    await failing.run()
-
-
 class FailingNoter(NotingSummariser):
     """Takes notes, and writes no summary."""
 
     name = "failing"
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__()
-        self.desk = desk
-
-    async def summarise(self, request: object) -> object:  # type: ignore[override]
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         del request
         raise overloaded()
 
@@ -224,8 +227,6 @@ def test_what_another_process_noted_meanwhile_is_not_noted_again() -> None:
         desk.log.before_deciding = other
 
     def other() -> None:
-        other_desk = Desk()
-        other_desk.log.streams = desk.log.streams
         flush = NotesFlushed(flush_id="other", start=0, stop=14, notes=(), taken_by="ledger")
         desk.log.streams["t"].append(flush)
 
@@ -235,59 +236,60 @@ def test_what_another_process_noted_meanwhile_is_not_noted_again() -> None:
     assert [flush.flush_id for flush in desk.flushes] == ["other"]
 
 
+class ForgetfulLog(MemoryLog):
+    """A log whose second decision cannot be stored."""
+
+    decisions = 0
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        self.decisions += 1
+        if self.decisions == 2:
+            raise LogFull("no space left")
+        return super().transact(thread_id, decide, at=at)
+
+
 def test_a_log_that_fails_costs_the_notes_alone(caplog: pytest.LogCaptureFixture) -> None:
     desk = Desk()
     desk.talk()
-    before = desk.log.transact
-    calls = 0
-
-    def failing(*args: object, **named: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise OSError("no space left")
-        return before(*args, **named)  # type: ignore[arg-type]
-
-    object.__setattr__(desk.log, "transact", failing)
+    log = ForgetfulLog()
+    log.streams = desk.log.streams
+    desk.use(replace(desk.core, log=log))
     desk.compact()
     assert desk.flushes == []
     assert isinstance(desk.events[-1], CompactionPerformed)
     assert "no notes were taken" in caplog.text
 
 
+class BothAtOnce(SlowSummariser):
+    """Writes the summary only when it was asked for notes, and these only when for the summary."""
+
+    name = "both"
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        await asyncio.wait_for(self.started.wait(), 5)
+        self.release.set()
+        return await NotingSummariser().take_notes(request)
+
+
 def test_while_a_model_notes_the_summary_is_written() -> None:
     """Neither waits for the other, and both have ended before the summary is recorded."""
 
-    class Both(SlowSummariser):
-        name = "both"
-
-        async def take_notes(self, request: object) -> object:
-            del request
-            await asyncio.wait_for(self.started.wait(), 5)
-            self.release.set()
-            return (await NotingSummariser().take_notes(REQUEST)).replaced(model="both-1")
+    async def act() -> None:
+        core = replace(desk.core, summariser=BothAtOnce())
+        await asyncio.wait_for(manual_attempt(core, "t", None, Extras()).run(), 10)
 
     desk = Desk()
     desk.talk()
-    from refold.application.notes.taker import NotesRequest
-    from refold.application.ports import SourceMessage
-
-    REQUEST = NotesRequest(  # noqa: N806 (made for one call)
-        messages=(SourceMessage(position=0, message=user("x")),), most=3
-    )
-
-    async def act() -> None:
-        object.__setattr__(desk.core, "summariser", Both())
-        await asyncio.wait_for(manual_attempt(desk.core, "t", None, Extras()).run(), 10)
-
     asyncio.run(act())
-    assert [flush.model for flush in desk.flushes] == ["both-1"]
+    assert [flush.taken_by for flush in desk.flushes] == ["both"]
     assert desk.order() == [CompactionRequested, NotesFlushed, CompactionPerformed]
 
 
 def large(desk: Desk, reserve: int, soft: int) -> None:
     notes = NotesSettings(reserve_tokens=reserve, soft_tokens=soft)
-    object.__setattr__(desk.core, "settings", desk.core.settings.replaced(notes=notes))
+    desk.use(replace(desk.core, settings=desk.core.settings.replaced(notes=notes)))
 
 
 def test_from_a_size_on_they_are_taken_without_a_compaction() -> None:

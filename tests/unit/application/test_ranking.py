@@ -1,5 +1,4 @@
 from dataclasses import dataclass
-from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.recall.asking import ask
-from refold.application.recall.features import Said, features_of
+from refold.application.recall.features import Features, Said, features_of
 from refold.application.recall.index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
 from refold.application.recall.ranking import Ranked, ranked
@@ -92,13 +91,18 @@ def test_the_answer_to_a_question_is_found_without_any_word_of_it() -> None:
 def test_the_messages_around_a_passage_speak_for_it() -> None:
     chat = talk("Morning", "Which port does postgres use?", "5432", "Thanks", "The port of redis?")
     question, found = ask("port of postgres"), chat.found("port of postgres")
-    rows = features_of(question, Said(question, found, chat.passages), {})
-    assert max(rows, key=attrgetter("own")) is rows[1]
-    assert max(rows, key=attrgetter("before")) is rows[2]
-    assert max(rows, key=attrgetter("answers")) is rows[2]
-    assert max(rows, key=attrgetter("after")) is rows[0]
-    assert max(rows, key=attrgetter("earlier")) is rows[3]
-    assert {n for n, row in enumerate(rows) if row.asks > 0} == {1, 4}
+    by_name = zip(
+        Features._fields,
+        features_of(question, Said(question, found, chat.passages), {}),
+        strict=True,
+    )
+    columns = dict(by_name)
+    best = {name: max(range(5), key=column.__getitem__) for name, column in columns.items()}
+    assert best["own"] == 1
+    assert best["before"] == best["answers"] == 2
+    assert best["after"] == 0
+    assert best["earlier"] == 3
+    assert [value > 0 for value in columns["asks"]] == [False, True, False, False, True]
 
 
 def test_rare_words_count_more() -> None:

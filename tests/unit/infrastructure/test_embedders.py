@@ -1,6 +1,8 @@
 """The embedders on this machine, and how settings choose one."""
 
 import importlib.util
+import json
+import struct
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -136,7 +138,7 @@ def test_fastembed_works_offline_from_a_folder(
 
 
 def test_a_model_that_fastembed_does_not_know_is_refused(fastembed: type[TextEmbedding]) -> None:
-    with pytest.raises(InvalidSetting, match="BAAI/bge-small-en-v1.5") as refused:
+    with pytest.raises(InvalidSetting, match="bge-small-en") as refused:
         fastembed_embedder("no/model")
     assert refused.value.setting == "embedder_model"
     assert fastembed.made == []
@@ -149,6 +151,45 @@ def test_a_model_that_cannot_be_loaded_says_what_to_do(fastembed: type[TextEmbed
         with pytest.raises(EmbedderError, match="MODEL@FOLDER") as failed:
             ask()
         assert failed.value.reason == "model"
+
+
+def static_model(folder: Path, words: Sequence[str], dimension: int = 256) -> Path:
+    """The files of a model that says of a text which of these words it has."""
+    vocabulary = {"[UNK]": 0, **{word: number for number, word in enumerate(words, 1)}}
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Lowercase"},
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+    rows = [[float(n == place) for place in range(dimension)] for n in range(len(vocabulary))]
+    data = b"".join(struct.pack(f"<{dimension}f", *row) for row in rows)
+    shape = {"dtype": "F32", "shape": [len(rows), dimension], "data_offsets": [0, len(data)]}
+    header = json.dumps({"embeddings": shape}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+    return folder
+
+
+def test_the_package_itself_works_offline_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastembed", reason="pip install 'refold[fastembed]'")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "cache"))
+    folder = static_model(tmp_path, ["port", "cache", "postgres"])
+    embedder = chosen_embedder("fastembed", model=f"minishlab/potion-base-8M@{folder}")
+    assert embedder is not None
+    assert embedder.model == "fastembed/minishlab/potion-base-8M:256"
+    port, cache = embedder.embed_documents(["the port of postgres " * 2_000, "a cache"])
+    asked = embedder.embed_query("which port?")
+    assert cosine(asked, port) > 0.5 > cosine(asked, cache)
+    with pytest.raises(EmbedderError) as failed:
+        FastEmbedEmbedder().embed_query("nothing can be downloaded")
+    assert failed.value.reason == "model"
 
 
 @pytest.mark.parametrize(

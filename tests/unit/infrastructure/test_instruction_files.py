@@ -38,7 +38,9 @@ def test_without_a_system_text_they_are_all_of_it(agents: Path) -> None:
 
 def test_behind_blocks_they_are_a_block_of_their_own(agents: Path) -> None:
     cached = {"type": "text", "text": "You build.", "cache_control": {"type": "ephemeral"}}
-    first, second = asked(agents, system=[cached]).system
+    blocks = asked(agents, system=[cached]).system
+    assert isinstance(blocks, list)
+    first, second = blocks
     assert first == cached
     assert second == {
         "type": "text",
