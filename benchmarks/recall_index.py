@@ -74,11 +74,11 @@ def measure(folder: Path, messages: int, conversations: int) -> None:
         ):
             times = [timed(lambda q=q, s=scope: index.find(q, s)) for q in questions]  # type: ignore[misc]
             print(f"{name}: p50 {ms(times, 50)}, p95 {ms(times, 95)}")
-        times = []
+        after: list[float] = []
         for question in questions[:50]:
             write(log, "thread-00000", [text()])
-            times.append(timed(lambda q=question: index.find(q, one)))  # type: ignore[misc]
-        print(f"one conversation, right after an append: p50 {ms(times, 50)}, p95 {ms(times, 95)}")
+            after.append(timed(lambda q=question: index.find(q, one)))  # type: ignore[misc]
+        print(f"one conversation, right after an append: p50 {ms(after, 50)}, p95 {ms(after, 95)}")
 
 
 def write(log: SQLiteLog, thread_id: str, texts: Sequence[str]) -> None:

@@ -239,12 +239,12 @@ class Embedding(Asked):
         """What was asked for by now, as soon as there is something to do; None: closing."""
         with self._changed:
             while not self._closing:
-                wait: float | None = None
-                if self._asked > self._answered:
-                    wait = self._not_before - time.monotonic()
-                    if wait <= 0:
-                        return self._asked
-                self._changed.wait(wait)
+                if self._asked == self._answered:
+                    self._changed.wait()
+                elif (pause := self._not_before - time.monotonic()) > 0:
+                    self._changed.wait(pause)
+                else:
+                    return self._asked
         return None
 
     def _ended(self, ticket: int, newest: int, seconds: float) -> None:

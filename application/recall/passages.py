@@ -101,10 +101,9 @@ def passages_of(
     """
     at = utc(event.written_at) if event.written_at else logged.at
     session = before.session + (begins_session(before.at, at) if before.at else 0)
-    calls = dict(before.calls)
-    text = readable(event.message)
+    calls, said, text = dict(before.calls), event.message, readable(event.message)
     found: list[Passage] = []
-    for piece in _pieces(event.message, calls):
+    for piece in _pieces(said, calls):
         if logged.erased:
             continue  # What it calls and answers is left of it.
         for start, stop in _cut(text, piece.start, piece.stop):
@@ -117,7 +116,7 @@ def passages_of(
                         event.position,
                         logged.version,
                         len(found),
-                        "tool" if piece.kind == "result" else event.message.role,
+                        "tool" if piece.kind == "result" else said.role,
                         piece.kind,
                         piece.tool,
                         at,

@@ -1,7 +1,7 @@
 """Use case: recall what was said and is out of sight, in one conversation or in all of them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from refold.application.core import Core
@@ -9,6 +9,7 @@ from refold.application.core import Core
 from .asking import Question, ask
 from .finding import Finding
 from .fitting import fitted
+from .index import Filters
 from .inquiry import Inquiry
 from .ranking import Ranked
 from .results import Recalled, RecallHit
@@ -17,6 +18,8 @@ from .sight import Sight
 
 SAME_WORDS = 2
 """Hits with the very same words, as long as there are others."""
+MOST_TOOLS = 20
+"""That are named where none was used that was asked for."""
 NO_WORDS = "the question has no words to look for"
 
 
@@ -60,7 +63,7 @@ class _Asking:
         self._core = core
         self._inquiry = inquiry
         self._question: Question = ask(inquiry.query)
-        self._shower = Shower(core)
+        self._shower = Shower(core, inquiry.neighbours)
 
     def answer(self, sight: Sight | None) -> Recalled:
         """The answer; ``sight`` of the only conversation, where what it shows is left out."""
@@ -74,14 +77,15 @@ class _Asking:
             # What the context shows takes no place among the candidates any more.
             hidden = inquiry.filters._replace(leave_out=sight.in_full())
             selected = self._select(finding.ranked(hidden))
-        hits = self._shower.with_neighbours(selected.hits, inquiry.neighbours)
+        notices = [*finding.notices, *self._unknown_tools(selected)]
+        hits = self._shower.with_neighbours(selected.hits)
         room = inquiry.max_tokens or self._core.settings.recall_tokens
         shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)
         return Recalled(
             query=inquiry.query,
             hits=shown,
             mode=finding.mode,
-            notice="; ".join(dict.fromkeys(finding.notices)) or None,
+            notice="; ".join(dict.fromkeys(notices)) or None,
             left_out=left_out,
             tokens=tokens,
         )
@@ -101,6 +105,18 @@ class _Asking:
                 break
         best = sorted(chosen[: inquiry.limit], key=lambda hit: -hit.score)
         return _Selected(_relative(best, inquiry.min_score), left_out)
+
+    def _unknown_tools(self, selected: _Selected) -> Iterator[str]:
+        """What tools there are, where nothing was found of those that were named."""
+        filters = self._inquiry.filters
+        if selected.hits or selected.left_out or not filters.tools:
+            return
+        of_tools = Filters(thread_id=filters.thread_id, kinds=frozenset(("call", "result")))
+        passages = self._core.recall.index.passages(filters=of_tools)
+        known = sorted({passage.tool for passage in passages if passage.tool})
+        if filters.tools.isdisjoint(known):
+            there = ", ".join(known[:MOST_TOOLS]) or "none"
+            yield f"no tool {', '.join(sorted(filters.tools))} was used; there are: {there}"
 
 
 def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:

@@ -1,5 +1,6 @@
 """Original records: messages as the log has them, with what the context makes of each, page by page."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -148,13 +149,18 @@ def _cut(
     record: HistoryRecord, text: str | None, room: int, count: Callable[[str], int]
 ) -> HistoryRecord:
     """The part of a record that has room, from shortly before the text that was looked for."""
-    found = record.text.casefold().find(text.casefold()) if text else 0
-    start = max(0, found - BEFORE_MATCH)
+    start = begin_of(record.text, text)
     length = max(1, len(record.text) * room // max(1, count(record.text)))
     while length > 1 and count(record.text[start : start + length]) > room:
         length = length * 9 // 10
     shown = record.text[start : start + length]
     return record.replaced(text=shown, start=start, stop=start + len(shown))
+
+
+def begin_of(text: str, wanted: str | None) -> int:
+    """Where to begin to read, so that what is wanted of a text comes soon, whatever its case."""
+    found = re.search(re.escape(wanted), text, re.IGNORECASE) if wanted else None
+    return max(0, found.start() - BEFORE_MATCH) if found else 0
 
 
 def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:

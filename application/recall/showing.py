@@ -1,6 +1,6 @@
 """Hits as they are shown: read from the log, with what became of each message and what stands beside it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from refold.application.addresses import address_of
@@ -18,9 +18,6 @@ from .words import Place, events_at, text_in
 
 NEIGHBOUR_CHARACTERS = 300
 CUT = "…"
-BETWEEN = 3
-"""Events that are looked through between two messages, before the read models are asked for the place."""
-
 Message = tuple[str, int]
 """A conversation, and a position in it."""
 
@@ -45,12 +42,13 @@ class Said:
 
 
 class Shower:
-    """Makes hits of passages; remembers the conversations that it has looked at."""
+    """Makes hits of passages, with so many ``neighbours`` on each side; remembers what it has read."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, neighbours: int) -> None:
         self._core = core
+        self._number = neighbours
         self._sights: dict[str, Sight | None] = {}
-        self._places: dict[Message, Place] = {}
+        self._said: dict[Message, Said] = {}
 
     def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
         """The hits, in their order, without neighbours. What is not in the log any more is left out; what
@@ -59,53 +57,55 @@ class Shower:
         Raises:
             LogError: the log cannot be read.
         """
-        events = events_at(self._core, ((f.passage.thread_id, f.passage.version) for f in found))
+        self._read(self._near(found))
         for one in found:
-            logged = events.get((one.passage.thread_id, one.passage.version))
-            sight = self._sight(one.passage.thread_id)
-            if logged is None or sight is None:
+            passage = one.passage
+            said = self._said.get((passage.thread_id, passage.position))
+            sight = self._sight(passage.thread_id)
+            if said is None or sight is None or said.logged.version != passage.version:
                 continue
-            event = logged.event
-            if isinstance(event, MessageAppended) and event.position == one.passage.position:
-                text = text_in(one.passage, logged)
-                if text or logged.erased:
-                    self._places[logged.thread_id, event.position] = (
-                        logged.thread_id,
-                        logged.version,
-                    )
-                    yield _hit(one, Said(logged, event), text, sight)
+            text = text_in(passage, said.logged)
+            if text or said.logged.erased:
+                yield _hit(one, said, text, sight)
 
-    def with_neighbours(self, hits: Sequence[RecallHit], number: int) -> list[RecallHit]:
-        """The hits with so many messages before and after each; hits that were made here."""
-        if not number:
+    def with_neighbours(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
+        """The same hits with the messages beside them."""
+        if not self._number:
             return list(hits)
-        said = self._around(hits, number)
-        return [hit.replaced(neighbours=tuple(_neighbours(hit, number, said))) for hit in hits]
+        wanted = {(hit.thread_id, p) for hit in hits for p in self._beside(hit)}
+        self._read(self._places_of(wanted - self._said.keys()))
+        return [hit.replaced(neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
-    def _around(self, hits: Sequence[RecallHit], number: int) -> Mapping[Message, Said]:
-        """The messages around these, and they themselves."""
-        reach = number + BETWEEN
-        near: set[Place] = set()
-        wanted: set[Message] = set()
-        for hit in hits:
-            thread_id, version = self._places[hit.thread_id, hit.position]
-            near.update((thread_id, version + step) for step in range(-reach, reach + 1))
-            last = min(hit.position + number, self._length(thread_id) - 1)
-            wanted.update((thread_id, p) for p in range(max(0, hit.position - number), last + 1))
-        said = _by_position(events_at(self._core, (place for place in near if place[1] > 0)))
-        if far := wanted - said.keys():
-            said.update(_by_position(events_at(self._core, self._places_of(far))))
-        return said
+    def _near(self, found: Sequence[Ranked]) -> Iterator[Place]:
+        """Where these stand, and what was logged right before and after: most often their neighbours."""
+        for one in found:
+            thread_id, version = one.passage.thread_id, one.passage.version
+            first = max(1, version - self._number)
+            yield from ((thread_id, v) for v in range(first, version + self._number + 1))
+
+    def _read(self, places: Iterable[Place]) -> None:
+        for logged in events_at(self._core, places).values():
+            if isinstance(logged.event, MessageAppended):
+                said = Said(logged, logged.event)
+                self._said[logged.thread_id, logged.event.position] = said
+
+    def _beside(self, hit: RecallHit) -> Iterator[int]:
+        sight = self._sight(hit.thread_id)
+        length = 0 if sight is None else sight.length
+        first, last = hit.position - self._number, hit.position + self._number
+        return (p for p in range(max(0, first), min(last + 1, length)) if p != hit.position)
+
+    def _neighbours(self, hit: RecallHit) -> Iterator[Neighbour]:
+        for position in self._beside(hit):
+            found = self._said.get((hit.thread_id, position))
+            if found is not None:
+                yield _neighbour(found)
 
     def _places_of(self, messages: Iterable[Message]) -> Iterator[Place]:
-        """Where messages stand in the log, of which more happened in between than was looked through."""
+        """Where messages stand in the log between which something else happened."""
         for thread_id, position in messages:
             for row in self._core.views.messages(thread_id, position, position + 1):
                 yield thread_id, row.version
-
-    def _length(self, thread_id: str) -> int:
-        sight = self._sight(thread_id)
-        return 0 if sight is None else sight.length
 
     def _sight(self, thread_id: str) -> Sight | None:
         """What the context of a conversation shows; None where it was erased as a whole."""
@@ -137,25 +137,13 @@ def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
     )
 
 
-def _by_position(events: Mapping[Place, LoggedEvent]) -> dict[Message, Said]:
-    return {
-        (logged.thread_id, logged.event.position): Said(logged, logged.event)
-        for logged in events.values()
-        if isinstance(logged.event, MessageAppended)
-    }
-
-
-def _neighbours(hit: RecallHit, number: int, said: Mapping[Message, Said]) -> Iterator[Neighbour]:
-    for position in range(hit.position - number, hit.position + number + 1):
-        found = said.get((hit.thread_id, position))
-        if position == hit.position or found is None:
-            continue
-        text = readable(found.event.message)
-        cut = len(text) > NEIGHBOUR_CHARACTERS
-        yield Neighbour(
-            position=position,
-            role=found.role,
-            text=text[: NEIGHBOUR_CHARACTERS - 1] + CUT if cut else text,
-            at=found.at,
-            erased=found.logged.erased,
-        )
+def _neighbour(said: Said) -> Neighbour:
+    text = readable(said.event.message)
+    cut = len(text) > NEIGHBOUR_CHARACTERS
+    return Neighbour(
+        position=said.event.position,
+        role=said.role,
+        text=text[: NEIGHBOUR_CHARACTERS - 1] + CUT if cut else text,
+        at=said.at,
+        erased=said.logged.erased,
+    )

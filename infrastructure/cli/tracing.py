@@ -1,6 +1,7 @@
 """``refold query`` and ``expand``: the original records, and what a summary stands for."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 
 from refold.application.recall.expanding import ExpandedSummary
 from refold.application.recall.history import HistoryPage
-from refold.application.recall.records import HistoryRecord
+from refold.application.recall.records import HistoryRecord, begin_of
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Start, Thread
@@ -68,12 +69,11 @@ def query(
     if json:
         print_json(page.model_dump())
     else:
-        _show_page(page)
+        _show_page(page, text)
         if page.next is not None:
-            more = f" --text {text!r}" if text else ""
-            end = "" if stop is None else stop
-            command = f"refold query {thread} --range {page.next}..{end}{more} --db {db}"
-            say(f"Next: {clean(command)}")
+            where = f"{page.next}..{'' if stop is None else stop}"
+            words = ["query", thread, "--range", where, *(["--text", text] if text else [])]
+            say(f"Next: refold {clean(shlex.join(words))} --db {clean(db)}")
     if not page.records:
         raise typer.Exit(1)
 
@@ -125,19 +125,22 @@ def _show_summary(found: ExpandedSummary) -> None:
         say("Its text is gone: something that it was made from was erased.")
 
 
-def _show_page(page: HistoryPage) -> None:
+def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
     for record in page.records:
-        say_parts(_record(record))
+        say_parts(_record(record, begin_of(record.text, wanted)))
     if page.notice:
         say(f"[dim]{clean(page.notice)}[/dim]")
 
 
-def _record(record: HistoryRecord) -> Iterable[tuple[str, str]]:
+def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
+    """A record, of a long one the part from ``begin`` on."""
+    begin = begin if record.length > SHOWN_CHARACTERS else 0
     when = record.at[:16].replace("T", " ")
     yield f"{record.position}", "bold cyan"
     yield f"  {record.role}  {when}  {record.tokens:,} tokens  {record.fate}", ""
-    text = record.text[:SHOWN_CHARACTERS]
-    yield f"\n   {text}".replace("\n", "\n   "), "dim" if record.erased else ""
-    if record.start or record.start + len(text) < record.length:
+    text = record.text[begin : begin + SHOWN_CHARACTERS]
+    yield "\n   … " if record.start + begin else "\n   ", "dim"
+    yield text.replace("\n", "\n   "), "dim" if record.erased else ""
+    if len(text) < record.length:
         yield f" … ({record.length:,} characters: refold read {record.address})", "dim"
     yield "\n", ""

@@ -25,6 +25,8 @@ class Comparable(NamedTuple):
 class Content(Protocol):
     """A fold of the log in tables. One object for all files of a kind; it keeps nothing."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def name(self) -> str:
         """The place of damage that is of the file as a whole; notices begin with it."""

@@ -77,10 +77,13 @@ class FastEmbedEmbedder:
             if self._loaded is None:
                 where = {} if self._folder is None else {"specific_model_path": str(self._folder)}
                 try:
-                    loaded = import_module("fastembed").TextEmbedding(self._name, **where)
+                    made: _TextEmbedding = import_module("fastembed").TextEmbedding(
+                        self._name, **where
+                    )
                 except Exception as error:  # No network, no space, no such file, half a download.
                     raise _failed("model", error) from error
-                self._loaded = loaded
+                self._loaded = made
+                return made
             return self._loaded
 
 

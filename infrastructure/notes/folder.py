@@ -2,11 +2,13 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from refold.application.notes.files import DAILY
+from refold.application.notes.files import DAILY, MEMORY
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.new_files import sync_names
 from refold.infrastructure.private_files import PRIVATE
@@ -26,8 +28,8 @@ class MarkdownFolder:
     def __init__(self, folder: Path, log: Path | None) -> None:
         """``log``: its file, beside which a lock orders processes; None where no other one can write."""
         self._folder = folder.expanduser().absolute()
-        lock = None if log is None else Path(f"{log.absolute()}.notes.lock")
-        self._lock = WriteLock(lock, PATIENCE, of=log)
+        self._log = log
+        self._threads = threading.Lock()
 
     def write(self, files: Callable[[], Mapping[str, str]]) -> None:
         """See ``NotesFolder``.
@@ -36,13 +38,16 @@ class MarkdownFolder:
             OSError: a file cannot be read or written; those before it are up to date.
             LogBusy: another process writes there for too long.
         """
-        with self._lock.held():
-            wanted = dict(files())
-            for name in self._days():
-                wanted.setdefault(name, "")
-            wanted.setdefault("MEMORY.md", "")
+        with self._alone():
+            wanted = {MEMORY: "", **dict.fromkeys(self._days(), ""), **files()}
             for name, text in sorted(wanted.items()):
                 self._bring(self._folder / name, text)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        place = None if self._log is None else Path(f"{self._log.absolute()}.notes.lock")
+        with self._threads, closing(WriteLock(place, PATIENCE, of=self._log)) as lock, lock.held():
+            yield
 
     def _days(self) -> list[str]:
         folder = self._folder / DAILY

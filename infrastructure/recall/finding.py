@@ -139,4 +139,4 @@ def _passage(row: tuple[Any, ...]) -> Passage:
     if row[0] is None:
         raise FoldDamaged("a passage that the words lead to is missing")
     values: tuple[Any, ...] = opened(PASSAGES, row)
-    return Passage(*values[:12], bool(values[12]), *values[13:15])
+    return Passage._make((*values[:12], bool(values[12]), *values[13:15]))

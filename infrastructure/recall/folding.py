@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 
 from sqlite_utils import Database
 
@@ -17,6 +16,8 @@ from .tables import PASSAGE_COLUMNS, PASSAGES, PROJECTIONS, TERMS, THREADS, WORD
 
 BATCH = 5_000
 """Events that are gathered before they are written, and at most that many in a transaction."""
+FULL = 10_000
+"""Passages after which no more events are gathered: some 20 million characters."""
 
 
 class Thread:
@@ -34,7 +35,7 @@ def fold_into(
     """See ``Content.fold``."""
     batch = Batch(db, progress.totals[PASSAGES])
     taken, last = 0, None
-    for logged in islice(events, BATCH):
+    while taken < BATCH and not batch.is_full and (logged := next(events, None)):
         taken += 1
         if logged.number > progress.number:
             batch.take(logged)
@@ -42,7 +43,7 @@ def fold_into(
     if last is not None:
         progress = Progress(last.number, mark_of(last), {PASSAGES: batch.write()})
         write_progress(db, PROJECTIONS, progress)
-    return progress, taken == BATCH
+    return progress, taken == BATCH or batch.is_full
 
 
 class Batch:
@@ -53,7 +54,13 @@ class Batch:
         self._total = total
         self._threads: dict[str, Thread] = {}
         self._rows: list[Sealed] = []
+        self._words: list[tuple[int, str, str]] = []
         self._terms = Counter[str]()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is to be written before more is taken in."""
+        return len(self._rows) >= FULL
 
     def take(self, logged: LoggedEvent) -> None:
         """Take one event in. Only messages say something; an erasure is not folded in, see ``outdating``."""
@@ -70,15 +77,15 @@ class Batch:
         thread.total, self._total = thread.total.plus(grown), self._total.plus(grown)
         self._rows += rows
         for passage in found:
+            self._words.append((passage.number, thread.token, passage.tokens))
             self._terms.update(set(passage.tokens.split()))
 
     def write(self) -> Total:
         """Write everything, in the transaction that is open; returns how much there is now."""
         marks = ",".join("?" * len(PASSAGE_COLUMNS))
         self._db.conn.executemany(f"INSERT INTO {PASSAGES} VALUES ({marks})", self._rows)
-        words = [(row[0], row[-2], row[-4]) for row in self._rows]
         self._db.conn.executemany(
-            f"INSERT INTO {WORDS} (rowid, thread, tokens) VALUES (?,?,?)", words
+            f"INSERT INTO {WORDS} (rowid, thread, tokens) VALUES (?,?,?)", self._words
         )
         self._db.conn.executemany(
             f"INSERT INTO {TERMS} VALUES (?, ?) ON CONFLICT DO UPDATE SET passages = passages + "

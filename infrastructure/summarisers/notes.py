@@ -72,30 +72,17 @@ class ModelNotes:
 
     def _portions(self, request: NotesRequest) -> Sequence[Portion]:
         room = int(self._window / _SLACK) - self.measure(notes_prompt((), request.most))
-        portions: Sequence[Portion] = ()
         for length in _LENGTHS:
-            pieces = list(_pieces(request.messages, length))
-            portions = tuple(self._packed(pieces, room))
-            if len(portions) <= MOST_CALLS:
-                return portions
-        return portions[-MOST_CALLS:]
+            weighed = [(p, self._weight(p)) for p in _pieces(request.messages, length)]
+            if any(weight > room for _, weight in weighed):
+                continue
+            portions = tuple(_packed(weighed, room))
+            if len(portions) <= MOST_CALLS or length == _LENGTHS[-1]:
+                return portions[-MOST_CALLS:]
+        raise failed("too_large", f"a window of {self._window:,} tokens is too small for notes")
 
-    def _packed(self, pieces: Sequence[Passage], room: int) -> Iterator[Portion]:
-        portion: list[Passage] = []
-        left = room
-        for piece in pieces:
-            needed = self._counter.count_text(f"[{'0' * 16} {piece.label}]\n{piece.text}\n")
-            if needed > room:
-                raise failed(
-                    "too_large", f"a window of {self._window:,} tokens is too small for notes"
-                )
-            if portion and needed > left:
-                yield portion
-                portion, left = [], room
-            portion.append(piece)
-            left -= needed
-        if portion:
-            yield portion
+    def _weight(self, piece: Passage) -> int:
+        return self._counter.count_text(f"[{'0' * 16} {piece.label}]\n{piece.text}\n")
 
     async def _ask(self, prompt: Prompt) -> Answer:
         return await self._api.answer(
@@ -107,6 +94,19 @@ class ModelNotes:
                 timeout=self._api.timeout,
             )
         )
+
+
+def _packed(weighed: Sequence[tuple[Passage, int]], room: int) -> Iterator[Portion]:
+    portion: list[Passage] = []
+    left = room
+    for piece, weight in weighed:
+        if portion and weight > left:
+            yield portion
+            portion, left = [], room
+        portion.append(piece)
+        left -= weight
+    if portion:
+        yield portion
 
 
 def _pieces(messages: Sequence[SourceMessage], length: int) -> Iterator[Passage]:

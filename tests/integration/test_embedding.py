@@ -5,13 +5,14 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 import refold
 from refold.application.recall.passages import digest_of
+from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import (
     DigestEmbedder,
     FailingEmbedder,
@@ -55,6 +56,12 @@ def holding(folder: Path, *texts: str, embedder: DigestEmbedder | None = None) -
         for path in sorted(folder.iterdir())
         if any(needle in path.read_bytes() for needle in needles)
     ]
+
+
+def refused(store: SQLiteVectorStore, keep: Callable[[], Iterable[str]]) -> bool:
+    """As a disk that cannot be written now."""
+    del store, keep
+    return False
 
 
 def test_what_is_near_in_meaning_is_found_without_a_word_in_common(tmp_path: Path) -> None:
@@ -138,10 +145,7 @@ def test_of_an_erased_message_no_vector_is_left_and_the_others_stay(
         with refold.open(path) as memory:
             if where == "at the next opening":
                 with monkeypatch.context() as patched:
-                    patched.setattr(
-                        "refold.infrastructure.recall.vectors.SQLiteVectorStore.prune",
-                        lambda *_: False,
-                    )
+                    patched.setattr(SQLiteVectorStore, "prune", refused)
                     assert not memory.conversation("t").erase(1).complete
             else:
                 assert memory.conversation("t").erase(1).complete
@@ -244,6 +248,7 @@ def test_closing_does_not_wait_for_an_embedder_that_hangs(tmp_path: Path) -> Non
 def test_a_program_that_ends_without_closing_ends(tmp_path: Path) -> None:
     program = f"""
 import refold
+from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import HeldEmbedder
 memory = refold.open({str(tmp_path / "agent.db")!r}, embedder=HeldEmbedder())
 chat = memory.conversation("t")

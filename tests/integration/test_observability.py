@@ -148,10 +148,13 @@ def damages() -> None:
             talk(memory.conversation("t"), 12)
             memory.conversation("t").compact()
             memory.conversations()
+            memory.search("one")
         execute(path, "UPDATE stored_snapshots SET state=x'00'")
         execute(Path(folder) / "a.views.db", "UPDATE messages SET text='other'")
+        execute(Path(folder) / "a.recall.db", "DELETE FROM passages")
         with refold.open(path, window=8_000) as memory:
             memory.conversation("t").messages()
+            memory.search("one")
         execute(path, "DELETE FROM stored_events WHERE originator_version>20")
         with refold.open(path, window=8_000) as memory, suppress(refold.RefoldError):
             memory.conversation("t").context()

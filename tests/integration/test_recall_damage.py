@@ -3,7 +3,7 @@
 import logging
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +17,15 @@ from tests.support.log_files import execute
 from tests.support.view_events import Scribe
 
 Answers = list[object]
-QUESTIONS = (["one"], ["port", "two"], ["common"], ["absent"], ["2026"], ["线"], [])
+QUESTIONS: Sequence[list[str]] = (
+    ["one"],
+    ["port", "two"],
+    ["common"],
+    ["absent"],
+    ["2026"],
+    ["线"],
+    [],
+)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,6 +39,10 @@ def write(log: SQLiteLog, thread_id: str, *said: tuple[Role, str | tuple[Block, 
         for n, (role, content) in enumerate(said)
     ]
     log.transact(thread_id, lambda _: events, at=START)
+
+
+def users(texts: Iterable[str]) -> list[tuple[Role, str]]:
+    return [("user", text) for text in texts]
 
 
 @pytest.fixture
@@ -112,7 +116,7 @@ def test_filters_let_through_what_they_say(
 def test_a_strict_filter_finds_what_stands_far_behind(
     log: SQLiteLog, index: SQLiteRecallIndex
 ) -> None:
-    write(log, "long", *[("user", f"port number {n}") for n in range(300)])
+    write(log, "long", *(users(f"port number {n}" for n in range(300))))
     found = index.find(["port"], Filters(thread_id="long", positions=(0, 3)), limit=5)
     assert [p.position for p in found.candidates] == [2, 1, 0]
     assert len(index.find(["port"], Filters(thread_id="long"), limit=5).candidates) == 5
@@ -162,7 +166,7 @@ def test_a_result_far_behind_its_call_knows_the_tool(
     monkeypatch.setattr(folding, "BATCH", 2)
     call: Block = {"type": "tool_use", "id": "c2", "name": "deploy", "input": {}}
     result: Block = {"type": "tool_result", "tool_use_id": "c2", "content": "kangaroo"}
-    write(log, "t", ("assistant", (call,)), *[("user", "wait")] * 5)
+    write(log, "t", ("assistant", (call,)), *users(["wait"] * 5))
     index.passages()
     write(log, "t", ("user", (result,)))
     (found,) = index.find(["kangaroo"]).candidates
@@ -207,7 +211,7 @@ def test_processes_that_catch_up_and_rebuild_at_once_see_the_same(
     log: SQLiteLog, index: SQLiteRecallIndex, tmp_path: Path
 ) -> None:
     for _ in range(20):
-        write(log, "t", *[("user", "hello")] * 50)
+        write(log, "t", *users(["hello"] * 50))
     context = multiprocessing.get_context("spawn")
     found: multiprocessing.Queue[int] = context.Queue()
     workers = [
@@ -230,10 +234,11 @@ def test_threads_that_catch_up_at_once_see_the_same(log: SQLiteLog, tmp_path: Pa
     path = tmp_path / "agent.recall.db"
     with closing(SQLiteRecallIndex(path, log)) as one, closing(SQLiteRecallIndex(path, log)) as two:
         answers: list[object] = []
-        workers = [
-            threading.Thread(target=lambda i=i: answers.append(i.find(["hello"], limit=999)))
-            for i in (one, two, one, two)
-        ]
+
+        def ask(index: SQLiteRecallIndex) -> None:
+            answers.append(index.find(["hello"], limit=999))
+
+        workers = [threading.Thread(target=ask, args=(i,)) for i in (one, two, one, two)]
         for worker in workers:
             worker.start()
         for worker in workers:

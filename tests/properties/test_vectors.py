@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from refold.application.recall.index import Filters
 from refold.application.recall.passages import digest_of
@@ -18,6 +19,8 @@ from tests.support.passage_lists import PassageList
 TEXTS = [f"text {n}" for n in range(12)]
 EMBEDDERS = (DigestEmbedder("digests-1"), DigestEmbedder("digests-2", dimension=6))
 ROUNDED = 5
+
+TEXTS_OF = TypeAdapter(list[str])
 
 texts = st.lists(st.sampled_from(TEXTS), max_size=6)
 steps = st.lists(
@@ -107,8 +110,7 @@ def rounded(found: Sequence[Nearest]) -> list[tuple[int, float]]:
 
 
 def _texts(what: object) -> list[str]:
-    assert isinstance(what, list)
-    return [str(one) for one in what]
+    return TEXTS_OF.validate_python(what)
 
 
 def _embedder(how: object) -> DigestEmbedder:

@@ -18,7 +18,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
 )
-from refold.domain.remembering import NotesFlushed
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .fake_summarisers import GoodSummariser
 from .invariants.erased import assert_it_is_a_stub, no_file_holds, nothing_shows_what_is_erased
@@ -38,6 +38,7 @@ TEXTS: dict[type[Any], frozenset[str]] = {
         }
     ),
     NotesFlushed: frozenset({"notes"}),
+    MemoriesChosen: frozenset({"memories"}),
     CompactionFailed: frozenset({"detail"}),
     MessagePinned: frozenset({"text"}),
 }
@@ -100,6 +101,10 @@ class About:
         """Whether something was noted of messages that any of it is among."""
         return bool(event.notes) and any(event.start <= p < event.stop for p in self.said)
 
+    def is_quoted(self, event: MemoriesChosen | None) -> bool:
+        """Whether a choice of memories quotes any of it."""
+        return event is not None and any(m.position in self.said for m in event.memories)
+
     @cached_property
     def pins(self) -> frozenset[str]:
         """Those of these messages, and those in whose own words they are quoted."""
@@ -122,6 +127,8 @@ class About:
                 return self.covered_by(attempts[event.attempt_id])
             case NotesFlushed():
                 return self.is_noted(event)
+            case MemoriesChosen():
+                return self.is_quoted(event)
             case _:
                 return False
 
@@ -150,6 +157,9 @@ def _is_recorded(
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
+    if about.is_quoted(story.quoted):
+        expected.append(MemoriesChosen)
+        assert witness.story.quoted is None
     noted = [e.event for e in before if isinstance(e.event, NotesFlushed)]
     withdrawn = [flush.flush_id for flush in noted if about.is_noted(flush)]
     expected += [NotesFlushed] * len(withdrawn)

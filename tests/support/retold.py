@@ -19,6 +19,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.folding import evolve
+from refold.domain.remembering import MemoriesChosen
 
 PartKey = tuple[int, str, str]
 End = CompactionPerformed | CompactionFailed
@@ -72,6 +73,8 @@ class Retold:
         default_factory=dict[PartKey, tuple[ShortenedPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
+    quoted: MemoriesChosen | None = None
+    """The earlier messages that the system text quotes, if it quotes any."""
     erased: dict[int, int] = field(default_factory=dict[int, int])
     """The messages that were erased, each with the version that says so."""
     states: list[Conversation] = field(default_factory=lambda: [Conversation()])
@@ -131,6 +134,8 @@ class Retold:
                 self._note_pin(version, event)
             case MessageUnpinned():
                 self._note_pin(version, self.pins.pop(event.pin_id))
+            case MemoriesChosen():
+                self.quoted = event if event.memories else None
             case _:
                 pass
 

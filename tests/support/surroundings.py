@@ -59,6 +59,8 @@ class Setting(NamedTuple):
     """None: the summariser gets everything at once."""
     place: SummaryPlace = "user"
     """Where a summary stands: in the first user turn, or in the system text."""
+    memories: int = 0
+    """How many earlier messages are quoted in the system text."""
 
 
 async def at_once(seconds: float) -> None:

@@ -14,10 +14,12 @@ from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
 from refold.domain.events import CompactionPerformed
+from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.log.keeping import SQLiteKeeper
 from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.derived.places import derived_path
+from refold.infrastructure.observing.notices import nobody
 from refold.infrastructure.opening import open_core
+from refold.infrastructure.recall.wiring import recall_parts
 from refold.infrastructure.summarisers.retrying import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.infrastructure.views.views import SQLiteViews
@@ -134,6 +136,7 @@ class Witness:
             window=self.window,
             model=self.setting.model,
             summary_place=self.setting.place,
+            memories=self.setting.memories,
             policy=self.policy,
             summariser=retrying(
                 self.summariser, self.policy.summary_tries, backoff=lambda _: 0.0, sleep=at_once
@@ -145,11 +148,18 @@ class Witness:
             background=background,
         )
         core.views.close()
+        core.recall.index.close()
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(derived_path(self.path, "views"), log)
+        recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
         return replace(
-            core, log=log, keeper=SQLiteKeeper(log), views=views, owner=replace(self.process)
+            core,
+            log=log,
+            keeper=SQLiteKeeper(log),
+            views=views,
+            recall=recall,
+            owner=replace(self.process),
         )
 
     def open(self) -> refold.Memory:

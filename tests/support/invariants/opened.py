@@ -3,10 +3,15 @@
 from typing import Any, NamedTuple
 
 from refold.application.context import Context
-from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
+from refold.application.rendering.texts import (
+    LEDGER_HEADING,
+    MEMORIES_GUIDANCE,
+    MEMORIES_HEADING,
+    SUMMARY_HEADING,
+)
 from refold.domain.events import CompactionPerformed
 from tests.support.rules.request import blocks_of
-from tests.support.witness import Witness
+from tests.support.witness import THREAD, Witness
 
 
 class Opened(NamedTuple):
@@ -20,19 +25,29 @@ class Opened(NamedTuple):
     rest: list[dict[str, Any]]
     """The messages without these."""
     system: str
-    """The system text without these."""
+    """The system text without these, and without what is quoted in it."""
+    memories: str = ""
+    """What the system text ends with: earlier messages that are quoted."""
 
 
 def opened(witness: Witness, shown: Context) -> Opened:
     """Part a request that shows the newest version."""
-    active, system = witness.story.active, str(shown.system)
+    system, memories = str(shown.system), quotations(witness)
+    if memories:
+        assert system.endswith(memories), f"{system[-len(memories):]!r} is not {memories!r}"
+        system = system.removesuffix(memories).removesuffix("\n\n")
+    return _opened(witness, shown, system)._replace(memories=memories)
+
+
+def _opened(witness: Witness, shown: Context, system: str) -> Opened:
+    active = witness.story.active
     has_ledger = bool(witness.story.texts_in_the_ledger())
     has_ledger = has_ledger or (active is not None and active.ledger_shown > 0)
     if active is None and not has_ledger:
         return Opened(None, None, None, shown.messages, system)
     if witness.setting.place == "system" and not _leads_with_a_block(shown, active):
         return _from_system(system, active, has_ledger, shown.messages)
-    return _from_first_turn(shown, active, has_ledger)
+    return _from_first_turn(shown, active, has_ledger)._replace(system=system)
 
 
 def _leads_with_a_block(shown: Context, active: CompactionPerformed | None) -> bool:
@@ -83,6 +98,22 @@ def _from_system(
     else:
         assert not after
     return Opened(summary, None, ledger, messages, system)
+
+
+def quotations(witness: Witness) -> str:
+    """What must be rendered of the memories that were chosen last: guidance, heading, and each text
+    below its address, between fences that are longer than any in it.
+    """
+    if witness.story.quoted is None:
+        return ""
+    parts = [f"{MEMORIES_GUIDANCE}\n\n{MEMORIES_HEADING}"]
+    for memory in witness.story.quoted.memories:
+        text, fence = without_surrogates(memory.text), "```"
+        while fence in text:
+            fence += "`"
+        source = f"[refold://{THREAD}/{memory.position}] {memory.role}, {memory.at[:16]}Z"
+        parts.append(f"{source}\n{fence}\n{text}\n{fence}")
+    return "\n".join(parts)
 
 
 def summary_block(active: CompactionPerformed) -> str:

@@ -5,7 +5,18 @@ from collections.abc import Callable
 from refold.application.context import Context
 from tests.support.witness import Witness, as_bytes
 
-from . import attempted, covered, erased, kept, noted, rendered, replayed, summarised, trusted
+from . import (
+    attempted,
+    covered,
+    erased,
+    kept,
+    noted,
+    quoted,
+    rendered,
+    replayed,
+    summarised,
+    trusted,
+)
 
 OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,
@@ -23,6 +34,7 @@ OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     trusted.nothing_speaks_but_those_who_spoke,
     trusted.the_system_text_is_the_callers_and_ours,
     noted.topics_are_of_what_is_covered,
+    quoted.memories_are_verbatim_and_measured,
 )
 OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     covered.one_summary_is_active,
@@ -39,6 +51,7 @@ OF_WHAT_IS_STORED: tuple[Callable[[Witness], None], ...] = (
     attempted.nothing_is_attempted_without_growth,
     noted.notes_are_taken_once_a_cycle,
     noted.notes_are_lines_with_their_sources,
+    quoted.memories_are_chosen_after_decisions,
     replayed.a_fresh_load_is_the_live_state,
 )
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 import pytest
@@ -55,7 +55,7 @@ class Desk:
 
 
 @contextmanager
-def working(desk: Desk, embedder: DigestEmbedder) -> Iterator[Embedding]:
+def working(desk: Desk, embedder: DigestEmbedder) -> Generator[Embedding]:
     made = desk.embedding(embedder)
     try:
         yield made
@@ -330,9 +330,7 @@ def test_a_log_that_cannot_be_read_is_told_and_tried_again() -> None:
             raise failing.pop()
         return desk.index.words(passages)
 
-    embedding = Embedding(
-        desk.index, desk.store, DigestEmbedder(), words=words, newest=lambda: 1
-    )
+    embedding = Embedding(desk.index, desk.store, DigestEmbedder(), words=words, newest=lambda: 1)
     with closing(embedding):
         assert "the log is damaged" in str(embedding.finish(WAIT).error)
         assert embedding.finish(WAIT) == done(1)

@@ -253,7 +253,9 @@ def test_filters_let_only_through_what_was_asked_for() -> None:
     assert {hit.role for hit in chat.recall("port", roles="tool", limit=50)} == {"tool"}
     assert {hit.kind for hit in chat.recall("port", kinds=["call"], limit=50)} == {"call"}
     assert {hit.tool for hit in chat.recall("port", tools=["bash"], limit=50)} == {"bash"}
-    assert chat.recall("port", tools="python").hits == ()
+    nothing = chat.recall("port", tools="python")
+    assert nothing.hits == ()
+    assert nothing.notice == "no tool python was used; there are: bash"
     late = chat.recall("port", since="2026-01-02T00:04:00Z", limit=50)
     assert positions(late) == [3]
     early = chat.recall("port", until="2026-01-02T01:03:00+01:00", limit=50)

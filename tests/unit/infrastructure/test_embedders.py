@@ -1,6 +1,5 @@
 """The embedders on this machine, and how settings choose one."""
 
-import importlib.util
 import json
 import struct
 import sys
@@ -16,6 +15,7 @@ import pytest
 import refold
 from refold.application.errors import EmbedderError
 from refold.domain.errors import InvalidSetting
+from refold.infrastructure.embedders import choosing
 from refold.infrastructure.embedders.choosing import chosen_embedder
 from refold.infrastructure.embedders.fastembed import FastEmbedEmbedder, fastembed_embedder
 from refold.infrastructure.embedders.openai import OpenAIEmbedder
@@ -156,7 +156,7 @@ def test_a_model_that_cannot_be_loaded_says_what_to_do(fastembed: type[TextEmbed
 def static_model(folder: Path, words: Sequence[str], dimension: int = 256) -> Path:
     """The files of a model that says of a text which of these words it has."""
     vocabulary = {"[UNK]": 0, **{word: number for number, word in enumerate(words, 1)}}
-    tokenizer = {
+    tokenizer: dict[str, object] = {
         "version": "1.0",
         "added_tokens": [],
         "normalizer": {"type": "Lowercase"},
@@ -198,11 +198,10 @@ def test_the_package_itself_works_offline_where_it_is_installed(
 def test_what_is_not_installed_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, name: Any, module: str
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "refold.infrastructure.embedders.choosing.find_spec",
-        lambda wanted: None if wanted == module else found(wanted) or ModuleSpec(wanted, None),
-    )
+    def found(wanted: str) -> ModuleSpec | None:
+        return None if wanted == module else ModuleSpec(wanted, None)
+
+    monkeypatch.setattr(choosing, "find_spec", found)
     with pytest.raises(InvalidSetting, match=rf"pip install 'refold\[{name}\]'") as refused:
         chosen_embedder(name)
     assert (refused.value.setting, refused.value.value) == ("embedder", name)
@@ -211,7 +210,10 @@ def test_what_is_not_installed_names_the_extra(
 def test_an_embedder_of_ones_own_needs_numpy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.embedders.choosing.find_spec", lambda _: None)
+    def found(wanted: str) -> None:
+        del wanted
+
+    monkeypatch.setattr(choosing, "find_spec", found)
     with pytest.raises(InvalidSetting, match="pip install numpy"):
         refold.open(tmp_path / "agent.db", embedder=USEEmbedder())
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,8 @@
 """Notes by a model: what it is asked, that its window is respected, and how its answers are read."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import anthropic
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
-from refold.application.notes.taker import NotesDraft, NotesRequest, note_taking
+from refold.application.notes.taker import NotesDraft, NotesRequest, TakeNotes, note_taking
 from refold.application.ports import SourceMessage, Summariser
 from refold.domain.messages import Message
 from refold.domain.remembering import Note
-from refold.infrastructure.observing.calls import watched
+from refold.infrastructure.observing.calls import Answered, watched
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
 from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
@@ -26,17 +27,19 @@ from refold.infrastructure.summarisers.notes_prompt import (
 from refold.infrastructure.summarisers.quoting import passages
 from refold.infrastructure.summarisers.retrying import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
-from tests.support.anthropic_server import AnthropicServer, ok, overloaded, refused, truncated
+from tests.support.anthropic_server import (
+    Answer,
+    AnthropicServer,
+    Recorded,
+    ok,
+    overloaded,
+    refused,
+    truncated,
+)
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import PlainCounter
 from tests.support.note_takers import NotingSummariser, RaisingNoteTaker
 from tests.support.note_takers import overloaded as busy
-
-
-@pytest.fixture
-def server() -> Iterator[AnthropicServer]:
-    with AnthropicServer() as running:
-        yield running
 
 
 def client_of(server: AnthropicServer) -> anthropic.AsyncAnthropic:
@@ -51,32 +54,32 @@ TALK = sources(user("Never push to main."), assistant("Understood: pull requests
 
 
 def take(
-    server: AnthropicServer, messages: tuple[SourceMessage, ...] = TALK, *, window: int = 200_000
-) -> NotesDraft:
-    summariser = AnthropicSummariser(client=client_of(server), window=window)
-    return asyncio.run(summariser.take_notes(NotesRequest(messages=messages, most=24)))
+    *answers: Answer, messages: tuple[SourceMessage, ...] = TALK, window: int = 200_000
+) -> tuple[NotesDraft, list[Recorded]]:
+    """What came of asking, and what was sent."""
+    with AnthropicServer(answers) as server:
+        summariser = AnthropicSummariser(client=client_of(server), window=window)
+        request = NotesRequest(messages=messages, most=24)
+        return asyncio.run(summariser.take_notes(request)), server.requests
 
 
-def test_messages_are_quoted_as_data_and_lines_become_notes(server: AnthropicServer) -> None:
-    server.script(ok("constraint [0] Never push to main.\n- decision [0, 1]: Pull requests only."))
-    draft = take(server)
+def test_messages_are_quoted_as_data_and_lines_become_notes() -> None:
+    said = "constraint [0] Never push to main.\n- decision [0, 1]: Pull requests only."
+    draft, [request] = take(ok(said))
     assert draft.notes == (
         Note(kind="constraint", text="Never push to main.", positions=(0,)),
         Note(kind="decision", text="Pull requests only.", positions=(0, 1)),
     )
     assert draft.prompt_fingerprint == notes_fingerprint()
     assert (draft.model, draft.attempts) == ("claude-test-1", 1)
-    [request] = server.requests
-    asked = request.body["messages"][0]["content"]
-    assert "Never push to main." in asked
-    assert "Never push" not in request.body["system"].replace("Never push to the main branch", "")
+    assert "Never push to main." in request.body["messages"][0]["content"]
+    assert "Understood" not in request.body["system"]
     assert request.body["max_tokens"] == output_room(ANSWER_TOKENS)
 
 
 @pytest.mark.parametrize("nothing", ["NO_REPLY", " `no_reply`.\n", "NO_REPLY\n\nNothing lasting."])
-def test_nothing_to_save_is_an_answer(server: AnthropicServer, nothing: str) -> None:
-    server.script(ok(nothing))
-    assert take(server).notes == ()
+def test_nothing_to_save_is_an_answer(nothing: str) -> None:
+    assert take(ok(nothing))[0].notes == ()
 
 
 @pytest.mark.parametrize(
@@ -88,10 +91,9 @@ def test_nothing_to_save_is_an_answer(server: AnthropicServer, nothing: str) -> 
         (overloaded(), "overloaded"),
     ],
 )
-def test_anything_else_is_an_error(server: AnthropicServer, answer: object, reason: str) -> None:
-    server.script(answer)  # type: ignore[arg-type]
+def test_anything_else_is_an_error(answer: Answer, reason: str) -> None:
     with pytest.raises(SummariserError) as raised:
-        take(server)
+        take(answer)
     assert raised.value.reason == reason
     assert raised.value.attempts == 1
 
@@ -109,7 +111,7 @@ class CountedNotes(ModelNotes):
 
 @given(
     lengths=st.lists(st.integers(0, 30_000), min_size=1, max_size=40),
-    window=st.sampled_from((16_000, 20_000, 60_000)),
+    window=st.sampled_from((20_000, 24_000, 60_000)),
 )
 def test_no_call_is_larger_than_the_models_window(lengths: Sequence[int], window: int) -> None:
     messages = sources(*(user("some words " * (n // 11)) for n in lengths))
@@ -124,11 +126,11 @@ def test_a_window_without_room_is_an_error() -> None:
     assert raised.value.reason == "too_large"
 
 
-def test_large_ranges_are_asked_about_in_portions(server: AnthropicServer) -> None:
-    server.script(ok("fact [0] one"), ok("NO_REPLY"), ok("fact [9] two"), ok("fact [9] three"))
-    draft = take(server, sources(*(user(f"{n} " * 3_000) for n in range(10))), window=30_000)
-    assert draft.attempts == len(server.requests) > 1
-    assert [note.text for note in draft.notes][:1] == ["one"]
+def test_large_ranges_are_asked_about_in_portions() -> None:
+    long = sources(*(user(f"{n} " * 3_000) for n in range(10)))
+    draft, requests = take(ok("fact [0] one"), ok("NO_REPLY"), messages=long, window=30_000)
+    assert draft.attempts == len(requests) > 1
+    assert [note.text for note in draft.notes] == ["one"]
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=300))
@@ -153,14 +155,16 @@ def test_retries_and_spans_pass_notes_on_and_nobody_notes_who_cannot() -> None:
     assert note_taking(retrying(ExtractiveSummariser())) is None
     assert note_taking(ServerCompactionSummariser()) is not None
     taker = NotingSummariser()
-    take_notes = note_taking(retrying(taker))
-    assert take_notes is not None
-    draft = asyncio.run(_awaited(take_notes, TALK))
+    draft = asked(note_taking(retrying(taker)))
     assert (draft.model, draft.attempts) == ("noting-1", 2)
 
 
-async def _awaited(take_notes: object, messages: tuple[SourceMessage, ...]) -> NotesDraft:
-    return await take_notes(NotesRequest(messages=messages, most=24))  # type: ignore[no-any-return,operator]
+def asked(take_notes: TakeNotes | None) -> NotesDraft:
+    async def ask() -> NotesDraft:
+        assert take_notes is not None
+        return await take_notes(NotesRequest(messages=TALK, most=24))
+
+    return asyncio.run(ask())
 
 
 async def no_wait(seconds: float) -> None:
@@ -171,7 +175,7 @@ def test_notes_are_asked_for_again_after_a_passing_trouble() -> None:
     taker = RaisingNoteTaker(busy())
     again: Summariser = retrying(taker, 2, sleep=no_wait)
     with pytest.raises(SummariserError) as raised:
-        asyncio.run(_awaited(note_taking(again), TALK))
+        asked(note_taking(again))
     assert len(taker.noted) == 2
     assert raised.value.attempts == 6
 
@@ -179,20 +183,23 @@ def test_notes_are_asked_for_again_after_a_passing_trouble() -> None:
 def test_watching_a_summariser_leaves_its_notes_as_they_are() -> None:
     told: list[str] = []
 
-    class Call:
-        def __enter__(self) -> "Call":
-            return self
+    @contextmanager
+    def following(_: Summariser) -> Generator[Told]:
+        yield Told(told)
 
-        def __exit__(self, *_: object) -> None:
-            pass
+    asked(note_taking(watched(NotingSummariser(), following)))
+    assert told == ["noting-1"]
 
-        def answered(self, draft: object, seconds: float) -> None:
-            del seconds
-            told.append(type(draft).__name__)
 
-        def failed(self, error: BaseException, seconds: float) -> None:
-            raise AssertionError((error, seconds))
+class Told:
+    """Keeps the models that answered."""
 
-    seen = watched(NotingSummariser(), lambda _: Call())
-    asyncio.run(_awaited(note_taking(seen), TALK))
-    assert told == ["NotesDraft"]
+    def __init__(self, models: list[str]) -> None:
+        self.models = models
+
+    def answered(self, draft: Answered, seconds: float) -> None:
+        assert seconds >= 0
+        self.models.append(draft.model)
+
+    def failed(self, error: BaseException, seconds: float) -> None:
+        raise AssertionError((error, seconds))

@@ -126,7 +126,11 @@ def test_a_text_that_is_too_long_for_the_model_is_cut_until_it_fits(endpoint: En
         (refusal(503, "busy"), "server_error", 3),
         (refusal(504), "timeout", 3),
         (refusal(529), "overloaded", 3),
-        (Response("", status=302, headers={"Location": "https://elsewhere.invalid"}), "bad_answer", 1),
+        (
+            Response("", status=302, headers={"Location": "https://elsewhere.invalid"}),
+            "bad_answer",
+            1,
+        ),
         (Response("<html>a proxy</html>", status=200), "bad_answer", 1),
         (Response("{}", status=200), "bad_answer", 1),
         (Response('{"data": null}', status=200), "bad_answer", 1),
@@ -173,6 +177,7 @@ def test_an_endpoint_that_hangs_is_given_up(endpoint: Endpoint) -> None:
 
 def test_an_answer_that_drips_is_given_up_as_well() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def drip() -> None:
             for _ in range(2):
                 connection, _ = server.accept()
@@ -218,7 +223,9 @@ def test_the_key_is_never_shown(
     endpoint.script = [refusal(status, echo)] * 3
     with pytest.raises(EmbedderError) as failed:
         embedder.embed_documents(["a"])
-    shown = f"{failed.value} {failed.value!r} {embedder!r} {vars(embedder)['_client']!r} {caplog.text}"
+    shown = (
+        f"{failed.value} {failed.value!r} {embedder!r} {vars(embedder)['_client']!r} {caplog.text}"
+    )
     assert failed.value.__cause__ is None
     assert KEY not in shown
     assert KEY[:12] not in shown

@@ -1,0 +1,326 @@
+"""Notes and topics in a real log: listed, written into files, erased with what they come from, forked."""
+
+import json
+import multiprocessing
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+from refold.application.notes.files import files_of
+from refold.domain.events import CompactionPerformed
+from refold.domain.remembering import Note, NotesFlushed
+from refold.infrastructure.notes.block import BEGIN, END
+from refold.infrastructure.opening import open_core
+from tests.support.note_takers import NotingSummariser
+
+RULE = "Please never push to the main branch."
+SECRET = "the zebra protocol begins on Friday"
+LONG = "Look at it once more, with all that was said. " * 12
+
+
+def opened(path: Path, folder: Path | None = None, **options: Any) -> refold.Memory:
+    return refold.open(path, window=8_000, notes_folder=folder, **options)
+
+
+def talk(chat: refold.Chat, turns: int = 10, said: str = RULE) -> None:
+    for n in range(turns):
+        chat.append({"role": "user", "content": f"{said} In payments_{n % 3}.py, that is. {LONG}"})
+        chat.append({"role": "assistant", "content": f"We decided to keep step {n}. {LONG}"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, folder: Path) -> Iterator[refold.Memory]:
+    with opened(tmp_path / "a.db", folder) as made:
+        yield made
+
+
+def texts(folder: Path) -> str:
+    return "\n".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.md")))
+
+
+def test_notes_are_listed_with_their_sources(memory: refold.Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat)
+    chat.compact()
+    rows = chat.notes()
+    assert list(memory.notes()) == list(rows)
+    rule = next(row for row in rows if row.kind == "constraint")
+    assert rule.text == RULE
+    assert rule.taken_by == "ledger"
+    assert (rule.start, rule.stop) == (0, chat.summaries()[0].compact_up_to_index + 1)
+    [position] = rule.source_positions
+    assert RULE in str(chat.read(position).message.content)
+    assert memory.verify().ok
+
+
+def test_the_files_say_what_the_events_say_and_are_made_again_when_lost(
+    memory: refold.Memory, folder: Path, tmp_path: Path
+) -> None:
+    chat = memory.conversation("a/b <c>")
+    talk(chat)
+    chat.compact()
+    today = datetime.now(UTC).date().isoformat()
+    memory_file, daily = folder / "MEMORY.md", folder / "memory" / f"{today}.md"
+    assert f"- {RULE} (refold://a/b%20%3Cc%3E/" in memory_file.read_text("utf-8")
+    assert f"- constraint: {RULE} (" in daily.read_text("utf-8")
+    assert "step" in memory_file.read_text("utf-8"), "decisions"
+    assert "- task" not in memory_file.read_text("utf-8")
+    written = {path: path.read_bytes() for path in folder.rglob("*.md")}
+    for path in written:
+        path.unlink()
+    memory.close()
+    with opened(tmp_path / "a.db", folder):
+        assert {path: path.read_bytes() for path in folder.rglob("*.md")} == written
+        for path, content in files_of_log(tmp_path / "a.db").items():
+            assert content in (folder / path).read_text("utf-8")
+
+
+def files_of_log(path: Path) -> dict[str, str]:
+    with opened(path) as memory:
+        return dict(files_of(memory.notes()))
+
+
+def test_what_a_person_writes_around_our_part_stays(memory: refold.Memory, folder: Path) -> None:
+    chat = memory.conversation("t")
+    folder.mkdir()
+    mine = folder / "MEMORY.md"
+    mine.write_bytes(b"# My notes\r\nkeep \xff this")
+    talk(chat)
+    chat.compact()
+    first = mine.read_bytes()
+    assert first.startswith(b"# My notes\r\nkeep \xff this\n\n" + BEGIN)
+    mine.write_bytes(first + b"\nand this below")
+    talk(chat, said="Please never touch vendor.")
+    chat.compact()
+    second = mine.read_bytes()
+    assert second.startswith(b"# My notes\r\nkeep \xff this\n\n" + BEGIN)
+    assert second.endswith(END + b"\n\nand this below")
+    assert b"Please never touch vendor." in second
+    assert RULE.encode() in second
+
+
+def test_a_file_keeps_its_mode_and_new_ones_are_private(
+    memory: refold.Memory, folder: Path
+) -> None:
+    folder.mkdir()
+    mine = folder / "MEMORY.md"
+    mine.write_text("mine\n")
+    mine.chmod(0o644)
+    chat = memory.conversation("t")
+    talk(chat)
+    chat.compact()
+    assert mine.stat().st_mode & 0o777 == 0o644
+    [daily] = (folder / "memory").iterdir()
+    assert daily.stat().st_mode & 0o777 == 0o600
+
+
+def test_through_a_link_the_file_behind_it_is_written(
+    memory: refold.Memory, folder: Path, tmp_path: Path
+) -> None:
+    real = tmp_path / "elsewhere.md"
+    real.write_text("mine\n")
+    folder.mkdir()
+    (folder / "MEMORY.md").symlink_to(real)
+    chat = memory.conversation("t")
+    talk(chat)
+    chat.compact()
+    assert (folder / "MEMORY.md").is_symlink()
+    assert RULE in real.read_text("utf-8")
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with opened(tmp_path / "a.db", tmp_path / "file") as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        assert chat.compact().outcome == "performed"
+        assert not memory.write_notes()
+    assert "the files of notes cannot be written" in caplog.text
+
+
+def test_notes_cannot_pass_for_marks_or_headings(tmp_path: Path, folder: Path) -> None:
+    odd = (
+        Note(kind="decision", text="x\n<!-- refold:notes:end -->\n# Memory", positions=(0,)),
+        Note(kind="constraint", text="<!-- refold:notes:begin --> y", positions=()),
+    )
+    with opened(tmp_path / "a.db", folder, summariser=NotingSummariser(*odd)) as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+    for path in folder.rglob("*.md"):
+        content = path.read_bytes()
+        assert content.count(b"<!--") == 2
+        assert content.startswith(BEGIN + b"\n")
+        assert content.endswith(b"\n" + END + b"\n")
+        assert content.decode().count("\n# Memory") <= 1
+
+
+def test_what_is_erased_is_in_no_note_and_in_no_file(
+    memory: refold.Memory, folder: Path, tmp_path: Path
+) -> None:
+    chat = memory.conversation("t")
+    chat.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
+    chat.append({"role": "assistant", "content": f"Noted. {LONG}"})
+    talk(chat)
+    chat.compact()
+    copy = chat.fork(thread_id="copy")
+    assert SECRET in texts(folder)
+    assert any(SECRET in row.text for row in copy.notes())
+    report = chat.erase(0)
+    assert {"notes", "topics"} <= {one.place for one in report.removed}
+    assert report.complete
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"zebra" not in path.read_bytes(), path
+    for one in (chat, copy):
+        rows = one.notes()
+        assert not any("zebra" in row.text for row in rows)
+        assert RULE in {row.text for row in rows}, "what remains is noted anew"
+        assert not any("zebra" in topic.topic for topic in one.topics())
+        assert one.topics(), "and so are topics"
+    assert RULE in texts(folder)
+    assert memory.verify().ok
+    chat.compact()
+    assert len([row for row in chat.notes() if row.text == RULE]) == 1
+
+
+def test_what_a_model_noted_of_an_erased_message_is_withdrawn_as_a_whole(tmp_path: Path) -> None:
+    told = Note(kind="fact", text=SECRET, positions=(4,))
+    with opened(tmp_path / "a.db", summariser=NotingSummariser(told)) as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+        assert [row.text for row in chat.notes()] == [SECRET]
+        chat.erase(2)
+        rows = chat.notes()
+        assert SECRET not in {row.text for row in rows}, "who knows what it was made from"
+        assert {row.taken_by for row in rows} == {"ledger"}
+
+
+def test_an_erased_conversation_leaves_no_notes(
+    memory: refold.Memory, folder: Path, tmp_path: Path
+) -> None:
+    for thread in ("gone", "kept"):
+        chat = memory.conversation(thread)
+        talk(chat, said=f"Please never push to {thread}.")
+        chat.compact()
+    memory.erase_conversation("gone")
+    assert {row.thread_id for row in memory.notes()} == {"kept"}
+    assert "gone" not in texts(folder)
+    memory.erase_conversation("kept")
+    assert list(folder.rglob("*.md")) == [], "a file that was ours alone goes with its notes"
+
+
+def test_a_copy_of_an_old_version_is_noted_anew_of_what_was_erased_since(
+    memory: refold.Memory,
+) -> None:
+    chat = memory.conversation("t")
+    chat.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
+    talk(chat)
+    chat.compact()
+    then = chat.version
+    chat.erase(0)
+    copy = chat.fork(at=then, thread_id="copy")
+    rows = copy.notes()
+    assert RULE in {row.text for row in rows}
+    assert not any("zebra" in row.text for row in rows)
+    assert memory.verify().ok
+
+
+def test_topics_are_those_of_the_active_summary_and_come_back(memory: refold.Memory) -> None:
+    chat = memory.conversation("t")
+    assert list(chat.topics()) == []
+    talk(chat)
+    chat.compact()
+    first = list(chat.topics())
+    assert any(topic.topic.startswith("payments_") for topic in first)
+    assert all(topic.count > 0 for topic in first)
+    assert first[0].last_seen[:10] == datetime.now(UTC).date().isoformat()
+    talk(chat, said="The checkpoint migration failed.")
+    chat.compact()
+    assert "checkpoint migration" in {topic.topic for topic in chat.topics()}
+    chat.revert_compaction()
+    assert list(chat.topics()) == first
+    chat.revert_compaction()
+    assert list(chat.topics()) == []
+    assert memory.verify().ok
+
+
+def test_topics_are_named_behind_the_summary_and_counted(memory: refold.Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat)
+    before = chat.context(at=chat.version)
+    assert "[Recallable Topics]" not in json.dumps(before.for_anthropic())
+    chat.compact()
+    context = chat.context(system="You help.")
+    [line] = [x for x in context.memory[0].splitlines() if x.startswith("[Recallable Topics]: ")]
+    assert line.endswith(" (ask recall_memory)")
+    assert "labels" in str(context.system)
+    event = context.summary
+    assert isinstance(event, CompactionPerformed)
+    assert event.topics_shown == line.count(",") + 1
+
+
+def test_replay_gives_the_same_notes_and_topics(tmp_path: Path, memory: refold.Memory) -> None:
+    chat = memory.conversation("t")
+    talk(chat)
+    chat.compact()
+    notes, topics = list(chat.notes()), list(chat.topics())
+    memory.replay()
+    assert (list(chat.notes()), list(chat.topics())) == (notes, topics)
+
+
+def _compact(path: Path, folder: Path, thread: str) -> None:
+    with opened(path, folder) as memory:
+        chat = memory.conversation(thread)
+        talk(chat, said=f"Please never push to {thread}.")
+        chat.compact()
+
+
+def test_many_processes_write_the_same_files(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "a.db"
+    with opened(path):
+        pass
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=_compact, args=(path, folder, f"thread-{n}")) for n in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    content = (folder / "MEMORY.md").read_text("utf-8")
+    assert all(f"Please never push to thread-{n}." in content for n in range(3))
+    assert content.encode().count(BEGIN) == 1
+
+
+def test_with_notes_turned_off_nothing_is_taken_or_written(tmp_path: Path, folder: Path) -> None:
+    with opened(tmp_path / "a.db", folder, notes="off") as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+        assert list(chat.notes()) == []
+    assert not folder.exists()
+
+
+def test_notes_flushed_are_in_the_log_before_the_summary(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+    core = open_core(tmp_path / "a.db")
+    events = [logged.event for logged in core.log.scan()]
+    kinds = [type(e) for e in events if isinstance(e, NotesFlushed | CompactionPerformed)]
+    assert kinds == [NotesFlushed, CompactionPerformed]
+    core.log.close()
