@@ -40,6 +40,8 @@ class Conversation(Value, frozen=True):
     """Of the newest times that notes were taken: what was noted there is not noted again."""
     memories_tokens: int = 0
     """The size of the earlier messages that are quoted in the system text."""
+    memories_at: int = 0
+    """The version of the event that chose them; 0 where none are quoted."""
     label: str | None = None
     erased: bool = False
     """Whether the whole conversation was erased; nothing else is known of it then."""

@@ -68,7 +68,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case NotesFlushed():
             return _noted(state, event, version)
         case MemoriesChosen():
-            return _with_new_prefix(state, version).replaced(memories_tokens=event.tokens)
+            return _quoting(state, event, version)
         case SummarySuperseded() | ConversationForked():
             return state.replaced(version=version)
         case MessageErased():
@@ -205,6 +205,12 @@ def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bo
         return state.replaced(version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
     return _with_new_prefix(state, version).replaced(pins=pins)
+
+
+def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
+    return _with_new_prefix(state, version).replaced(
+        memories_tokens=event.tokens, memories_at=version if event.tokens else 0
+    )
 
 
 def _with_new_prefix(state: Conversation, version: int) -> Conversation:

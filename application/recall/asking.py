@@ -3,10 +3,17 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .dates import Day, days_in
 from .tokens import tokens_of
+
+Sliced = TypeVar("Sliced", str, tuple[str, ...])
+
+MOST_CHARACTERS = 16_000
+"""Of a question."""
+MOST_ASKED = 200
+"""Tokens that are looked for; each costs a look into the index."""
 
 
 class Question(NamedTuple):
@@ -57,13 +64,22 @@ _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
 def ask(text: str) -> Question:
-    """Understand a question, in any language; any string is fine, most of it is looked for by words alone."""
+    """Understand a question, in any language; any string is fine, most of it is looked for by words alone.
+
+    Of a very long one (a log that somebody pasted) beginning and end count: there people say what they want.
+    """
+    text = _ends(text, MOST_CHARACTERS)
     days = tuple(days_in(text))
     every = tuple(dict.fromkeys((*tokens_of(text), *_tokens_of_days(days))))
     stopped = stop_words()
     kept = tuple(token for token in every if token not in stopped and not _is_particle(token))
     names = frozenset(t for name in _NAME.findall(text) for t in tokens_of(name)) - stopped
-    return Question(text, kept or every, _roles_in(text), names, days)
+    return Question(text, _ends(kept or every, MOST_ASKED), _roles_in(text), names, days)
+
+
+def _ends(whole: Sliced, most: int) -> Sliced:
+    """The beginning and the end of what is longer than ``most``, both together that long."""
+    return whole if len(whole) <= most else whole[: most // 2] + whole[-(most // 2) :]
 
 
 @cache

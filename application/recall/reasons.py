@@ -26,8 +26,9 @@ class Reasons:
         self._said = said
         self._cosines = cosines
         self._spelled: dict[frozenset[str], str] = {}
+        asked = frozenset(question.tokens)
         self._words = [
-            (word, frozenset(tokens_of(word)) & frozenset(question.tokens))
+            (word, asked.intersection(tokens_of(word)))
             for word in dict.fromkeys(_WORD.findall(question.text))
         ]
 
@@ -71,11 +72,13 @@ class Reasons:
 
 def _runs(word: str, found: frozenset[str]) -> list[str]:
     """Of Chinese, which is not written in words: the longest runs whose pairs were all found."""
-    pairs = [at for at in range(len(word) - 1) if word[at : at + 2] in found]
     runs: list[str] = []
-    for at in pairs:
-        if at - 1 in pairs:
-            runs[-1] += word[at + 1]
-        else:
-            runs.append(word[at : at + 2])
+    last = -2
+    for at in range(len(word) - 1):
+        if word[at : at + 2] in found:
+            if at - 1 == last:
+                runs[-1] += word[at + 1]
+            else:
+                runs.append(word[at : at + 2])
+            last = at
     return runs or [character for character in word if character in found]

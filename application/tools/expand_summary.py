@@ -3,7 +3,7 @@
 from refold.application.recall.expanding import ExpandedSummary, expand, expand_anywhere
 from refold.application.recall.inquiry import LEAST_TOKENS
 
-from .answers import Answer, answer, longest
+from .answers import Answer, answer, first_with_items, longest, rooms
 from .arguments import ExpandAnywhere, ExpandArguments
 from .names import EXPAND_SUMMARY, QUERY_HISTORY, RECALL_MEMORY
 from .quoting import EMPTY, ERASED, GUIDANCE, moment, named, plural, quoted
@@ -29,12 +29,10 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
         UnknownSummary: no summary has this id.
         LogError: the log cannot be read.
     """
-    for room in dict.fromkeys((reach.room - FRAME, reach.room // 2, LEAST_TOKENS)):
-        found = _expanded(reach, arguments, max(LEAST_TOKENS, room))
-        made = _told(reach, arguments, found)
-        if made.shown or not found.page.records:
-            break
-    return made.text
+    return first_with_items(
+        _told(reach, arguments, _expanded(reach, arguments, room))
+        for room in rooms(reach.room, FRAME)
+    )
 
 
 def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:

@@ -3,9 +3,8 @@
 from refold.application.addresses import SCHEME
 from refold.application.recall.history import HistoryPage, HistoryQuery
 from refold.application.recall.history import query_history as history_page
-from refold.application.recall.inquiry import LEAST_TOKENS
 
-from .answers import Answer, answer
+from .answers import Answer, answer, first_with_items, rooms
 from .arguments import QueryAnywhere, QueryArguments
 from .names import READ_OFFLOADED, RECALL_MEMORY
 from .quoting import GUIDANCE, named, one_line, plural
@@ -37,20 +36,17 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
             f"stop must be greater than start: start {start} and stop {start + 10} give ten messages."
         )
     thread = _thread(reach, arguments)
-    for room in dict.fromkeys((reach.room - FRAME, reach.room // 2, LEAST_TOKENS)):
-        query = HistoryQuery(
-            ids=tuple(arguments.ids),
-            start=arguments.start,
-            stop=arguments.stop,
-            text=arguments.text or None,
-            limit=arguments.limit,
-            max_tokens=max(LEAST_TOKENS, room),
-        )
-        page = history_page(reach.core, thread, query)
-        made = _told(reach, page)
-        if made.shown or not page.records:
-            break
-    return made.text
+    query = HistoryQuery(
+        ids=tuple(arguments.ids),
+        start=arguments.start,
+        stop=arguments.stop,
+        text=arguments.text or None,
+        limit=arguments.limit,
+    )
+    return first_with_items(
+        _told(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))
+        for room in rooms(reach.room, FRAME)
+    )
 
 
 def _thread(reach: Reach, arguments: QueryArguments) -> str:

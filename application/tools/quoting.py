@@ -18,7 +18,12 @@ _UNSEEN = re.compile(
 
 def quoted(text: str) -> str:
     """A text of the record between fences, or that there is none."""
-    return fenced(text) if text.strip() else EMPTY
+    return fenced(well_formed(text)) if text.strip() else EMPTY
+
+
+def well_formed(text: str) -> str:
+    """The text as it can be sent: a record may hold halves of characters, which have no UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def named(text: str, most: int = 200) -> str:

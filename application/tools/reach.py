@@ -44,8 +44,8 @@ class Reach:
 
     def told(self, error: Exception) -> str:
         """What a model is told of an error: nothing of a conversation that is out of reach."""
-        hidden = isinstance(error, LogDamaged) and not self.everywhere
-        if hidden and error.thread_id != self.home:
+        damage = error.thread_id if isinstance(error, LogDamaged) else self.home
+        if damage != self.home and not self.everywhere:
             return "another part of the log is damaged. Run `refold verify` to see what; go on without it."
         return str(error)
 

@@ -56,7 +56,9 @@ class Tool:
         try:
             return ToolOutput(text=self.answer(self.reach, arguments))
         except (ToolRefusal, RefoldError) as error:
-            return ToolOutput(text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True)
+            return ToolOutput(
+                text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True
+            )
         except OSError as error:
             problem = one_line(error.strerror or str(error))
             text = f"{self.name}: the memory cannot be read now ({problem}); go on without it."

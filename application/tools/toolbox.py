@@ -1,11 +1,12 @@
 """All tools of a conversation, or of a whole log, as agents hand them to a model and run its calls."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, overload
 
 from refold.application.core import Core
 from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_object
 
 from .quoting import named
 from .reach import Reach
@@ -13,9 +14,9 @@ from .selection import tools_of
 from .tool import Tool, ToolOutput
 
 
-class Toolbox(Sequence[Tool]):
-    """The tools with which a model asks its memory. A sequence of them; ``toolbox["recall_memory"]``
-    is one by its name.
+class Toolbox:
+    """The tools with which a model asks its memory. Iterating gives each of them, and
+    ``toolbox["recall_memory"]`` one by its name.
     """
 
     def __init__(
@@ -129,6 +130,6 @@ def result_block(call: object, output: ToolOutput) -> dict[str, Any]:
 
 
 def _field(block: object, name: str) -> object:
-    if isinstance(block, Mapping):
+    if is_object(block):
         return block.get(name)
     return getattr(block, name, None)

@@ -20,6 +20,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.folding import fold
+from refold.domain.remembering import MemoriesChosen
 
 from .anchoring import HeldLog
 from .file.sqlite import Head, LogRecorder
@@ -117,7 +118,8 @@ class StreamLoader:
 
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:
         """What lies before the live messages and is still shown: messages that are kept on purpose,
-        the decisions that shorten parts of them, pinned texts, a summary that is active again.
+        the decisions that shorten parts of them, pinned texts, a summary that is active again, and the
+        choice of the memories that are quoted.
         """
         if state.older_live:
             return []  # Then everything is read.
@@ -128,7 +130,8 @@ class StreamLoader:
             pin.version: pin.pin_id for pin in state.pins if pin.tokens and pin.version < before
         }
         summaries = {s.version: s.summary_id for s in (state.summary,) if s and s.version < before}
-        wanted = sorted({*messages, *decisions, *pins, *summaries})
+        chosen = {state.memories_at} if 0 < state.memories_at < before else set[int]()
+        wanted = sorted({*messages, *decisions, *pins, *summaries, *chosen})
         if not wanted:
             return []
         rows = self._recorder.select_versions(thread_id, wanted)
@@ -143,6 +146,8 @@ class StreamLoader:
                     right = pin_id == pins.get(version)
                 case CompactionPerformed(summary_id=summary_id):
                     right = summary_id == summaries.get(version)
+                case MemoriesChosen():
+                    right = version in chosen
                 case _:
                     right = False
             if not right:

@@ -19,22 +19,15 @@ JSON, TEXT = "application/json", "text/plain"
 _FORM = re.compile(rf"{CONVERSATION}([^/?#]+)(?:/(summary|summaries)(?:/([^/?#]+))?)?/?")
 
 
-class Listed(NamedTuple):
-    """A resource as a list shows it."""
+class Described(NamedTuple):
+    """A resource, or a form of resources, as a list shows it."""
 
     uri: str
+    """Its address; of a form with names in braces (RFC 6570)."""
     name: str
     description: str
     kind: str
-
-
-class Template(NamedTuple):
-    """The form of the addresses of some resources (RFC 6570)."""
-
-    uri: str
-    name: str
-    description: str
-    kind: str
+    """The media type."""
 
 
 class Content(NamedTuple):
@@ -55,31 +48,31 @@ class UnknownResource(RefoldError, LookupError):
 
 
 TEMPLATES = (
-    Template(
+    Described(
         f"{CONVERSATION}{{thread}}",
         "conversation",
         "What is known of a conversation: label, messages, times, its active summary.",
         JSON,
     ),
-    Template(
+    Described(
         f"{CONVERSATION}{{thread}}/summary",
         "active-summary",
         "The text that stands for the earlier messages of a conversation now.",
         TEXT,
     ),
-    Template(
+    Described(
         f"{CONVERSATION}{{thread}}/summaries",
         "summaries",
         "All summaries that were ever made of a conversation, without their texts.",
         JSON,
     ),
-    Template(
+    Described(
         f"{CONVERSATION}{{thread}}/summaries/{{summary_id}}",
         "summary",
         "The text of one summary.",
         TEXT,
     ),
-    Template(
+    Described(
         f"{MESSAGE}{{thread}}/{{position}}",
         "message",
         "An original message word for word, under the address that previews and answers show.",
@@ -105,7 +98,7 @@ class Resources:
         rows = self.memory.conversations()
         return [row for row in rows if self.thread_id in (None, row.thread_id)]
 
-    def listed(self, rows: Sequence[ConversationRow]) -> list[Listed]:
+    def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:
         """The resources of these conversations, one after the other."""
         return [resource for row in rows for resource in self._of(row)]
 
@@ -121,13 +114,13 @@ class Resources:
         except (UnknownMessage, InvalidAddress, InvalidThreadId, ConversationGone) as error:
             raise UnknownResource(uri) from error
 
-    def _of(self, row: ConversationRow) -> Iterator[Listed]:
+    def _of(self, row: ConversationRow) -> Iterator[Described]:
         name = row.label or row.thread_id
         about = f"{row.messages:,} messages, the last at {row.last_activity}"
-        yield Listed(conversation_uri(row.thread_id), name, about, JSON)
+        yield Described(conversation_uri(row.thread_id), name, about, JSON)
         if row.compactions and _active(self._summaries(row.thread_id)) is not None:
             uri = conversation_uri(row.thread_id, "summary")
-            yield Listed(uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT)
+            yield Described(uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT)
 
     def _beneath(self, uri: str) -> Content:
         found = _FORM.fullmatch(uri)

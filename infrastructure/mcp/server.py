@@ -19,6 +19,7 @@ from refold.application.tools.names import (
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
+from refold.application.tools.quoting import well_formed
 from refold.application.tools.tool import Tool
 from refold.domain.errors import RefoldError
 
@@ -100,7 +101,12 @@ class _Answers:
         listed = await _in_thread(self._resources.listed, rows[start : start + PAGE])
         return types.ListResourcesResult(
             resources=[
-                types.Resource(uri=r.uri, name=r.name, description=r.description, mime_type=r.kind)
+                types.Resource(
+                    uri=r.uri,
+                    name=well_formed(r.name),
+                    description=r.description,
+                    mime_type=r.kind,
+                )
                 for r in listed
             ],
             next_cursor=str(start + PAGE) if start + PAGE < len(rows) else None,
@@ -127,7 +133,9 @@ class _Answers:
             modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
             code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
             raise MCPError(code, str(error), {"uri": params.uri}) from error
-        text = types.TextResourceContents(uri=params.uri, mime_type=content.kind, text=content.text)
+        text = types.TextResourceContents(
+            uri=params.uri, mime_type=content.kind, text=well_formed(content.text)
+        )
         return types.ReadResourceResult(contents=[text])
 
     async def complete(

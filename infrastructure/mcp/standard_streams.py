@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import anyio
 
 Incoming = SessionMessage | Exception
+Streams = tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
 STANDARD_INPUT = 0
 AT_ONCE = 65_536
 CANCELLED = "notifications/cancelled"
@@ -25,9 +26,7 @@ OWED = 30.0
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[
-    tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
-]:
+async def standard_streams() -> AsyncGenerator[Streams]:
     """The two streams of a server. What anything else prints goes to standard error meanwhile."""
     lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
     async with stdio_server(stdin=lines) as (reading, writing):

@@ -15,11 +15,15 @@ def memory(tmp_path: Path) -> refold.Memory:
     return refold.open(tmp_path / "agent.db", window=4_000)
 
 
-def talked(memory: refold.Memory, thread: str = "t", begin: int = 0) -> Chat:
+def talked(
+    memory: refold.Memory, thread: str = "t", begin: int = 0, *, pinned: int | None = None
+) -> Chat:
     chat = memory.conversation(thread)
     for n in range(begin, begin + TURNS):
         chat.append({"role": "user", "content": f"Step {n}: check file_{n}.py. " * 10})
         chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 10})
+    if pinned is not None:
+        chat.pin(pinned)
     chat.compact()
     return chat
 
@@ -30,9 +34,10 @@ def active(chat: Chat) -> str:
 
 def test_a_summary_leads_to_the_messages_that_it_covers(memory: refold.Memory) -> None:
     with memory:
-        chat = talked(memory)
+        chat = talked(memory, pinned=4)
         found = chat.expand(active(chat))
         assert found.state == "active"
+        assert found.exclusions == (4,)
         assert (shown := chat.context().summary) is not None
         assert (found.text, found.summary_id) == (shown.text, shown.summary_id)
         assert (found.superseded_by, found.withdrawn) == (None, False)

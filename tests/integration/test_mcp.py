@@ -57,7 +57,9 @@ def memory(place: Path) -> Iterator[Memory]:
         yield opened
 
 
-def ask(server: Any, question: Callable[[Client], Coroutine[Any, Any, Any]], mode: str = "auto") -> Any:
+def ask(
+    server: Any, question: Callable[[Client], Coroutine[Any, Any, Any]], mode: str = "auto"
+) -> Any:
     """What a client of this server is answered."""
 
     async def asking() -> Any:
@@ -70,6 +72,7 @@ def ask(server: Any, question: Callable[[Client], Coroutine[Any, Any, Any]], mod
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_lists_and_calls_the_tools(memory: Memory, mode: str) -> None:
     async def question(client: Client) -> None:
+        assert client.server_info is not None
         assert client.server_info.name == "refold"
         assert "data, never instructions" in (client.instructions or "")
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -324,7 +327,11 @@ def test_nothing_but_the_protocol_is_on_standard_output(place: Path) -> None:
 def test_ctrl_c_ends_it_at_once_without_a_traceback(place: Path, words: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     with subprocess.Popen(
-        [*PROGRAM, "mcp", *words], cwd=place, stdin=reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PROGRAM, "mcp", *words],
+        cwd=place,
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -360,7 +367,11 @@ def test_ctrl_c_ends_it_although_a_client_listens(place: Path) -> None:
 
 def test_a_client_that_goes_away_without_reading_leaves_no_traceback(place: Path) -> None:
     with subprocess.Popen(
-        [*PROGRAM, "mcp"], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PROGRAM, "mcp"],
+        cwd=place,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -395,7 +406,9 @@ def test_a_page_of_somebody_else_is_refused(place: Path) -> None:
         assert client.post(serving.url, json=HANDSHAKE[0], headers=own).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.com", "", "127.0.0.1.evil.com"])
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "192.168.0.1", "example.com", "", "127.0.0.1.evil.com"]
+)
 def test_only_this_machine_is_served(refold: Refold, place: Path, host: str) -> None:
     assert not is_loopback(host)
     refused = refold("mcp", "--http", "--host", host, "--port", "0", "--json")
@@ -429,11 +442,15 @@ def test_a_client_that_closes_its_end_ends_it(refold: Refold, place: Path) -> No
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
+def absent(name: str) -> None:
+    del name
+
+
 def test_without_the_sdk_the_command_says_how_to_get_it(
     refold: Refold, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.setattr("refold.infrastructure.cli.serving.find_spec", lambda _: None)
+    monkeypatch.setattr("refold.infrastructure.cli.serving.find_spec", absent)
     refused = refold("mcp")
     assert refused.code == 2
     assert "pip install 'refold[mcp]'" in refused.err

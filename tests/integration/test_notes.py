@@ -15,6 +15,7 @@ from refold.domain.events import CompactionPerformed
 from refold.domain.remembering import Note, NotesFlushed
 from refold.infrastructure.notes.block import BEGIN, END
 from refold.infrastructure.opening import open_core
+from tests.support.command_line import Refold
 from tests.support.note_takers import NotingSummariser
 
 RULE = "Please never push to the main branch."
@@ -324,3 +325,46 @@ def test_notes_flushed_are_in_the_log_before_the_summary(tmp_path: Path) -> None
     kinds = [type(e) for e in events if isinstance(e, NotesFlushed | CompactionPerformed)]
     assert kinds == [NotesFlushed, CompactionPerformed]
     core.log.close()
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_from_a_size_on_notes_are_taken_without_a_compaction(
+    tmp_path: Path, background: bool
+) -> None:
+    settings: dict[str, Any] = {"notes_reserve_tokens": 4_000, "notes_soft_tokens": 700}
+    with opened(tmp_path / "a.db", background=background, **settings) as memory:
+        chat = memory.conversation("t")
+        while chat.context().tokens < 3_300:
+            assert list(chat.notes()) == [] or chat.context().tokens >= 3_000
+            talk(chat, 1)
+        assert memory.drain(20)
+        assert list(chat.compactions()) == []
+        noted = chat.version
+        assert {row.text for row in chat.notes()} >= {RULE}
+        talk(chat, 1)
+        chat.context()
+        assert memory.drain(20)
+        assert chat.version == noted + 2, "once per cycle"
+
+
+def test_the_commands_show_topics_and_notes(tmp_path: Path, refold: Refold) -> None:
+    with opened(tmp_path / "agent.db") as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+        memory.conversation("new").append({"role": "user", "content": "hi"})
+    shown = refold("topics", "t", "--json").answer
+    assert shown["thread_id"] == "t"
+    assert {"topic", "count", "last_position", "last_seen"} <= shown["topics"][0].keys()
+    assert "payments_0.py" in refold("topics", "t").out
+    assert "No topics yet" in refold("topics", "new").out
+    noted = refold("notes", "--json").answer["notes"]
+    assert RULE in {note["text"] for note in noted}
+    assert isinstance(noted[0]["positions"], list)
+    assert "No notes" in refold("notes", "new").out
+    assert RULE in refold("notes", "t", "--write", "out").out
+    assert RULE in (tmp_path / "out" / "MEMORY.md").read_text("utf-8")
+    assert refold("notes", "nobody").code == 2
+    (tmp_path / "file").touch()
+    refused = refold("notes", "--write", "file/x")
+    assert (refused.code, refused.out) == (2, "")

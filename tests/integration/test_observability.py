@@ -25,6 +25,7 @@ from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.observing.log_lines import LEVELS
 from refold.infrastructure.observing.notices import of_decisions
 from tests.architecture.rules import ROOT
+from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, unreachable
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser
 from tests.support.golden_events import EVENTS
 from tests.support.log_files import execute
@@ -137,6 +138,7 @@ def everything() -> None:
         memory.erase_conversation("one")
     tools()
     damages()
+    vectors()
     asyncio.run(two_at_once())
 
 
@@ -158,6 +160,24 @@ def damages() -> None:
         execute(path, "DELETE FROM stored_events WHERE originator_version>20")
         with refold.open(path, window=8_000) as memory, suppress(refold.RefoldError):
             memory.conversation("t").context()
+
+
+def vectors() -> None:
+    """Vectors are made, made anew by another model and when they are damaged, and cannot be made."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.db"
+        for model in ("digests-0", "digests-1"):
+            with refold.open(path, embedder=DigestEmbedder(model)) as memory:
+                talk(memory.conversation("t"), 1)
+                memory.embed()
+        execute(Path(folder) / "a.vectors.db", "UPDATE vectors SET vector=x'00'")
+        with refold.open(path, embedder=DigestEmbedder("digests-1")) as memory:
+            memory.search("one")
+        failing = FailingEmbedder(*[unreachable() for _ in range(9)])
+        with refold.open(path, embedder=failing) as memory:
+            memory.conversation("t").append({"role": "user", "content": f"{SECRET} two"})
+            memory.embed()
+            memory.search("two")
 
 
 def tools() -> None:

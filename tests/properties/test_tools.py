@@ -27,7 +27,18 @@ NAMES = (RECALL_MEMORY, QUERY_HISTORY, EXPAND_SUMMARY, READ_OFFLOADED)
 texts = st.one_of(
     st.text(max_size=40),
     st.sampled_from(
-        (ALL, HOSTILE, FOREIGN, "port", "refold://foreign/0", "refold://t/3", "7", "widget_3", "", " ")
+        (
+            ALL,
+            HOSTILE,
+            FOREIGN,
+            "port",
+            "refold://foreign/0",
+            "refold://t/3",
+            "7",
+            "widget_3",
+            "",
+            " ",
+        )
     ),
 )
 addresses = texts.filter(bool) | st.sampled_from(("refold://foreign/0", "refold://t/3", "5"))
@@ -44,8 +55,7 @@ anything = st.recursive(
     max_leaves=8,
 )
 arguments = st.sampled_from(
-    ("query", "limit", "roles", "tools", "since", "until", "start", "stop", "ids", "text", "address")
-    + ("summary_id", "thread", "all_conversations")
+    "query limit roles tools since until start stop ids text address summary_id thread".split()
 )
 nearly = st.dictionaries(arguments, anything | st.integers(0, 60), max_size=5)
 fitting: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -81,7 +91,9 @@ def memory() -> Memory:
     filled(opened, "t", 15)
     foreign = opened.conversation("foreign")
     for n in range(6):
-        foreign.append({"role": "user", "content": f"{FOREIGN} {n}: the port of widget_{n} is {n}."})
+        foreign.append(
+            {"role": "user", "content": f"{FOREIGN} {n}: the port of widget_{n} is {n}."}
+        )
         foreign.append({"role": "assistant", "content": f"{FOREIGN} noted."})
     foreign.compact(force=True)
     return opened
@@ -118,7 +130,13 @@ def test_a_call_that_fits_the_schema_is_answered_within_its_room_and_from_home(
         assert FOREIGN not in said, "a text of another conversation"
 
 
-@given(st.lists(st.text(max_size=60) | st.sampled_from((HOSTILE, ALL, "```", "`````\n")), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(max_size=60) | st.sampled_from((HOSTILE, ALL, "```", "`````\n")),
+        min_size=1,
+        max_size=4,
+    )
+)
 @one_in(3)
 def test_what_a_record_says_is_never_outside_of_its_fence(parts: list[str]) -> None:
     said = "\n".join(f"≪{n}≫{part}≪{n}≫" for n, part in enumerate(parts))

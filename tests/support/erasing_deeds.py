@@ -157,12 +157,12 @@ def _is_recorded(
         expected += [CompactionRequested, CompactionPerformed, SummarySuperseded]
         assert witness.story.active is not None
         assert witness.story.active.trigger == "erasure"
-    if about.is_quoted(story.quoted):
-        expected.append(MemoriesChosen)
-        assert witness.story.quoted is None
     noted = [e.event for e in before if isinstance(e.event, NotesFlushed)]
     withdrawn = [flush.flush_id for flush in noted if about.is_noted(flush)]
     expected += [NotesFlushed] * len(withdrawn)
+    if about.is_quoted(story.quoted):
+        expected.append(MemoriesChosen)
+        assert witness.story.quoted is None
     kinds = [type(event) for event in events]
     assert withdrawn == [e.replaces for e in events if isinstance(e, NotesFlushed)]
     assert kinds == expected, f"{kinds} happened, not {expected}"

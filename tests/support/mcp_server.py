@@ -3,7 +3,7 @@
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Serving(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, *words: str) -> Iterator[Serving]:
+def served(folder: Path, *words: str) -> Generator[Serving]:
     """``refold mcp --http`` on a free port; ended by Ctrl-C, if it has not ended before."""
     command = [*PROGRAM, "mcp", "--db", "agent.db", "--http", "--port", "0", *words]
     with subprocess.Popen(
@@ -43,12 +43,12 @@ def served(folder: Path, *words: str) -> Iterator[Serving]:
 
 def program(folder: Path, *words: str) -> StdioServerParameters:
     """``refold mcp`` over standard input and output, for a client to start."""
-    command, *rest = [*PROGRAM, "mcp", "--db", "agent.db", *words]
-    return StdioServerParameters(command=command, args=rest, cwd=folder)
+    rest = [*PROGRAM[1:], "mcp", "--db", "agent.db", *words]
+    return StdioServerParameters(command=PROGRAM[0], args=rest, cwd=folder)
 
 
 @asynccontextmanager
-async def client_of(server: Any, mode: str = "auto") -> AsyncIterator[Client]:
+async def client_of(server: Any, mode: str = "auto") -> AsyncGenerator[Client]:
     """A client that has shaken hands with a server object, a program, or a URL."""
     async with Client(server, mode=mode, read_timeout_seconds=60) as client:
         yield client

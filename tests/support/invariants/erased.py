@@ -8,7 +8,12 @@ from typing import Any
 from refold.application.addresses import address_of
 from refold.application.context import Context
 from refold.application.rendering import texts
-from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING, TOPICS_HEADING
+from refold.application.rendering.texts import (
+    LEDGER_HEADING,
+    MEMORIES_GUIDANCE,
+    SUMMARY_HEADING,
+    TOPICS_HEADING,
+)
 from tests.support.histories import marked
 from tests.support.legality import violations
 from tests.support.rules.request import THINKING, message_blocks
@@ -133,8 +138,17 @@ def _kept(witness: Witness, asked: Asked, request: dict[str, Any]) -> list[tuple
     ]
     erased_first = any(witness.spoken[p].role == "system" for p in witness.erased)
     if not erased_first and not (is_derived and witness.setting.place == "system"):
-        kept.append(("system", _without_guidance(str(request.get("system")))))
+        system = str(request.get("system"))
+        if _quotes_what_is_erased(witness, asked):
+            system = system.partition(MEMORIES_GUIDANCE)[0]
+        kept.append(("system", _without_guidance(system).rstrip()))
     return kept
+
+
+def _quotes_what_is_erased(witness: Witness, asked: Asked) -> bool:
+    """Whether the memories in a request quote something that was erased: then none of them is left."""
+    quoted = str(asked.request.get("system")).partition(MEMORIES_GUIDANCE)[2]
+    return any(f"[{address_of(THREAD, position)}] " in quoted for position in witness.erased)
 
 
 def _without_guidance(system: str) -> str:
@@ -146,7 +160,7 @@ def _without_guidance(system: str) -> str:
         texts.LEDGER_GUIDANCE,
     ):
         system = system.replace(text, "").strip()
-    return system
+    return re.sub(r"\s*\n\s*\n\s*", "\n\n", system)
 
 
 def _first(old: Sequence[object], new: Sequence[object]) -> object:

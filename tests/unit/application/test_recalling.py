@@ -157,7 +157,8 @@ def test_a_message_that_is_erased_while_it_is_looked_for_is_named_without_its_wo
     erased = next(hit for hit in found if hit.position == 3)
     assert (erased.fate, erased.text, erased.in_context) == ("erased", "", False)
     assert (erased.start, erased.stop) == (0, 0)
-    assert "6379" not in str([hit.model_dump(exclude={"why"}) for hit in found])
+    assert erased.why == ("its content was erased since",)
+    assert "6379" not in str(found.hits)
 
 
 def test_a_conversation_that_is_erased_while_it_is_asked_is_gone() -> None:
@@ -331,10 +332,11 @@ def test_what_a_search_program_finds_is_read_from_the_log() -> None:
         BackendHit("t", 1, 4.0),
         BackendHit("t", 3, 8.0),
         BackendHit("t", 99, 7.0),
-        BackendHit("other", 1, 9.0),
+        BackendHit("u", 1, 7.5),
         BackendHit("t", 2, 0.0),
     )
     scene = Scene(*history(*PORTS)).equipped(backend=backend)
+    scene.log.streams["u"] = history(*PORTS)
     found = scene.chat.recall("the cache, please")
     assert [(hit.position, hit.text) for hit in found] == [
         (3, "Redis is on 6379."),
@@ -351,6 +353,18 @@ def test_a_search_program_that_fails_is_named_and_the_built_in_search_answers() 
     assert found[0].position == 3
     assert "scripted" in str(found.notice)
     assert "no answer in 30 s" in str(found.notice)
+
+
+def test_neighbours_are_found_behind_whatever_happened_in_between() -> None:
+    before, after = history(*PORTS)[:4], history(*PORTS)[4:]
+    (hit, *_) = Scene(*before, *COVERED, *after).chat.recall("Redis 6379", neighbours=2, limit=1)
+    assert [n.position for n in hit.neighbours] == [1, 2, 4, 5]
+
+
+def test_where_there_is_little_room_there_are_fewer_hits_rather_than_scraps() -> None:
+    chat = Scene(*history(*[user(f"needle {n} " + "words " * 60) for n in range(6)])).chat
+    assert len(chat.recall("needle", max_tokens=50, limit=6)) == 1
+    assert len(chat.recall("needle", max_tokens=130, limit=6)) == 3
 
 
 def test_an_answer_keeps_to_its_room_and_never_loses_the_best_hit() -> None:

@@ -18,7 +18,14 @@ from refold.application.tools.arguments import (
 )
 from tests.support.tool_talks import allowed_by
 
-ALL = (RecallArguments, RecallAnywhere, QueryArguments, QueryAnywhere, ExpandArguments, ReadArguments)
+ALL = (
+    RecallArguments,
+    RecallAnywhere,
+    QueryArguments,
+    QueryAnywhere,
+    ExpandArguments,
+    ReadArguments,
+)
 
 
 def refused(given: object) -> str:

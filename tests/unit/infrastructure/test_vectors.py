@@ -126,10 +126,10 @@ def test_a_conversation_has_its_own_and_all_are_searched_together(
     [
         (Filters("t", roles=frozenset({"user"})), {1, 3, 5}),
         (Filters("t", roles=frozenset({"user", "assistant"})), {1, 2, 3, 4, 5}),
-        (Filters("t", roles=frozenset({"tool"})), set()),
+        (Filters("t", roles=frozenset({"tool"})), set[int]()),
         (Filters("t", kinds=frozenset({"text"})), {1, 2, 3, 4, 5}),
-        (Filters("t", kinds=frozenset({"result"})), set()),
-        (Filters("t", tools=frozenset({"bash"})), set()),
+        (Filters("t", kinds=frozenset({"result"})), set[int]()),
+        (Filters("t", tools=frozenset({"bash"})), set[int]()),
         (Filters("t", since="2026-01-04"), {3, 4, 5}),
         (Filters("t", until="2026-01-04T00:00:00+00:00"), {1, 2}),
         (Filters("t", positions=(2, 4)), {2, 3}),
