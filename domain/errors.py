@@ -93,7 +93,7 @@ class UnknownSummary(RefoldError, LookupError):
     def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
         where = "the log" if thread_id is None else f"conversation {thread_id!r}"
         known = f"has {', '.join(newest)}" if newest else "has none yet: nothing was compacted"
-        super().__init__(f"there is no summary {summary_id!r}: {where} {known}")
+        super().__init__(f"there is no summary {summary_id[:200]!r}: {where} {known}")
         self.summary_id = summary_id
         self.thread_id = thread_id
         self.newest = tuple(newest)

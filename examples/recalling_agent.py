@@ -19,7 +19,9 @@ def main() -> None:
         chat = memory.conversation("example")
         tools = chat.tools()
         for n in range(EARLIER):
-            chat.append({"role": "user", "content": f"The port of service s{n} is {5400 + n}. " * 8})
+            chat.append(
+                {"role": "user", "content": f"The port of service s{n} is {5400 + n}. " * 8}
+            )
             chat.context(system=SYSTEM, tools=tools.definitions)
             chat.append({"role": "assistant", "content": "Noted. " * 30})
         print(answer(chat, tools, "Which port does service s3 have?"))

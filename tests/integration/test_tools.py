@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from refold.application.tools.names import (
     RECALL_MEMORY,
 )
 from refold.domain.errors import InvalidMessage
+from tests.architecture.rules import ROOT
 from tests.support.log_files import set_state
 from tests.support.tool_talks import HOSTILE, filled, unquoted
 
@@ -365,3 +368,14 @@ def test_asyncio_has_the_same_tools(tmp_path: Path) -> None:
 
 def test_definitions_are_the_same_at_every_request(chat: Chat) -> None:
     assert json.dumps(chat.tools().definitions) == json.dumps(chat.tools().definitions)
+
+
+def test_the_example_of_an_agent_that_asks_its_memory_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "recalling_agent.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stderr == ""
+    assert done.stdout.endswith("It is 5403, as you told me earlier.\n")

@@ -6,6 +6,7 @@ import pytest
 
 from refold.application.results import CompactionResult
 from refold.domain.errors import InvalidMessage
+from refold.domain.remembering import MemoriesChosen
 
 from .retold import Retold
 from .rules.request import blocks_of
@@ -85,7 +86,9 @@ def revert(witness: Witness) -> CompactionResult:
         assert as_bytes(after) == as_bytes(before)
         return result
     assert result.outcome == "reverted"
-    assert witness.chat.version == version + 1
+    # Then memories are chosen anew.
+    chosen = isinstance(witness.events()[-1].event, MemoriesChosen)
+    assert witness.chat.version == version + 1 + chosen
     story = witness.story
     assert result.summary_id == (story.active.summary_id if story.active else None)
     [made] = [a.ended_at for a in story.performed if a.ended == undone]
