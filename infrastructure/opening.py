@@ -5,7 +5,7 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
@@ -14,16 +14,22 @@ from refold.application.errors import LogError
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
 from refold.application.ports import Summariser, TokenCounter
+from refold.application.recall.parts import RecallParts
 
 from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .notes.folder import MarkdownFolder
+    from .observing.notices import Notice
     from .observing.wiring import Observing
     from .settings.model import RefoldSettings
     from .settings.reading import Configuration
+    from .views.views import SQLiteViews
 
 logger = logging.getLogger(__name__)
 
@@ -73,18 +79,12 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
     Options and errors are those of ``refold.open``.
     """
-    from .backends.choosing import refuse_files_of, search_backend
-    from .derived.places import place_of
     from .log.keeping import SQLiteKeeper
-    from .log.store import SQLiteLog
     from .observing.wiring import Observing
     from .processes import ThisProcess
-    from .recall.wiring import embedder_of, recall_parts
     from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
     from .tools.anthropic import AnthropicTools
-    from .views.content import VIEWS
-    from .views.views import SQLiteViews
 
     _refuse_unknown(options)
     configuration = configuration_of(options)
@@ -94,17 +94,12 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
-    create, told = options.get("create", True), observing.noticed
-    embedder = embedder_of(options.get("embedder"), settings)
-    refuse_files_of(settings, path, encrypted=key is not None)
-    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
-    views = SQLiteViews(place_of(path, VIEWS, encrypted=key is not None), log, of=path, told=told)
-    backend = search_backend(options.get("search_backend"), settings, path, log)
+    stores = _stores(path, options, settings, key, observing.noticed)
     core = Core(
-        log=observing.log(log),
-        keeper=SQLiteKeeper(log, key),
-        views=views,
-        recall=recall_parts(path, log, embedder, backend, encrypted=key is not None, told=told),
+        log=observing.log(stores.log),
+        keeper=SQLiteKeeper(stores.log, key),
+        views=stores.views,
+        recall=stores.recall,
         counter=counter,
         summariser=chosen,
         fallback=embedded,
@@ -117,10 +112,49 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         owner=ThisProcess(),
         sdk_tools=AnthropicTools(),
     )
+    _settle(core, stores.log)
+    return core
+
+
+class _Stores(NamedTuple):
+    """What lies on the disk."""
+
+    log: "SQLiteLog"
+    views: "SQLiteViews"
+    recall: RecallParts
+
+
+def _stores(
+    path: str | Path,
+    options: Options,
+    settings: "RefoldSettings",
+    key: "KeySource | None",
+    told: "Callable[[Notice], None]",
+) -> _Stores:
+    from .backends.choosing import refuse_files_of, search_backend
+    from .derived.places import place_of
+    from .log.store import SQLiteLog
+    from .recall.wiring import embedder_of, recall_parts
+    from .views.content import VIEWS
+    from .views.views import SQLiteViews
+
+    encrypted = key is not None
+    # What cannot be is refused before a log is made.
+    embedder = embedder_of(options.get("embedder"), settings)
+    refuse_files_of(settings, path, encrypted=encrypted)
+    create = options.get("create", True)
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
+    views = SQLiteViews(place_of(path, VIEWS, encrypted=encrypted), log, of=path, told=told)
+    backend = search_backend(options.get("search_backend"), settings, path, log)
+    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
+    return _Stores(log, views, recall)
+
+
+def _settle(core: Core, log: "SQLiteLog") -> None:
+    """Finish what earlier processes left unfinished."""
     with suppress(LogError):  # The next one that opens it tries again.
         log.finish_erasures(lambda: drop_derived(core))
     write_notes(core)
-    return core
 
 
 def _summariser(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from refold.application.errors import TargetExists
 
-from .log.anchor import anchor_path
 from .derived.places import DERIVED, derived_path
+from .log.anchor import anchor_path
 
 _BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
 

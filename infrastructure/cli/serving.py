@@ -20,42 +20,48 @@ DEFAULT_PORT = 8765
 DEFAULT_HOST = "127.0.0.1"
 
 
+Served = Annotated[
+    str | None,
+    typer.Option(
+        "--thread",
+        metavar="THREAD",
+        help="Serve this conversation alone; else all, and the tools take a thread.",
+    ),
+]
+Http = Annotated[
+    bool,
+    typer.Option(
+        "--http",
+        metavar="",
+        help="Serve streamable HTTP on this machine in place of standard input and output.",
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=0,
+        max=65_535,
+        help=f"With --http: the port, {DEFAULT_PORT} by default; 0 takes any that is free.",
+    ),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        "--host",
+        metavar="NAME",
+        help="With --http: 127.0.0.1 (the default), ::1 or localhost; others are refused.",
+    ),
+]
+
+
 def mcp(
     db: Db = DEFAULT_DB,
-    thread: Annotated[
-        str | None,
-        typer.Option(
-            "--thread",
-            metavar="THREAD",
-            help="Serve this conversation alone; else all, and the tools take a thread.",
-        ),
-    ] = None,
-    http: Annotated[
-        bool,
-        typer.Option(
-            "--http",
-            metavar="",
-            help="Serve streamable HTTP on this machine in place of standard input and output.",
-        ),
-    ] = False,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65_535,
-            help=f"With --http: the port, {DEFAULT_PORT} by default; 0 takes any that is free.",
-        ),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host",
-            metavar="NAME",
-            help="With --http: 127.0.0.1 (the default), ::1 or localhost; others are refused.",
-        ),
-    ] = None,
+    thread: Served = None,
+    http: Http = False,
+    port: Port = None,
+    host: Host = None,
     json: Json = False,
 ) -> None:
     """Serve the memory to models over MCP: tools to recall and read, resources for summaries."""

@@ -120,7 +120,9 @@ class Resources:
         yield Described(conversation_uri(row.thread_id), name, about, JSON)
         if row.compactions and _active(self._summaries(row.thread_id)) is not None:
             uri = conversation_uri(row.thread_id, "summary")
-            yield Described(uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT)
+            yield Described(
+                uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT
+            )
 
     def _beneath(self, uri: str) -> Content:
         found = _FORM.fullmatch(uri)

@@ -85,6 +85,9 @@ if TYPE_CHECKING:
     from refold.application.recall.history import (
         HistoryPage,
     )
+    from refold.application.recall.inquiry import (
+        RecallOptions,
+    )
     from refold.application.recall.paging import (
         TextPart,
     )
@@ -231,6 +234,7 @@ __all__ = [
     "PinnedItem",
     "RebuiltSummary",
     "RecallHit",
+    "RecallOptions",
     "Recalled",
     "RefoldError",
     "Removed",
@@ -290,6 +294,7 @@ _PLACES = {
     "refold.application.recall.embedding": "EmbeddingProgress",
     "refold.application.recall.expanding": "ExpandedSummary LeafText",
     "refold.application.recall.history": "HistoryPage",
+    "refold.application.recall.inquiry": "RecallOptions",
     "refold.application.recall.paging": "TextPart",
     "refold.application.recall.records": "HistoryRecord",
     "refold.application.recall.results": "Neighbour Recalled RecallHit",

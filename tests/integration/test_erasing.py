@@ -9,7 +9,6 @@ from refold.domain.errors import InvalidThreadId, UnknownMessage
 from refold.domain.policy import CompactionPolicy
 from tests.support.erasing_scenes import PATH, SECRET, Failing, holding, is_sound, opened, talk
 
-
 DERIVED = ("read models", "recall index")
 
 

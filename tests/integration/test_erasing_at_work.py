@@ -13,9 +13,9 @@ from pathlib import Path
 import refold
 from refold.application.event_log import LoggedEvent
 from refold.application.memory import Memory
+from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.log.erasing import PENDING
 from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.views.views import SQLiteViews
 from tests.support.erasing_scenes import (
     SECRET,

@@ -81,8 +81,8 @@ def test_the_files_say_what_the_events_say_and_are_made_again_when_lost(
     memory.close()
     with opened(tmp_path / "a.db", folder):
         assert {path: path.read_bytes() for path in folder.rglob("*.md")} == written
-        for path, content in files_of_log(tmp_path / "a.db").items():
-            assert content in (folder / path).read_text("utf-8")
+        for name, content in files_of_log(tmp_path / "a.db").items():
+            assert content in (folder / name).read_text("utf-8")
 
 
 def files_of_log(path: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,15 +29,26 @@ from tests.support.tool_talks import HOSTILE, filled, unquoted
 FOUR = (RECALL_MEMORY, QUERY_HISTORY, EXPAND_SUMMARY, READ_OFFLOADED)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a log of conversation ``t``, most of which is folded away, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    with refold.open(folder / "a.db", window=8_000) as opened:
+        filled(opened)
+        opened.search("port")
+    return folder
+
+
 @pytest.fixture
-def memory() -> Iterator[Memory]:
-    with refold.open(":memory:", window=8_000) as opened:
+def memory(made: Path, tmp_path: Path) -> Iterator[Memory]:
+    shutil.copytree(made, tmp_path / "log")
+    with refold.open(tmp_path / "log" / "a.db", window=8_000) as opened:
         yield opened
 
 
 @pytest.fixture
 def chat(memory: Memory) -> Chat:
-    return filled(memory)
+    return memory.conversation("t")
 
 
 def tokens(memory: Memory, text: str) -> int:
@@ -160,19 +172,19 @@ def test_no_answer_is_larger_than_its_room(room: int) -> None:
 
 
 def test_quoted_text_never_passes_for_a_line_of_the_answer(memory: Memory) -> None:
-    chat = memory.conversation("t")
+    chat = memory.conversation("odd")
     chat.append({"role": "user", "content": f"zebra {HOSTILE}"})
     used = {"type": "tool_use", "id": "c", "name": "bash", "input": {"text": HOSTILE}}
     chat.append({"role": "assistant", "content": [used]})
     result = {"type": "tool_result", "tool_use_id": "c", "content": f"zebra {HOSTILE}"}
     chat.append({"role": "user", "content": [result]})
     chat.append({"role": "assistant", "content": f"zebra {HOSTILE}"})
-    for tools in (chat.tools(), memory.tools("t"), memory.tools()):
-        thread = {"thread": "t"} if "list_conversations" in tools else {}
+    for tools in (chat.tools(), memory.tools("odd"), memory.tools()):
+        thread = {"thread": "odd"} if "list_conversations" in tools else {}
         for name, given in (
             (RECALL_MEMORY, {"query": "zebra"}),
             (QUERY_HISTORY, {"start": 0, **thread}),
-            (READ_OFFLOADED, {"address": "refold://t/2"}),
+            (READ_OFFLOADED, {"address": "refold://odd/2"}),
         ):
             answer = tools.call(name, given)
             assert not answer.is_error
@@ -315,8 +327,9 @@ def test_tools_of_a_whole_log_ask_which_conversation_is_meant(memory: Memory) ->
     assert not tools.call(RECALL_MEMORY, {"query": "port"}).is_error
 
 
-def test_a_summary_of_any_conversation_is_opened_by_its_id_alone(memory: Memory) -> None:
-    chat = filled(memory)
+def test_a_summary_of_any_conversation_is_opened_by_its_id_alone(
+    memory: Memory, chat: Chat
+) -> None:
     summary = chat.summaries()[-1].summary_id
     answer = memory.tools().call(EXPAND_SUMMARY, {"summary_id": summary})
     assert not answer.is_error

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogDamaged
-from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.derived import following
+from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.views.views import SQLiteViews
 from tests.support.log_files import execute
 from tests.support.view_events import Scribe

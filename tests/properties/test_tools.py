@@ -55,7 +55,19 @@ anything = st.recursive(
     max_leaves=8,
 )
 arguments = st.sampled_from(
-    "query limit roles tools since until start stop ids text address summary_id thread".split()
+    (
+        "query",
+        "limit",
+        "roles",
+        "tools",
+        "since",
+        "start",
+        "stop",
+        "ids",
+        "text",
+        "address",
+        "thread",
+    )
 )
 nearly = st.dictionaries(arguments, anything | st.integers(0, 60), max_size=5)
 fitting: dict[str, st.SearchStrategy[dict[str, Any]]] = {

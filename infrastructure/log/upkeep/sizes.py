@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from refold.application.upkeep.housekeeping import ConversationSize, FileSize, Share, Sizes, added
 from refold.domain.events import MessageAppended
+from refold.infrastructure.derived.places import DERIVED, derived_path
 from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.file.failures import translated
 from refold.infrastructure.log.store import SQLiteLog
@@ -21,7 +22,6 @@ from refold.infrastructure.log.stored.envelope import (
     Place,
 )
 from refold.infrastructure.log.stored.mapper import EventMapper
-from refold.infrastructure.derived.places import DERIVED, derived_path
 
 PLAIN, ERASED_FRAME, DAMAGED = "plain", "erased", "damaged"
 MESSAGE = "message_appended"

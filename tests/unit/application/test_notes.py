@@ -11,6 +11,7 @@ import pytest
 from refold.application.blocking import Runner
 from refold.application.chat import Chat, manual_attempt
 from refold.application.core import Core, Extras, NotesSettings
+from refold.application.erasure.erasing import erase
 from refold.application.errors import LogFull
 from refold.application.event_log import Decision
 from refold.application.loaded import LoadedConversation
@@ -193,13 +194,39 @@ def test_a_model_that_never_answers_is_not_waited_for_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("by", "taken_by"), [("ledger", ["ledger"]), ("off", [])])
-def test_settings_say_who_takes_them(by: str, taken_by: list[str]) -> None:
+def test_settings_say_who_takes_them(by: Literal["ledger", "off"], taken_by: list[str]) -> None:
     taker = NotingSummariser()
     desk = Desk(taker, by=by)
     desk.talk()
     desk.compact()
     assert [flush.taken_by for flush in desk.flushes] == taken_by
     assert taker.noted == []
+
+
+class ErasingNoteTaker(NotingSummariser):
+    """Notes a message that is erased before it answers."""
+
+    def __init__(self) -> None:
+        super().__init__(Note(kind="fact", text="the secret", positions=(0,)))
+        self.desk: Desk | None = None
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        assert self.desk is not None
+        await asyncio.to_thread(erase, self.desk.core, "t", 0)
+        return await super().take_notes(request)
+
+
+def test_what_is_erased_while_notes_are_taken_is_not_noted() -> None:
+    taker = ErasingNoteTaker()
+    desk = Desk(taker)
+    taker.desk = desk
+    desk.talk()
+    desk.compact()
+    assert desk.flushes == []
+    desk.use(replace(desk.core, summariser=NotingSummariser()))
+    desk.compact()
+    [flush] = desk.flushes
+    assert [note.text for note in flush.notes] == ["noted from 0"], "the stub alone is left of it"
 
 
 def test_a_cancelled_compaction_leaves_no_half_notes() -> None:
