@@ -127,7 +127,8 @@ class NoteTaking:
         except TimeoutError:
             return _Taken(reason="timeout", calls=1)
         except SummariserError as error:
-            logger.warning("conversation %r: code takes notes: %s", self._thread_id, error)
+            # The event has the reason; trouble that summaries have as well is told of those.
+            logger.info("conversation %r: code takes notes: %s", self._thread_id, error)
             return _Taken(reason=error.reason, calls=error.attempts)
         except Exception:  # A summariser of the user's own may raise anything.
             logger.exception("conversation %r: code takes notes", self._thread_id)

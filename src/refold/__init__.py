@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from refold.application.explaining import (
         MessageFate,
     )
+    from refold.application.instructions import (
+        instruction_text,
+    )
     from refold.application.memory import (
         Memory,
     )
@@ -263,6 +266,7 @@ __all__ = [
     "UnknownToolCall",
     "Verification",
     "aopen",
+    "instruction_text",
     "open",
     "restore",
 ]
@@ -280,6 +284,7 @@ _PLACES = {
         "ThreadExists TokenCountError TranscriptError"
     ),
     "refold.application.explaining": "MessageFate",
+    "refold.application.instructions": "instruction_text",
     "refold.application.upkeep.housekeeping": (
         "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
     ),

@@ -172,13 +172,14 @@ def test_what_is_erased_is_in_no_note_and_in_no_file(
 ) -> None:
     chat = memory.conversation("t")
     chat.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
-    chat.append({"role": "assistant", "content": f"Noted. {LONG}"})
+    chat.append({"role": "assistant", "content": f"The zebra protocol it is. {LONG}"})
     talk(chat)
     chat.compact()
     copy = chat.fork(thread_id="copy")
     assert SECRET in texts(folder)
+    assert "zebra protocol" in {topic.topic for topic in chat.topics()}
     assert any(SECRET in row.text for row in copy.notes())
-    report = chat.erase(0)
+    report = chat.erase([0, 1])
     assert {"notes", "topics"} <= {one.place for one in report.removed}
     assert report.complete
     for path in tmp_path.rglob("*"):

@@ -93,7 +93,7 @@ SETTINGS = st.builds(
     model=st.sampled_from((None, "claude-opus-5-5")),
     summariser_window=st.none(),
     place=st.sampled_from(("user", "user", "user", "system")),
-    memories=st.sampled_from((3,)),
+    memories=st.sampled_from((0, 0, 3)),
 )
 BOUNDED = st.builds(
     Setting,

@@ -34,7 +34,7 @@ def opened(witness: Witness, shown: Context) -> Opened:
     """Part a request that shows the newest version."""
     system, memories = str(shown.system), quotations(witness)
     if memories:
-        assert system.endswith(memories), f"{system[-len(memories):]!r} is not {memories!r}"
+        assert system.endswith(memories), f"{system[-len(memories) :]!r} is not {memories!r}"
         system = system.removesuffix(memories).removesuffix("\n\n")
     return _opened(witness, shown, system)._replace(memories=memories)
 
