@@ -27,6 +27,7 @@ from .recall.results import Recalled
 from .rendering.render import System
 from .results import Appended, CompactionResult
 from .time_travel.moments import At
+from .tools.toolbox import AsyncToolbox
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
@@ -167,6 +168,10 @@ class AsyncMemory:
     async def embedding(self) -> EmbeddingProgress | None:
         """See ``Memory.embedding``."""
         return await asyncio.to_thread(self._memory.embedding)
+
+    def tools(self, thread_id: str | None = None) -> AsyncToolbox:
+        """See ``Memory.tools``; calls of these are awaited."""
+        return AsyncToolbox(self._memory.tools(thread_id))
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""

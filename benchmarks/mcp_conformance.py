@@ -33,6 +33,8 @@ NODE = ("npx", "-y", "-p", "node@22")
 """Both programs ask for this one or a newer one."""
 SUITE = (*NODE, "-p", "@modelcontextprotocol/conformance@latest", "conformance", "server")
 INSPECTOR = (*NODE, "-p", "@modelcontextprotocol/inspector@latest", "mcp-inspector", "--cli")
+PATIENCE = ("--connect-timeout", "120000")
+"""Milliseconds; a program that has just been started may wait for the machine."""
 ASKED: tuple[tuple[tuple[str, ...], str], ...] = (
     (("--method", "tools/list", "--strict"), '"recall_memory"'),
     (("--method", "resources/list"), '"refold-conversation://talk"'),
@@ -108,7 +110,7 @@ def passes(scenario: str, url: str) -> bool:
 
 def answers(target: list[str], words: tuple[str, ...], said: str) -> bool:
     """Whether the inspector's client is given an answer with these words in it."""
-    done = run([*INSPECTOR, *target, *words])
+    done = run([*INSPECTOR, *target, *words, *PATIENCE])
     where = "HTTP" if target[0].startswith("http") else "streams"
     name = next((word for word in words if word in said or "_" in word), "")
     label = f"inspector, {where}: {words[1]} {name}".rstrip()

@@ -10,6 +10,7 @@ LoCoMo's adversarial ones (whose answer is that there is none) are reported apar
 
 import argparse
 import json
+import os
 import platform
 import sqlite3
 import statistics
@@ -225,7 +226,9 @@ def page(answers: dict[str | None, list[Answer]], speeds: Sequence[Speed]) -> st
         f"sets in view. {' and '.join(HELD_OUT)} of LoCoMo are the two that are kept out of any fit, so",
         "they are shown apart. The English questions of MemoryBank have no labels,",
         "so nothing is said about them. MADial-Bench asks for a memory that fits what was just said, one",
-        "child's events without any conversation around them.",
+        "child's events without any conversation around them. Adversarial questions of LoCoMo have no answer",
+        "in it and are not in its first line. The machine had other work: its load was",
+        f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} processors, so times by the clock are too long.",
     ]
     for embedder, found in answers.items():
         parts += ["", f"## By words and meaning ({embedder})" if embedder else "## By words", ""]

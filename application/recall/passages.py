@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from refold.application.event_log import LoggedEvent
 from refold.application.projections.messages import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
+from refold.application.tools.names import asks_memory
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message, text_of
 
@@ -104,8 +105,8 @@ def passages_of(
     calls, said, text = dict(before.calls), event.message, readable(event.message)
     found: list[Passage] = []
     for piece in _pieces(said, calls):
-        if logged.erased:
-            continue  # What it calls and answers is left of it.
+        if logged.erased or asks_memory(piece.tool):
+            continue  # Of an erased one that is left; questions to the memory only repeat what is in it.
         for start, stop in _cut(text, piece.start, piece.stop):
             words = text[start:stop]
             if tokens := tokens_of(words):

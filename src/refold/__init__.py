@@ -116,6 +116,14 @@ if TYPE_CHECKING:
         EventCount,
         MessageChange,
     )
+    from refold.application.tools.tool import (
+        Tool,
+        ToolOutput,
+    )
+    from refold.application.tools.toolbox import (
+        AsyncToolbox,
+        Toolbox,
+    )
     from refold.application.upkeep.housekeeping import (
         BackedUp,
         ConversationSize,
@@ -178,6 +186,7 @@ __all__ = [
     "AppendedMessage",
     "AsyncChat",
     "AsyncMemory",
+    "AsyncToolbox",
     "BackedUp",
     "BackupDamaged",
     "BoundedSummariser",
@@ -259,6 +268,9 @@ __all__ = [
     "TokenCount",
     "TokenCountError",
     "TokenCounter",
+    "Tool",
+    "ToolOutput",
+    "Toolbox",
     "TopicSeen",
     "TranscriptError",
     "UnknownMessage",
@@ -307,6 +319,8 @@ _PLACES = {
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
+    "refold.application.tools.tool": "Tool ToolOutput",
+    "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "

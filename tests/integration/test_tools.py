@@ -102,6 +102,21 @@ def test_who_sees_another_context_is_shown_what_is_in_this_one(memory: Memory, c
     assert "its conversation's context has it in full" in answer
 
 
+@pytest.mark.parametrize("name", [RECALL_MEMORY, f"mcp__refold__{RECALL_MEMORY}"])
+def test_earlier_questions_and_answers_of_the_memory_are_not_found_again(
+    memory: Memory, name: str
+) -> None:
+    chat = memory.conversation("again")
+    chat.append({"role": "user", "content": "The zebra crossing is closed."})
+    given: dict[str, object] = {"query": "is the zebra crossing closed"}
+    call = {"type": "tool_use", "id": "c", "name": name, "input": given}
+    answer = {"type": "tool_result", "tool_use_id": "c", "content": "The zebra crossing is closed."}
+    chat.append([{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}])
+    found = [hit.position for hit in chat.recall("is the zebra crossing closed", neighbours=0)]
+    assert found == [0]
+    assert [record.position for record in chat.query(text="zebra").records] == [0, 1, 2]
+
+
 def test_a_summary_is_opened_page_by_page_to_its_last_message(chat: Chat) -> None:
     chat.compact(force=True)
     covered = next(s for s in chat.summaries() if s.is_active)
