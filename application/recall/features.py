@@ -1,7 +1,7 @@
 """What speaks for a passage: its words, and the conversation around it."""
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import log, sqrt
 from operator import mul
 from typing import Generic, NamedTuple, TypeVar
@@ -55,7 +55,8 @@ class Said:
 
     def __init__(self, question: Question, found: Found, passages: Sequence[Passage]) -> None:
         self.passages = passages
-        rarity = _rarity(question, found)
+        rarity = _rarity(question, found).items()
+        sought = [(token, f" {token} ", (SATURATION + 1) * weight) for token, weight in rarity]
         self.tokens: dict[int, frozenset[str]] = {}
         """By number of the passage: which tokens of the question it has."""
         self.words: dict[int, float] = {}
@@ -68,7 +69,7 @@ class Said:
         self.sessions: dict[Place, float] = {}
         """The best message of each."""
         for passage in passages:
-            self._count(passage, rarity)
+            self._count(passage, sought)
 
     def before(self, passage: Passage) -> float:
         """In the message before it."""
@@ -86,18 +87,18 @@ class Said:
         """Whether it is by somebody who is named in the question."""
         return head(passage) in self.names
 
-    def _count(self, passage: Passage, rarity: Mapping[str, float]) -> None:
-        few = len(rarity) < FEW
-        there: Container[str] = passage.tokens if few else frozenset(passage.tokens.split())
-        found: list[str] = []
+    def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
+        line = passage.tokens
+        if len(sought) < FEW:
+            there = [one for one in sought if one[1] in line]
+        else:
+            tokens = frozenset(line.split())
+            there = [one for one in sought if one[0] in tokens]
         score = 0.0
-        for token, weight in rarity.items():
-            padded = f" {token} "
-            if (padded if few else token) in there:
-                found.append(token)
-                count = passage.tokens.count(padded)
-                score += weight * count * (SATURATION + 1) / (count + SATURATION)
-        self.tokens[passage.number] = frozenset(found)
+        for _, padded, weight in there:
+            count = line.count(padded)
+            score += weight * count / (count + SATURATION)
+        self.tokens[passage.number] = frozenset([token for token, _, _ in there])
         self.words[passage.number] = score
         place = passage.thread_id, passage.position
         _raise(self.messages, place, score)
@@ -141,7 +142,8 @@ def head(passage: Passage) -> str:
 
 
 def _raise(scores: dict[Place, float], place: Place, score: float) -> None:
-    scores[place] = max(score, scores.get(place, 0.0))
+    if score > scores.get(place, -1.0):
+        scores[place] = score
 
 
 def _rarity(question: Question, found: Found) -> dict[str, float]:

@@ -121,7 +121,7 @@ def test_a_failure_of_recall_disturbs_nobody(
     assert "no memories could be looked up" in caplog.text
 
 
-def test_a_message_that_is_erased_while_they_are_looked_up_is_not_quoted(agent: Agent) -> None:
+def test_a_message_that_is_erased_when_it_was_looked_up_is_not_quoted(agent: Agent) -> None:
     def erase() -> None:
         stub = user("[gone]")
         stream = agent.log.streams["t"]
@@ -132,7 +132,10 @@ def test_a_message_that_is_erased_while_they_are_looked_up_is_not_quoted(agent: 
             MessageErased(position=0, message_id="m0", tokens=10, tokens_freed=0, rewritten=())
         )
 
-    agent.index.before_answering = erase
+    def looked_up() -> None:
+        agent.log.before_deciding = erase
+
+    agent.index.before_answering = looked_up
     assert "5433" not in str(agent.asks().system)
 
 
