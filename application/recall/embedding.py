@@ -141,6 +141,11 @@ class Embedding(Asked):
         if self._thread is not None and self._may_run():
             self._ask(SETTLE)
 
+    def lost(self) -> None:
+        """Vectors were lost: the next search looks for all that are missing, and says so."""
+        self._looked_at, self._has_any = -1, False
+        self._missing.coverage = Coverage()
+
     def finish(self, wait: float | None = None) -> EmbeddingProgress:
         """Make all that are missing, and wait for it; an embedder that failed is asked at once.
 
@@ -251,7 +256,8 @@ class Embedding(Asked):
         coverage = self._missing.coverage
         made, coverage.made = coverage.made, 0
         with self._changed:
-            self._answered, self._looked_at = ticket, newest
+            # Vectors that were lost meanwhile have not been looked for.
+            self._answered, self._looked_at = ticket, newest if coverage.edition >= 0 else -1
             self._failures, self._error = 0, None
             self._changed.notify_all()
         if made:

@@ -41,9 +41,15 @@ def recall_parts(
     handed_over = partial(drop_handed_over, path)
     if encrypted and not handed_over():
         logger.warning("what qmd was given of %s is not encrypted and cannot be removed", path)
-    vectors = SQLiteVectorStore(
-        _vectors_place(path, encrypted=encrypted), index, of=path, told=told
-    )
+    embedding: Embedding | None = None
+
+    def told_of_vectors(notice: Notice) -> None:
+        told(notice)
+        if embedding is not None and notice.name == "vectors.damaged":
+            embedding.lost()
+
+    place = _vectors_place(path, encrypted=encrypted)
+    vectors = SQLiteVectorStore(place, index, of=path, told=told_of_vectors)
     if embedder is None:
         return RecallParts(
             index=index, vectors=vectors, backend=backend, drop_handed_over=handed_over

@@ -1,6 +1,7 @@
 """Search by meaning from the outside: vectors are made beside the work, and go with what they are of."""
 
 import logging
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -294,3 +295,16 @@ def test_a_file_of_vectors_that_is_deleted_is_made_again(tmp_path: Path) -> None
         memory.embed(WAIT)
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
         assert embedded(memory).done == 5
+
+
+def test_vectors_that_were_damaged_are_made_again_and_the_answer_says_so(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "agent.db", embedder=DigestEmbedder()) as memory:
+        chat = filled(memory)
+        assert embedded(memory).done == 4
+        with sqlite3.connect(tmp_path / "agent.vectors.db") as other:
+            other.execute("UPDATE vectors SET vector = zeroblob(length(vector))")
+        other.close()
+        chat.recall("Redis sessions", mode="vector")  # It notices.
+        assert "vectors are still being made" in str(chat.recall("Redis sessions").notice)
+        assert embedded(memory).done == 4
+        assert chat.recall("Redis sessions").notice is None

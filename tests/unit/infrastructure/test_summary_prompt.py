@@ -200,7 +200,17 @@ def test_the_fingerprint_of_the_wording_is_this_one() -> None:
     assert prompt_fingerprint() == "summary-prompt-3-28a00a0a8c09a2c0"
 
 
-WORDINGS = ("_DATA", "_TOPICS", "_FORM", "_RULES", "_OPENING", "_LATEST", "_NO_LATEST", "_OMITTED", "_CLOSING")
+WORDINGS = (
+    "_DATA",
+    "_TOPICS",
+    "_FORM",
+    "_RULES",
+    "_OPENING",
+    "_LATEST",
+    "_NO_LATEST",
+    "_OMITTED",
+    "_CLOSING",
+)
 
 
 @pytest.mark.parametrize("name", [*WORDINGS, "PROMPT_VERSION"])
