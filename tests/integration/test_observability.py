@@ -139,6 +139,7 @@ def everything() -> None:
     tools()
     damages()
     vectors()
+    memories()
     asyncio.run(two_at_once())
 
 
@@ -179,6 +180,15 @@ def vectors() -> None:
             memory.conversation("t").append({"role": "user", "content": f"{SECRET} two"})
             memory.embed()
             memory.search("two")
+
+
+def memories() -> None:
+    """What was folded away is quoted where it matters."""
+    with refold.open(":memory:", window=8_000, memories=2) as memory:
+        chat = memory.conversation("memories")
+        talk(chat, 12)
+        chat.append({"role": "user", "content": "Was file_1.py fine?"})
+        chat.context()
 
 
 def tools() -> None:

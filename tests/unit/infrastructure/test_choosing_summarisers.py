@@ -52,7 +52,9 @@ def asked_by(
     with AnthropicServer(answers) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
-        memory = refold.open(tmp_path / "a.db", summariser=name, model="claude-opus-5-5")
+        memory = refold.open(
+            tmp_path / "a.db", summariser=name, model="claude-opus-5-5", notes="off"
+        )
         with memory:
             chat = memory.conversation("t")
             for n in range(12):
