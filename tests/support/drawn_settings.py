@@ -102,6 +102,7 @@ BOUNDED = st.builds(
     model=st.sampled_from((None, "claude-opus-5-5")),
     summariser_window=st.sampled_from((1_500, 2_500, 4_000)),
     place=st.just("user"),
+    memories=st.sampled_from((0, 0, 3)),
 )
 WORDS = st.sampled_from(
     (
