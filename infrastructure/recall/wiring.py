@@ -1,7 +1,7 @@
 """Puts together what recall works with: the index, the vectors, who makes them, and a search program."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -54,17 +54,13 @@ def recall_parts(
         return RecallParts(
             index=index, vectors=vectors, backend=backend, drop_handed_over=handed_over
         )
-
-    def told_by_name(name: str, figures: Mapping[str, str | int | float]) -> None:
-        told(Notice(name, "", figures))
-
     embedding = Embedding(
         index,
         vectors,
         embedder,
         words=partial(words_in, log),
         newest=log.newest,
-        told=told_by_name,
+        told=lambda name, figures: told(Notice(name, "", figures)),
     )
     return RecallParts(index, vectors, embedder, embedding, backend, handed_over)
 
