@@ -137,11 +137,11 @@ class _Reading:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
     ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
 
 
 class _Writing:
@@ -165,8 +165,8 @@ class _Writing:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
     ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)

@@ -27,6 +27,8 @@ def with_block(content: bytes, text: str) -> bytes:
     block = BEGIN + b"\n" + text.encode("utf-8", "replace") + b"\n" + END + b"\n"
     if not after and before.strip() and not _has_marks(content):
         before += b"\n" if before.endswith(b"\n") else b"\n\n"
+    elif before and not before.endswith((b"\n", b"\r")):
+        before += b"\n"  # A mark begins its line, behind blanks as well.
     return before + block + after
 
 

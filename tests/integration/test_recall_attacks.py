@@ -33,7 +33,7 @@ def tool_text(chat: Chat, name: str, **arguments: object) -> str:
 
 @pytest.mark.parametrize("name", ["query_history", "read_offloaded"])
 def test_half_a_character_in_a_record_stops_no_answer_on_its_way(name: str) -> None:
-    arguments = {
+    arguments: dict[str, dict[str, object]] = {
         "query_history": {"start": 0, "stop": 2},
         "read_offloaded": {"address": "0"},
     }

@@ -1,7 +1,7 @@
 """With memories on, whole sessions stay legal, fit, and change only where something was decided."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -75,7 +75,7 @@ class Remembering(Talk):
             logger.removeHandler(refusing)
 
     @contextmanager
-    def looking_nothing_up(self) -> Iterator[None]:
+    def looking_nothing_up(self) -> Generator[None]:
         self.index.before_answering = lambda: pytest.fail("the index was asked")
         yield
         self.index.before_answering = None

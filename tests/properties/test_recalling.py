@@ -1,7 +1,7 @@
 """What always holds of recall, whatever was said, folded away or erased, and whatever is asked."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from refold.application.recall.results import Recalled
 from refold.application.rendering.blocks import copied
 from refold.domain.policy import CompactionPolicy
 from tests.support.hostile_texts import ALL, QUERIES
+from tests.support.talk import strings
 
 POLICY = CompactionPolicy(
     keep_last=1, whole_last=2, offload_tokens=100, giant_share=0.1, condensed_characters=100
@@ -80,17 +81,6 @@ def played(memory: refold.Memory, deeds: Sequence[tuple[str, str, int]]) -> tupl
     return chat, erased
 
 
-def every_text(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from every_text(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from every_text(inner)
-
-
 def require_truth(memory: refold.Memory, found: Recalled, erased: set[str]) -> None:
     """Every hit stands in the log where it says, with what it says, and nothing of it was erased."""
     assert [hit.score for hit in found] == sorted((h.score for h in found), reverse=True)
@@ -105,7 +95,7 @@ def require_truth(memory: refold.Memory, found: Recalled, erased: set[str]) -> N
             beside = chat.read(neighbour.position)
             assert neighbour.erased == beside.erased
             assert beside.text.startswith(neighbour.text.removesuffix("…"))
-    shown = "".join(every_text([hit.model_dump() for hit in found]))
+    shown = "".join(strings([hit.model_dump() for hit in found]))
     assert not any(place in shown for place in erased)
 
 
@@ -141,7 +131,7 @@ def test_a_hit_is_marked_as_in_context_just_if_the_request_has_it(
         # What summary and ledger quote is not the message.
         shown = [
             text
-            for text in every_text([message["content"] for message in request])
+            for text in strings([message["content"] for message in request])
             if not text.startswith(("[Conversation Summary]", "[Conversation Ledger]"))
         ]
         for hit in found:

@@ -32,8 +32,9 @@ class Talk:
 
     def says(self, count: int, role: str | None = None) -> None:
         start = self.state.length
-        roles = [role or ("user", "assistant")[(start + n) % 2] for n in range(count)]
-        self.chat.append([{"role": role, "content": WORDS * 2} for role in roles])
+        for n in range(start, start + count):
+            speaker = role or ("user", "assistant")[n % 2]
+            self.chat.append({"role": speaker, "content": WORDS * 2})
 
     @property
     def chat(self) -> Chat:
@@ -132,7 +133,7 @@ def test_pins_that_leave_more_than_the_limit_cost_one_attempt_for_each_buffer() 
 
 def test_tool_content_is_not_shortened_for_the_number_alone() -> None:
     talk = Talk(CompactionPolicy(archive_over=40, archive_buffer=10, offload_tokens=50))
-    call = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
+    call: dict[str, object] = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": WORDS * 40}
     talk.says(48)
     talk.chat.append(
