@@ -59,7 +59,7 @@ def test_a_fork_is_the_conversation_as_it_was_and_stays_so_after_a_restart(tmp_p
             early,
         )
         rows = {row.thread_id: (row.forked_from, row.forked_at) for row in memory.conversations()}
-        assert rows == {"t": (None, None), "copy": ("t", 22), old.thread_id: ("t", 10)}
+        assert rows == {"t": (None, None), "copy": ("t", 23), old.thread_id: ("t", 10)}
         assert [f.fate for f in fork.explain()].count("summarised") > 16
 
 
@@ -221,6 +221,7 @@ def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:
         assert {e.what: e.count for e in found.events} == {
             "message appended": 4,
             "compaction requested": 1,
+            "notes flushed": 1,
             "compaction performed": 1,
         }
         fates = {c.position: (c.before, c.after) for c in found.changes}
