@@ -238,7 +238,7 @@ def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:
         same = chat.diff(5, 5)
         assert (same.unified, same.changes, same.events) == ("", (), ())
         chat.revert_compaction()
-        undone = chat.diff(18, chat.version)
+        undone = chat.diff(19, chat.version)
         assert {(c.before, c.after) for c in undone.changes if c.position < covered} == {
             ("summarised", "full")
         }
