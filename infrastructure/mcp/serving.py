@@ -86,9 +86,16 @@ async def _serve_http(server: Server[Any], listener: socket.socket) -> None:
         streamable_http_path=PATH, host=host, transport_security=_only_from_here(host, port)
     )
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=CLOSING, ws="none"
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=CLOSING,
+        ws="none",
     )
-    await uvicorn.Server(config).serve(sockets=[listener])
+    # Not by the lifespan of the app: a task of its own, which Ctrl-C at the start ends with a traceback.
+    async with server.session_manager.run():
+        await uvicorn.Server(config).serve(sockets=[listener])
 
 
 def _only_from_here(host: str, port: int) -> TransportSecuritySettings:

@@ -274,9 +274,10 @@ def test_several_processes_embed_one_log(tmp_path: Path) -> None:
     ]
     for process in processes:
         out, _ = process.communicate(timeout=120)
+        # What others appended last they embed themselves.
         done, total, error = out.split()
         assert (process.returncode, error) == (0, "None")
-        assert done == total
+        assert 30 <= int(done) <= int(total)
     embedder = DigestEmbedder()
     with refold.open(path, embedder=embedder) as memory:
         assert embedded(memory).done == 90

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from refold.application.memories.choosing import choose_anew
+from refold.application.memories.choosing import choose_anew, give_up
+from refold.application.repeating import LastRequests
 from refold.domain.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased
 from tests.support.builders import user
@@ -231,3 +232,30 @@ def test_a_copy_of_an_old_version_does_not_bring_an_erased_quotation_back(agent:
     copy = agent.chat.fork(at=version, thread_id="copy")
     assert memories_in(copy.context()) == ""
     assert agent.log.load("copy").state.memories_tokens == 0
+
+
+def test_a_request_of_which_only_the_quotations_changed_is_not_taken_for_a_repetition(
+    agent: Agent,
+) -> None:
+    known, context = LastRequests(), agent.asks()
+    loaded = agent.log.load("t")
+    assert known.repeated(loaded, context, None) == 0
+    assert give_up(agent.core, "t") == 1
+    after = agent.chat.context()
+    assert known.repeated(agent.log.load("t"), after, None) == after.budget.fixed
+
+
+def test_they_never_make_a_request_as_large_as_it_was_before_the_decision(agent: Agent) -> None:
+    context = agent.asks()
+    size = context.tokens - give_up_tokens(agent)
+    for below, is_quoted in ((size + 50, False), (size + 600, True)):
+        grown = choose_anew(agent.core, "t", context.budget, below=below)
+        assert (grown > 0) == is_quoted
+        assert agent.chat.context().tokens < below
+
+
+def give_up_tokens(agent: Agent) -> int:
+    """Take the quotations away; what they took."""
+    [chosen] = agent.choices
+    give_up(agent.core, "t")
+    return chosen.tokens
