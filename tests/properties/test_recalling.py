@@ -155,7 +155,8 @@ def test_no_text_breaks_a_question(asked: str) -> None:
         for answer in (chat.recall(asked), memory.search(asked)):
             require_truth(memory, answer, set())
             assert answer.hits or answer.notice
-        for record in chat.query(text=asked).records:
+        # A blank text asks for no text in particular.
+        for record in chat.query(text=asked).records if asked.strip() else ():
             assert asked.casefold() in record.text.casefold()
         with pytest.raises(refold.UnknownSummary):
             chat.expand(asked)
