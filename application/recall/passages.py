@@ -14,6 +14,7 @@ from refold.application.tools.names import asks_memory
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message, text_of
 
+from .dates import MONTHS
 from .tokens import padded, tokens_of
 
 VERSION = 1
@@ -31,10 +32,6 @@ PassageKind = Literal["text", "call", "result"]
 _BREAKS = ("\n\n", "\n", ". ", "。", " ")
 """Where a long message is cut: the first of these that stands in the second half of a passage."""
 _QUESTION = re.compile(r"\?(?![\w=&/%])|？|[吗呢么](?=[\s。！!~～]|$)")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)
 
 
 class Passage(NamedTuple):
@@ -189,4 +186,4 @@ def _end(text: str, start: int) -> int:
 @lru_cache(maxsize=4_096)
 def _date_tokens(date: str) -> tuple[str, ...]:
     year, month, day = date.split("-")
-    return tuple(tokens_of(f"{int(year)} {_MONTHS[int(month) - 1]} {int(day)}"))
+    return tuple(tokens_of(f"{int(year)} {MONTHS[int(month) - 1]} {int(day)}"))

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from refold.application.tools.names import RECALL_MEMORY
 from refold.domain.facts import Topic
 
 from .texts import TOPICS_GUIDANCE, TOPICS_HEADING
 from .turns import FRAME_TOKENS
 
-RECALL_TOOL = "recall_memory"
-"""The tool that finds what was said about them."""
 _BETWEEN = ", "
 
 
@@ -17,7 +16,7 @@ def topics_line(topics: Sequence[Topic]) -> str:
     if not topics:
         return ""
     names = _BETWEEN.join(topic.name for topic in topics)
-    return f"{TOPICS_HEADING}: {names} (ask {RECALL_TOOL})"
+    return f"{TOPICS_HEADING}: {names} (ask {RECALL_MEMORY})"
 
 
 def topics_tokens(topics: Sequence[Topic], count: Callable[[str], int], *, apart: bool) -> int:
