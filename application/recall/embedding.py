@@ -165,7 +165,7 @@ class Embedding(Asked):
     def progress(self) -> EmbeddingProgress:
         """How far it is; looked up where nothing was embedded here yet."""
         now = self._missing.coverage
-        if now.edition < 0:
+        if not now.counted:
             try:
                 now = self._missing.counted()
             except Stopped:
@@ -182,9 +182,9 @@ class Embedding(Asked):
     def lacks(self) -> str | None:
         """What results by meaning do not cover yet, in a few words; None: they cover all."""
         now = self._missing.coverage
-        if now.edition >= 0 and not now.lacking:
+        if now.counted and not now.lacking:
             return None
-        far = f" ({now.total - now.lacking} of {now.total})" if now.total else ""
+        far = f" ({now.total - now.lacking} of {now.total})" if now.counted else ""
         why = f"; the embedder fails: {self._error}" if self._error else ""
         return f"vectors are still being made{far}{why}"
 
@@ -257,7 +257,7 @@ class Embedding(Asked):
         made, coverage.made = coverage.made, 0
         with self._changed:
             # Vectors that were lost meanwhile have not been looked for.
-            self._answered, self._looked_at = ticket, newest if coverage.edition >= 0 else -1
+            self._answered, self._looked_at = ticket, newest if coverage.counted else -1
             self._failures, self._error = 0, None
             self._changed.notify_all()
         if made:

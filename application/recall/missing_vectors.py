@@ -45,6 +45,8 @@ class Coverage:
     """Those of which no vector can be made; they are not among the lacking."""
     made: int = 0
     """Texts that were embedded since it was last told."""
+    counted: bool = False
+    """Whether all passages were looked at once; until then the figures are of a part of them."""
 
 
 class MissingVectors:
@@ -106,6 +108,7 @@ class MissingVectors:
             coverage.refused += len(lacking) - len(wanted)
             coverage.upto = page[-1].number
             self._check_stopped()
+        coverage.counted = True
         return todo
 
     def _lacking(self, page: Sequence[Passage]) -> list[Passage]:

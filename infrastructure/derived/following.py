@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -111,7 +111,8 @@ class FollowedLog:
                 self._file.drop(any_file=True)
                 if self._file.path != self._path:
                     # It was moved into memory; what the file held is there still.
-                    self._at(self._path).drop(any_file=True)
+                    with closing(self._at(self._path)) as elsewhere:
+                        elsewhere.drop(any_file=True)
             except OSError as error:
                 logger.warning(
                     "%s %s cannot be deleted: %s", self._content.title, self._path, error

@@ -299,13 +299,20 @@ def test_a_file_of_vectors_that_is_deleted_is_made_again(tmp_path: Path) -> None
 
 
 def test_vectors_that_were_damaged_are_made_again_and_the_answer_says_so(tmp_path: Path) -> None:
-    with refold.open(tmp_path / "agent.db", embedder=DigestEmbedder()) as memory:
+    embedder = HeldEmbedder()
+    embedder.let.set()
+    with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
         chat = filled(memory)
         assert embedded(memory).done == 4
         with sqlite3.connect(tmp_path / "agent.vectors.db") as other:
             other.execute("UPDATE vectors SET vector = zeroblob(length(vector))")
         other.close()
+        embedder.let.clear()
         chat.recall("Redis sessions", mode="vector")  # It notices.
         assert "vectors are still being made" in str(chat.recall("Redis sessions").notice)
+        progress = memory.embedding()
+        assert progress is not None
+        assert not progress.complete
+        embedder.let.set()
         assert embedded(memory).done == 4
         assert chat.recall("Redis sessions").notice is None

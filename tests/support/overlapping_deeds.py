@@ -10,6 +10,7 @@ import pytest
 from refold.application.background import Background
 from refold.application.blocking import Runner
 from refold.application.chat import Chat
+from refold.application.derived import close_derived
 from refold.application.errors import LogFull
 from refold.application.ports import Summariser
 from refold.application.results import CompactionResult
@@ -170,7 +171,7 @@ def compact_in_the_background(
     finally:
         held.release()
         runner.close()
-        core.views.close()
+        close_derived(core)
         core.log.close()
         witness.summariser.current = plugged
         witness.is_stale = True

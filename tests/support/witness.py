@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import refold
 from refold.application.context import Context
 from refold.application.core import Core
+from refold.application.derived import close_derived
 from refold.application.event_log import LoggedEvent
 from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
@@ -147,8 +148,7 @@ class Witness:
             observers=(self.follower,),
             background=background,
         )
-        core.views.close()
-        core.recall.index.close()
+        close_derived(core)
         core.log.close()
         log = BreakingLog(self.path, self.disk)
         views = SQLiteViews(derived_path(self.path, "views"), log)
