@@ -254,6 +254,22 @@ def test_where_no_file_can_be_the_read_models_live_in_memory(
     assert "in memory" in caplog.text
 
 
+def test_a_file_that_could_not_be_used_is_deleted_with_what_is_in_memory(
+    log: SQLiteLog, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(log, path)
+    Scribe(log).say("t", "six")
+    with closing(SQLiteViews(path, log)) as views:
+        with monkeypatch.context() as patch, closing(sqlite3.connect(path)) as other:
+            patch.setattr("refold.infrastructure.derived.file.BUSY_TIMEOUT", 0.05)
+            other.execute("BEGIN IMMEDIATE")
+            asked(views)
+        assert path.exists()
+        assert views.drop()
+        assert not path.exists()
+        assert asked(views) == answers(log, ":memory:")
+
+
 def test_a_file_that_others_hold_for_too_long_is_not_waited_for(
     log: SQLiteLog, path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
