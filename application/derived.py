@@ -51,17 +51,23 @@ def drop_derived(core: Core) -> bool:
 
 
 def check_derived(core: Core) -> Iterator[Damage]:
-    """Compare every fold with a fresh one, without changing either."""
+    """Compare every fold with a fresh one, and read every vector, without changing any."""
     for fold in folds(core).values():
         yield from fold.check()
+    if core.recall.vectors is not None:
+        yield from core.recall.vectors.check()
 
 
 def repair_derived(core: Core) -> Iterator[str]:
-    """Fold anew what is damaged; yields what that was, in words."""
+    """Make anew what is damaged; yields what that was, in words."""
     for title, fold in folds(core).items():
         if places := sorted({damage.place for damage in fold.check()}):
             fold.rebuild()
             yield f"{title} ({', '.join(places)}): rebuilt from the log"
+    vectors = core.recall.vectors
+    if vectors is not None and (damaged := sum(1 for _ in vectors.check())):
+        vectors.mend()
+        yield f"vectors ({damaged} damaged): deleted, and made again when somebody searches by meaning"
 
 
 def close_derived(core: Core) -> None:

@@ -1,6 +1,6 @@
 """The port of the log: loading conversations, deciding against the newest state, reading back."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -148,6 +148,12 @@ class ConversationLog(Protocol):
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """The events of a conversation from version ``first`` to ``last``, both included."""
+        ...
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """The events of a conversation with these versions, in their order, without those that were
+        never stored.
+        """
         ...
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:

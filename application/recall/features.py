@@ -1,6 +1,5 @@
 """What speaks for a passage: its words, and the conversation around it."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import log, sqrt
 from operator import mul
@@ -89,16 +88,16 @@ class Said:
 
     def _count(self, passage: Passage, sought: Sequence[tuple[str, str, float]]) -> None:
         line = passage.tokens
-        if len(sought) < FEW:
-            there = [one for one in sought if one[1] in line]
-        else:
+        if len(sought) >= FEW:
             tokens = frozenset(line.split())
-            there = [one for one in sought if one[0] in tokens]
+            sought = [one for one in sought if one[0] in tokens]
+        there: list[str] = []
         score = 0.0
-        for _, padded, weight in there:
-            count = line.count(padded)
-            score += weight * count / (count + SATURATION)
-        self.tokens[passage.number] = frozenset([token for token, _, _ in there])
+        for token, padded, weight in sought:
+            if count := line.count(padded):
+                there.append(token)
+                score += weight * count / (count + SATURATION)
+        self.tokens[passage.number] = frozenset(there)
         self.words[passage.number] = score
         place = passage.thread_id, passage.position
         _raise(self.messages, place, score)
@@ -159,8 +158,8 @@ def _names_at_heads(question: Question, passages: Sequence[Passage]) -> frozense
     """Names in the question that stand at the head of many messages, as in ``Ann: Good morning``."""
     if not question.names:
         return frozenset()
-    heads = Counter(map(head, passages))
-    return frozenset(n for n in question.names if heads[n] >= LABEL * len(passages))
+    heads = [head(passage) for passage in passages]
+    return frozenset(n for n in question.names if heads.count(n) >= LABEL * len(passages))
 
 
 def _standardised(values: Sequence[float]) -> Sequence[float]:

@@ -1,6 +1,7 @@
 """Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from refold.application.core import Core
 from refold.application.errors import BackendError, EmbedderError
@@ -74,8 +75,10 @@ class Finding:
             passage = self._passage_of(hit, filters)
             if passage is not None:
                 place = (hit.thread_id, hit.position)
-                why = (f"found by {backend.name}",)
-                found.setdefault(place, Ranked(passage, hit.score / best[0].score, why))
+                one = Ranked(
+                    passage, hit.score / best[0].score, lambda: (f"found by {backend.name}",)
+                )
+                found.setdefault(place, one)
         return list(found.values())
 
     def _passage_of(self, hit: BackendHit, filters: Filters) -> Passage | None:
@@ -139,10 +142,13 @@ def _nearest(candidates: Sequence[Passage], cosines: Mapping[int, float]) -> lis
     near = sorted(_with_cosines(candidates, cosines), key=lambda one: -one[1])
     best: dict[tuple[str, int], Ranked] = {}
     for passage, cosine in near:
-        why = (f"near in meaning ({cosine:.2f})",)
-        one = Ranked(passage, cosine / near[0][1], why)
+        one = Ranked(passage, cosine / near[0][1], partial(_near_in_meaning, cosine))
         best.setdefault((passage.thread_id, passage.position), one)
     return list(best.values())
+
+
+def _near_in_meaning(cosine: float) -> tuple[str, ...]:
+    return (f"near in meaning ({cosine:.2f})",)
 
 
 def _with_cosines(

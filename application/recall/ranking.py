@@ -1,6 +1,7 @@
 """Ranking: which of the passages found answer a question best, judged by the conversation around them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from math import exp, inf
 from typing import NamedTuple
@@ -23,8 +24,8 @@ class Ranked(NamedTuple):
     passage: Passage
     score: float
     """How likely it answers, relative to the best one: over 0, at most 1."""
-    why: tuple[str, ...]
-    """In short phrases for people."""
+    why: Callable[[], tuple[str, ...]]
+    """In short phrases for people; worded only for the few that are shown."""
 
 
 def ranked(
@@ -47,7 +48,8 @@ def ranked(
     scores = [0.0] * len(passages)
     weights = BY_WORDS_AND_MEANING if cosines else BY_WORDS
     for weight, column in zip(weights, features_of(question, said, cosines), strict=True):
-        scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
+        if any(column):
+            scores = [score + weight * value for score, value in zip(scores, column, strict=True)]
     scored = [
         (score, passage)
         for score, (passage, wanted) in zip(scores, passages, strict=True)
@@ -56,7 +58,7 @@ def ranked(
     reasons = Reasons(question, said, cosines)
     best = max(score for score, _ in scored)
     return [
-        Ranked(passage, max(exp(score - best), LEAST), reasons.of(passage))
+        Ranked(passage, max(exp(score - best), LEAST), partial(reasons.of, passage))
         for score, passage in islice(_one_of_each(scored), limit)
     ]
 

@@ -131,7 +131,7 @@ def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
         start=0 if erased else passage.start,
         stop=0 if erased else passage.start + len(text),
         score=found.score,
-        why=("its content was erased since",) if erased else found.why,
+        why=("its content was erased since",) if erased else found.why(),
         fate=sight.fate(position, erased=erased),
         in_context=not erased and sight.shows(position, text),
     )

@@ -1,7 +1,9 @@
 """The ports of search by meaning: who makes vectors of texts, and where they are kept."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+from refold.application.event_log import Damage
 
 from .index import Filters
 from .passages import Passage
@@ -93,6 +95,14 @@ class VectorStore(Protocol):
 
     def count(self, model: str) -> int:
         """How many vectors of this model there are."""
+        ...
+
+    def check(self) -> Iterator[Damage]:
+        """Read all vectors and report those that are not as they were stored; changes nothing."""
+        ...
+
+    def mend(self) -> None:
+        """Delete what ``check`` reports, so that it is missing and is made again."""
         ...
 
     def drop(self) -> bool:

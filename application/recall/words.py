@@ -1,6 +1,6 @@
 """The words of passages: read from the log, which alone has them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from refold.application.core import Core
@@ -9,9 +9,6 @@ from refold.application.projections.messages import readable
 from refold.domain.events import MessageAppended
 
 from .passages import Passage, digest_of
-
-NEAR = 20
-"""Versions that lie no further apart are read in one go."""
 
 Place = tuple[str, int]
 """A conversation, and the version of an event in it."""
@@ -60,18 +57,6 @@ def events_in(log: ConversationLog, places: Iterable[Place]) -> Mapping[Place, L
     wanted = sorted(set(places))
     found: dict[Place, LoggedEvent] = {}
     for thread_id, same in groupby(wanted, lambda place: place[0]):
-        for first, last in _runs([version for _, version in same]):
-            for logged in log.read(thread_id, first, last):
-                found[thread_id, logged.version] = logged
-    return {place: found[place] for place in wanted if place in found}
-
-
-def _runs(versions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last version of what is read in one go."""
-    first = last = versions[0]
-    for version in versions[1:]:
-        if version - last > NEAR:
-            yield first, last
-            first = version
-        last = version
-    yield first, last
+        for logged in log.read_at(thread_id, {version for _, version in same}):
+            found[thread_id, logged.version] = logged
+    return found

@@ -28,6 +28,7 @@ _OF_SNAPSHOTS = (
     "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
 )
 _OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
+_OF_VECTORS = "nothing is lost: it is made again when somebody searches by meaning; `refold verify --repair` deletes it"
 _OF_VIEWS = (
     "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
 )
@@ -42,5 +43,7 @@ def remedy_of(damage: Damage) -> str:
             return _OF_SNAPSHOTS
         case "anchor":
             return _OF_ANCHOR
+        case "vectors":
+            return _OF_VECTORS
         case _:
             return _OF_VIEWS

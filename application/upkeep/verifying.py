@@ -65,6 +65,8 @@ class AnchorState(Value, frozen=True):
 def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
     """Check every event of the log, then compare every read model and the recall index with a fresh fold.
 
+    Vectors that are kept are checked as well: that they are what was stored.
+
     ``repair``: whether these, snapshots and the anchor are made anew where they are damaged; the
     events are never touched. ``anchor``: one that was exported, to hold the log against as well.
     """

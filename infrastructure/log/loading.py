@@ -1,6 +1,6 @@
 """Loading a stream: from the snapshot and the live tail, checking each link on the way."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -114,6 +114,22 @@ class StreamLoader:
         found = [event for event in recorded if event.originator_version >= first]
         if found and found[0].originator_version != first:
             raise LogDamaged(thread_id, first, "the event is missing")
+        return found
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
+        """The events with these versions that are there, each following the one before it."""
+        before = {version - 1 for version in versions if version > 1}
+        links = {0: GENESIS}
+        found: list[RecordedEvent] = []
+        for row in self._recorder.select_versions(thread_id, sorted(before.union(versions))):
+            version = row.originator_version
+            if version in versions:
+                event = opened(self._mapper, row)
+                follows(event, links.get(version - 1))
+                found.append(event)
+                links[version] = event.link
+            else:
+                links[version] = link_of(row)
         return found
 
     def _early(self, thread_id: str, state: Conversation) -> list[RecordedEvent]:

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import partial
@@ -189,6 +189,17 @@ class SQLiteLog:
                 head = self._refreshed(thread_id).head.version
                 if first + len(found) <= min(last, head):
                     raise LogDamaged(thread_id, first + len(found), "the event is missing")
+            return found
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            found = [logged(r) for r in self._loader.read_at(thread_id, versions)]
+            if missing := set(versions).difference([event.version for event in found]):
+                # Only what was never stored may be missing.
+                head = self._refreshed(thread_id).head.version
+                if 1 <= min(missing) <= head:
+                    raise LogDamaged(thread_id, min(missing), "the event is missing")
             return found
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:

@@ -1,7 +1,7 @@
 """Where notices come from: a log that tells what is decided in it, and who stepped in for whom."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -162,6 +162,11 @@ class WatchedLog:
         """See ``ConversationLog.read``."""
         with self._damage_told():
             return self._log.read(thread_id, first, last)
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog.read_at``."""
+        with self._damage_told():
+            return self._log.read_at(thread_id, versions)
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog.scan``."""

@@ -18,6 +18,8 @@ from .tables import PASSAGES, thread_token
 
 NEIGHBOUR_PARTS = 4
 """Of a long message beside a candidate only the first so many passages are looked at."""
+MOST = 0.5
+"""Of all passages: where a conversation has so many of them, words are looked for in all."""
 
 _LET_THROUGH = """
     (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
@@ -52,7 +54,10 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    numbers = best_first(db, frequencies, parameters["thread"], total, limit)
+    # Looking for the conversation as well costs more than leaving out a few passages of others.
+    is_most = proved.share(filters.thread_id) >= MOST
+    thread = None if is_most else parameters["thread"]
+    numbers = best_first(db, frequencies, thread, total, limit)
     found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
     _expect_tokens(found, frequencies)
     there = {passage.number for passage in found}

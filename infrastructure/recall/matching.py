@@ -1,8 +1,8 @@
 """Which passages have the tokens of a question: looked up in FTS5, the most telling ones first."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping
-from heapq import heapify, heappop
 
 from sqlite_utils import Database
 
@@ -13,7 +13,8 @@ COMMON = 2_000
 ENOUGH = 8
 """Times as many passages as are wanted."""
 
-_MATCHING = f"SELECT rowid FROM {WORDS} WHERE {WORDS} MATCH ?"
+# As one value: handing over the numbers row by row would take five times as long.
+_MATCHING = f"SELECT json_group_array(rowid) FROM {WORDS} WHERE {WORDS} MATCH ?"
 
 
 def best_first(
@@ -32,14 +33,15 @@ def best_first(
         match = f"{scope}tokens : {quoted(token)}"
         if passages > COMMON and len(weights) > wanted * ENOUGH:
             match = f"{match} AND tokens : ({' OR '.join(seen)})"
-        weight = math.log(1 + total / passages)
-        for (number,) in db.conn.execute(_MATCHING, (match,)):
-            weights[number] = weights.get(number, 0.0) + weight
+        weight, known = math.log(1 + total / passages), weights.get
+        (numbers,) = db.conn.execute(_MATCHING, (match,)).fetchone()
+        for number in json.loads(numbers):
+            weights[number] = known(number, 0.0) + weight
         seen.append(quoted(token))
-    heap = [(-weight, -number) for number, weight in weights.items()]
-    heapify(heap)
-    while heap:
-        yield -heappop(heap)[1]
+    # Sorting is stable: what weighs the same stays in the order of the numbers.
+    newest_first = sorted(weights, reverse=True)
+    newest_first.sort(key=weights.__getitem__, reverse=True)
+    return iter(newest_first)
 
 
 def quoted(token: str) -> str:

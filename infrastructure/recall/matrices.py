@@ -1,6 +1,5 @@
 """Vectors as matrices: the only module of recall that computes with numpy."""
 
-import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -63,11 +62,6 @@ def same_length(rows: Iterable[bytes]) -> int:
     if len(lengths) > 1:
         raise EmbedderError("bad_answer", "the embedder gave vectors of several dimensions at once")
     return lengths.pop() // _SINGLE.itemsize if lengths else 0
-
-
-def checksum(digest: str, vector: bytes) -> int:
-    """What tells a damaged vector."""
-    return zlib.crc32(vector, zlib.crc32(digest.encode()))
 
 
 def rows_of(stored: Collection[bytes]) -> Matrix:

@@ -27,7 +27,7 @@ class Proved:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._tokens: set[str] = set()
-        self._threads: set[str | None] = set()
+        self._shares: dict[str | None, float] = {}
 
     def total(self, db: Database, thread_id: str | None) -> int:
         """How many passages there are, where those of this conversation, or of all, are all there.
@@ -40,11 +40,15 @@ class Proved:
         # Another connection, or anything written since, is another state.
         state = (db, progress, db.conn.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
-            self._state, self._tokens, self._threads = state, set(), set()
-        if thread_id not in self._threads:
-            _expect_passages(db, thread_id, total)
-            self._threads.add(thread_id)
+            self._state, self._tokens, self._shares = state, set(), {}
+        if thread_id not in self._shares:
+            count = _expect_passages(db, thread_id, total)
+            self._shares[thread_id] = count / total if total else 1.0
         return total
+
+    def share(self, thread_id: str | None) -> float:
+        """Which share of all passages is of this conversation. Asked after ``total``."""
+        return self._shares[thread_id]
 
     def frequencies(self, db: Database, tokens: Sequence[str]) -> dict[str, int]:
         """By token that is there: in how many passages it stands. Asked after ``total``.
@@ -62,12 +66,13 @@ class Proved:
         return found
 
 
-def _expect_passages(db: Database, thread_id: str | None, total: int) -> None:
+def _expect_passages(db: Database, thread_id: str | None, total: int) -> int:
+    """How many a conversation, or all, must have and has."""
     if thread_id is None:
         count = db.conn.execute(f"SELECT count(*) FROM {PASSAGES}").fetchone()[0]
         if count != total:
             raise FoldDamaged(f"there are {count} passages, and not {total}")
-        return
+        return total
     thread = stored_thread(db, thread_id)
     query = f"SELECT count(*) FROM {PASSAGES} WHERE thread = ?"
     (count,) = db.conn.execute(query, (thread.token,)).fetchone()
@@ -77,3 +82,4 @@ def _expect_passages(db: Database, thread_id: str | None, total: int) -> None:
             f"conversation {thread_id!r} has {count} passages and {indexed} that can be found, and not "
             f"{thread.total.rows}"
         )
+    return thread.total.rows

@@ -2,12 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from refold.application.errors import EmbedderError
-
-from .matrices import checksum
 
 AT_ONCE = 2_000
 """Digests that are asked for in one statement."""
@@ -81,18 +80,45 @@ def vectors_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> 
             "AND digest IN (SELECT value FROM json_each(?))",
             asked,
         ):
-            if len(vector) == 4 * model.dimension and checksum(digest, vector) == check:
+            if len(vector) == 4 * model.dimension and checksum(digest.encode(), vector) == check:
                 vectors[digest] = vector
             else:
                 damaged.append(number)
     return Stored(vectors, damaged)
 
 
+def checksum(digest: bytes, vector: bytes) -> int:
+    """What tells a damaged vector."""
+    return zlib.crc32(vector, zlib.crc32(digest))
+
+
+def problems_of(db: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong with the file as a database."""
+    for (problem,) in db.execute("PRAGMA integrity_check"):
+        if problem != "ok":
+            yield str(problem)
+
+
+def damaged_in(db: sqlite3.Connection) -> Iterator[int]:
+    """The rows, of all models, that are not as they were stored."""
+    # As bytes: what was text may be none any more.
+    for number, dimension, digest, vector, check in db.execute(
+        "SELECT v.id, m.dimension, CAST(v.digest AS BLOB), CAST(v.vector AS BLOB), v.checksum "
+        "FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
+    ):
+        fits = dimension is not None and len(vector) == 4 * dimension
+        if not fits or checksum(digest, vector) != check:
+            yield number
+
+
 def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, bytes]) -> None:
     """Store vectors; what was there before is replaced."""
     db.executemany(
         "INSERT OR REPLACE INTO vectors (model, digest, vector, checksum) VALUES (?, ?, ?, ?)",
-        [(model.number, digest, row, checksum(digest, row)) for digest, row in vectors.items()],
+        [
+            (model.number, digest, row, checksum(digest.encode(), row))
+            for digest, row in vectors.items()
+        ],
     )
 
 

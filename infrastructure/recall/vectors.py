@@ -2,20 +2,33 @@
 
 import logging
 import os
-import sqlite3
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from refold.application.errors import EmbedderError, LogError
+from refold.application.event_log import Damage
 from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
-from refold.infrastructure.derived.damage import FoldDamaged, is_unusable
+from refold.infrastructure.derived.damage import is_unusable
 from refold.infrastructure.observing.notices import Notice, nobody
 
+from .vector_rows import (
+    Stored,
+    count_of,
+    delete_rows,
+    digests_in,
+    has_others,
+    keep_model,
+    model_for,
+    model_in,
+    put_vectors,
+    vectors_in,
+)
+from .vectors_checking import BROKEN, damage_of, delete_damaged
 from .vectors_file import VectorsFile
 
 if TYPE_CHECKING:
@@ -60,7 +73,6 @@ class SQLiteVectorStore:
 
     def missing(self, model: str, digests: Sequence[str]) -> Sequence[str]:
         """See ``VectorStore``."""
-        from .vector_rows import digests_in, model_in
 
         def question() -> Sequence[str]:
             there: set[str] = set()
@@ -76,7 +88,6 @@ class SQLiteVectorStore:
     ) -> bool:
         """See ``VectorStore``."""
         from .matrices import packed, same_length
-        from .vector_rows import model_for, put_vectors
 
         rows = {digest: packed(vector) for digest, vector in vectors.items()}
         dimension = same_length(rows.values())
@@ -116,7 +127,6 @@ class SQLiteVectorStore:
 
     def keep_only(self, model: str) -> int:
         """See ``VectorStore``."""
-        from .vector_rows import has_others, keep_model
 
         def question() -> int:
             with self._file.reading() as db:
@@ -130,7 +140,6 @@ class SQLiteVectorStore:
 
     def count(self, model: str) -> int:
         """See ``VectorStore``."""
-        from .vector_rows import count_of, model_in
 
         def question() -> int:
             with self._file.reading() as db:
@@ -147,10 +156,24 @@ class SQLiteVectorStore:
             self._forget()
             try:
                 self._file.prune(texts)
-            except (FoldDamaged, sqlite3.Error, OSError) as error:
+            except BROKEN as error:
                 logger.warning("the vectors %s are deleted: %s", self._path, error)
                 return self.drop()
             return self._dropped_on_disk()
+
+    def check(self) -> Iterator[Damage]:
+        """See ``VectorStore``."""
+        with self._alone():
+            return iter(tuple(damage_of(self._file)))
+
+    def mend(self) -> None:
+        """See ``VectorStore``. A file that is damaged as such is deleted."""
+        with self._alone():
+            if damaged := list(damage_of(self._file)):
+                self._forget()
+                self._told(Notice("vectors.damaged", "", {"vectors": len(damaged)}))
+                if not delete_damaged(self._file):
+                    self.drop()
 
     def drop(self) -> bool:
         """See ``VectorStore``."""
@@ -171,7 +194,8 @@ class SQLiteVectorStore:
         # Where they were moved into memory, what the file held is there still.
         if self._file.path == self._path:
             return True
-        return self._dropped(VectorsFile(self._path, of=self._of))
+        with closing(VectorsFile(self._path, of=self._of)) as elsewhere:
+            return self._dropped(elsewhere)
 
     def _dropped(self, file: VectorsFile) -> bool:
         try:
@@ -201,7 +225,7 @@ class SQLiteVectorStore:
             for tries in range(TRIES):
                 try:
                     return question()
-                except (FoldDamaged, sqlite3.Error, OSError, UnicodeDecodeError) as error:
+                except BROKEN as error:
                     self._repair(error, tries)
         raise EmbedderError("store", f"vectors cannot be kept in {self._file.path or 'memory'}")
 
@@ -248,8 +272,6 @@ class SQLiteVectorStore:
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
         """The vectors of these texts; those that are damaged are deleted, so that they are missing."""
-        from .vector_rows import Stored, delete_rows, model_in, vectors_in
-
         found = Stored({}, ())
         with self._file.reading() as db:
             if db is not None and (known := model_in(db, model)) and known.dimension == dimension:

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,10 @@ class MemoryLog:
             for v, e in events
             if first <= v <= last
         ]
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        events = self.read(thread_id, 1, max(versions, default=0))
+        return [logged for logged in events if logged.version in versions]
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         del after
