@@ -217,6 +217,12 @@ class ListedVectors:
         del model
         return len(self.texts)
 
+    def check(self) -> Iterator[Damage]:
+        return iter(())
+
+    def mend(self) -> None:
+        pass
+
     def drop(self) -> bool:
         return True
 
