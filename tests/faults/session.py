@@ -206,9 +206,11 @@ def forget_all(session: Session) -> None:
 
 
 async def look(session: Session) -> None:
-    """Read models are caught up when they are read."""
+    """Read models and the recall index are caught up when they are asked."""
     await session.memory.conversations()
-    await session.memory.conversation("a").summaries()
+    chat = session.memory.conversation("a")
+    await chat.summaries()
+    await chat.recall("Which build failed again?")
 
 
 def script() -> list[Step]:
