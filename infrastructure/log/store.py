@@ -1,8 +1,6 @@
 """The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
@@ -33,15 +31,15 @@ from .file.failures import translated
 from .file.sqlite import DurableDatastore, Row
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
-from .scanning import BATCH, logged, scanned
+from .reading import whole
+from .remembered import RememberedStreams
+from .scanning import BATCH, scanned
 from .stored.encryption import KeySource
 from .stored.mapper import EventMapper
 from .stored.sealing import sealed_rows
 from .upkeep.compressing import LogCompressor
 from .upkeep.seldom_read import old_versions
 
-CACHED = 64
-"""How many conversations are kept in memory, the least recently used are dropped first."""
 CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
 
@@ -77,8 +75,7 @@ class SQLiteLog:
         self._copier = StreamCopier(self._recorder, mapper)
         self._eraser = StreamEraser(self._recorder, mapper)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
-        self._cache: OrderedDict[str, Stream] = OrderedDict()
-        self._cache_lock = threading.Lock()
+        self._remembered = RememberedStreams()
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """See ``ConversationLog``."""
@@ -104,7 +101,7 @@ class SQLiteLog:
                     # Somebody appended since the cached state: load it and decide again.
                     self._refreshed(thread_id)
                     continue
-                self._remember(thread_id, stream)
+                self._remembered.put(thread_id, stream)
                 if any(isinstance(e, CompactionPerformed | CompactionReverted) for e in events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
@@ -162,7 +159,7 @@ class SQLiteLog:
             if must_reload(events):
                 return self._refreshed(into).loaded
             loaded = LoadedConversation(into, before.state, before.window).after(events)
-            self._remember(into, Stream(loaded, copied.head))
+            self._remembered.put(into, Stream(loaded, copied.head))
             return loaded
 
     def forks(self) -> Sequence[Fork]:
@@ -183,24 +180,14 @@ class SQLiteLog:
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
         with self._guarded():
-            found = [logged(r) for r in self._loader.read(thread_id, first, last)]
-            if len(found) <= last - first:
-                # Only what was never stored may be missing.
-                head = self._refreshed(thread_id).head.version
-                if first + len(found) <= min(last, head):
-                    raise LogDamaged(thread_id, first + len(found), "the event is missing")
-            return found
+            read = partial(self._loader.read, thread_id, first, last)
+            return whole(thread_id, range(first, last + 1), read, partial(self._head, thread_id))
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
         with self._guarded():
-            found = [logged(r) for r in self._loader.read_at(thread_id, versions)]
-            if missing := set(versions).difference([event.version for event in found]):
-                # Only what was never stored may be missing.
-                head = self._refreshed(thread_id).head.version
-                if 1 <= min(missing) <= head:
-                    raise LogDamaged(thread_id, min(missing), "the event is missing")
-            return found
+            read = partial(self._loader.read_at, thread_id, versions)
+            return whole(thread_id, sorted(versions), read, partial(self._head, thread_id))
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
@@ -234,7 +221,7 @@ class SQLiteLog:
     def close(self) -> None:
         """See ``ConversationLog``."""
         self._closed = True
-        self._cache.clear()
+        self._remembered.clear()
         self.held.anchor.close()
         self._datastore.close()
         self._lock.close()
@@ -255,7 +242,7 @@ class SQLiteLog:
     def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
         # A cached state is good enough to decide on when the decision leads to an insert: that fails
         # if the state is stale. A refusal or "nothing to do" must be decided on the newest state.
-        cached = self._cache.get(thread_id)
+        cached = self._remembered.find(thread_id)
         if cached is not None:
             with suppress(RefoldError):
                 events = tuple(decide(cached.loaded))
@@ -264,18 +251,14 @@ class SQLiteLog:
         stream = self._refreshed(thread_id)
         return stream, tuple(decide(stream.loaded))
 
-    def _refreshed(self, thread_id: str) -> Stream:
-        known = self._cache.get(thread_id)
-        stream = self._loader.load(thread_id) if known is None else self._loader.catch_up(known)
-        self._remember(thread_id, stream)
-        return stream
+    def _head(self, thread_id: str) -> int:
+        return self._refreshed(thread_id).head.version
 
-    def _remember(self, thread_id: str, stream: Stream) -> None:
-        with self._cache_lock:
-            self._cache[thread_id] = stream
-            self._cache.move_to_end(thread_id)
-            if len(self._cache) > CACHED:
-                self._cache.popitem(last=False)
+    def _refreshed(self, thread_id: str) -> Stream:
+        known = self._remembered.find(thread_id)
+        stream = self._loader.load(thread_id) if known is None else self._loader.catch_up(known)
+        self._remembered.put(thread_id, stream)
+        return stream
 
     def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
         thread_id = stream.loaded.thread_id
@@ -293,9 +276,7 @@ class SQLiteLog:
         return streams[thread_id].loaded
 
     def _after_erasing(self, appended: Mapping[str, Appended]) -> Mapping[str, Stored]:
-        with self._cache_lock:
-            for thread_id in appended:
-                self._cache.pop(thread_id, None)
+        self._remembered.forget(appended)
         self.held.keep_all({t: (one.head, one.number) for t, one in appended.items()})
         stored: dict[str, Stored] = {}
         for thread_id, (events, _, _) in appended.items():

@@ -20,7 +20,8 @@ from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.log.store import CACHED, SQLiteLog
+from refold.infrastructure.log.remembered import CAPACITY
+from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.log.stored import codec
 from refold.infrastructure.log.stored.envelope import (
     GENESIS,
@@ -151,7 +152,7 @@ def test_two_conversations_are_apart_and_the_scan_has_all_in_order(tmp_path: Pat
 
 def test_more_conversations_than_are_remembered_are_all_there(tmp_path: Path) -> None:
     log = SQLiteLog(":memory:")
-    names = [f"t{i}" for i in range(CACHED + 5)]
+    names = [f"t{i}" for i in range(CAPACITY + 5)]
     for name in names:
         say(log, name, thread_id=name)
     for name in names:
