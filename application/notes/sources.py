@@ -42,12 +42,9 @@ def messages_to_note(
 
 def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
     """What was noted before, the newest of it: the same line is not noted twice."""
-    found: list[Note] = []
-    for version in loaded.state.notes_versions:
-        for logged in core.log.read(loaded.thread_id, version, version):
-            if isinstance(logged.event, NotesFlushed):
-                found += logged.event.notes
-    return tuple(found)
+    events = core.log.read_at(loaded.thread_id, loaded.state.notes_versions)
+    flushes = [logged.event for logged in events if isinstance(logged.event, NotesFlushed)]
+    return tuple(note for flush in flushes for note in flush.notes)
 
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
