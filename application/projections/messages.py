@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from refold.application.event_log import LoggedEvent
+from refold.domain.block_words import block_words
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -22,12 +23,12 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from refold.domain.messages import THINKING, Block, Message, text_of
+from refold.domain.messages import THINKING, Block, Message
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, utc
 
-VERSION = 2
+VERSION = 3
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 LOST = "[lost]"
@@ -74,7 +75,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
 
 
 def readable(message: Message) -> str:
-    """Words in full, tool calls as ``→ name {input}``, results as text; thinking is left out."""
+    """Words in full, tool calls as ``→ name {input}``, results and documents as text; thinking is left out."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -92,7 +93,7 @@ def _readable(block: Block) -> str:
     if kind in CALLS:
         return f"→ {block.get('name')} {_as_json(block.get('input'))}"
     # Blank text says nothing; a block without text (an image) is at least named.
-    return text_of(block) or ("" if kind == "text" else f"[{kind}]")
+    return block_words(block) or ("" if kind == "text" else f"[{kind}]")
 
 
 def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:

@@ -11,13 +11,14 @@ from refold.application.event_log import LoggedEvent
 from refold.application.projections.messages import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
 from refold.application.tools.names import asks_memory
+from refold.domain.block_words import block_words
 from refold.domain.events import MessageAppended
-from refold.domain.messages import Block, Message, text_of
+from refold.domain.messages import Block, Message
 
 from .dates import MONTHS
 from .tokens import padded, tokens_of
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a message gives other passages: an index of another version is folded anew."""
 LONGEST = 2_000
 """Characters of a passage."""
@@ -153,7 +154,7 @@ def _pieces(message: Message, calls: dict[str, str]) -> Iterator[_Piece]:
             tool = calls[str(block.get("id"))] = str(block.get("name"))
         elif kind == "result":
             tool = calls.pop(str(block.get("tool_use_id")), "")
-        if kind == "call" or text_of(block):
+        if kind == "call" or block_words(block):
             yield _Piece(kind, tool, start, start + len(text))
         start += len(text) + 1
 

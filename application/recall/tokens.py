@@ -9,12 +9,14 @@ from threading import get_ident
 from typing import Protocol
 from unicodedata import normalize
 
-VERSION = 1
+VERSION = 2
 """Raised whenever equal text gives other tokens: an index of another version is folded anew."""
 LONGEST = 64
 """Characters of a token. What is longer (a key, a base64 blob) is found by its beginning."""
-_MOST_PIECES = 6
-"""An identifier of more pieces than this is noise such as a digest, and is found as a whole only."""
+_FEW_PIECES, _MOST_PIECES = 6, 24
+_PIECE_LENGTH = 3
+"""An identifier of more than a few pieces that are shorter than this on the average, or of more than the
+most, is noise such as a digest, and is found as a whole only."""
 
 CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -102,7 +104,8 @@ def _tokens_of_word(word: str) -> Iterator[str]:
         yield _token(ordinal[1])
         return
     pieces = (_ASCII_PIECE if word.isascii() else _PIECE).findall(word)
-    if 1 < len(pieces) <= _MOST_PIECES:
+    most = _MOST_PIECES if len(word) >= _PIECE_LENGTH * len(pieces) else _FEW_PIECES
+    if 1 < len(pieces) <= most:
         yield from map(_token, pieces)
     yield _token(word)
 
