@@ -1,11 +1,13 @@
 """The embedder that asks an endpoint of the shape that OpenAI's has, wherever it stands."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.wait import wait_exponential_jitter
 
 from refold.application.errors import EmbedderError
@@ -50,8 +52,9 @@ class OpenAIEmbedder:
         timeout: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``url``: what stands before ``/embeddings``. ``key``: sent as a bearer token, if there is one.
-        ``timeout``: seconds until one call counts as failed.
+        """``url``: what stands before ``/embeddings``; a query stays behind it. ``key``: sent as a bearer
+        token, if there is one. ``timeout``: seconds until one call counts as failed; a question has no more
+        for all its calls together.
 
         Raises:
             InvalidSetting: the URL is none, the key cannot be sent, or no model is named for the URL.
@@ -81,39 +84,45 @@ class OpenAIEmbedder:
 
     def embed_query(self, text: str) -> Vector:
         """See ``Embedder``."""
-        return self._embedded([cut(text, LONGEST)], TRIES_FOR_A_QUESTION)[0]
+        until = time.monotonic() + self._timeout
+        return self._embedded([cut(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
 
-    def _embedded(self, texts: list[str], tries: int) -> list[Vector]:
+    def _embedded(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
+        """``until``: by the monotonic clock, the end of all calls together."""
         try:
-            return self._tried(texts, tries)
+            return self._tried(texts, tries, until)
         except EmbedderError as error:
             if error.reason != "too_large":
                 raise
             half = len(texts) // 2
             if half:
-                return self._embedded(texts[:half], tries) + self._embedded(texts[half:], tries)
+                halves = texts[:half], texts[half:]
+                return [one for part in halves for one in self._embedded(part, tries, until)]
             if len(texts[0]) <= SHORTEST:
                 raise
-            return self._embedded([texts[0][: max(SHORTEST, len(texts[0]) // 2)]], tries)
+            return self._embedded([texts[0][: max(SHORTEST, len(texts[0]) // 2)]], tries, until)
 
-    def _tried(self, texts: list[str], tries: int) -> list[Vector]:
+    def _tried(self, texts: list[str], tries: int, until: float) -> list[Vector]:
         again = Retrying(
-            stop=stop_after_attempt(tries),
+            stop=partial(_is_over, tries, until),
             retry=retry_if_exception(passes),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
         )
-        return again(self._asked, texts)
+        return again(self._asked, texts, until)
 
-    def _asked(self, texts: list[str]) -> list[Vector]:
+    def _asked(self, texts: list[str], until: float) -> list[Vector]:
         import httpx2
 
         # An empty text is refused by some.
         wanted = {"model": self._wanted, "input": [text or " " for text in texts]}
-        deadline = time.monotonic() + self._timeout
+        left = min(self._timeout, until - time.monotonic())
+        if left <= 0:
+            raise failed("timeout", "no complete answer in time")
+        deadline = time.monotonic() + left
         try:
-            with self._client.stream("POST", self._url, json=wanted) as response:
+            with self._client.stream("POST", self._url, json=wanted, timeout=left) as response:
                 body = _body(response, deadline)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise of_transport(error, self._secrets) from None
@@ -150,6 +159,11 @@ def _vectors(body: bytes, count: int) -> list[Vector]:
         raise failed("bad_answer", detail) from None
 
 
+def _is_over(tries: int, until: float, state: RetryCallState) -> bool:
+    """Whether it is not asked again: often enough it was, or no time would be left after the wait."""
+    return state.attempt_number >= tries or time.monotonic() + state.upcoming_sleep >= until
+
+
 def _wait(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, EndpointFailed) else None
@@ -167,7 +181,9 @@ def _endpoint(url: str) -> str:
         raise InvalidSetting(
             f"embedder_url: {_shown(url)!r} is no URL such as {URL}", setting="embedder_url"
         )
-    return f"{url.rstrip('/')}/embeddings"
+    path, mark, query = parsed.raw_path.partition(b"?")
+    whole = path.rstrip(b"/") + b"/embeddings" + mark + query
+    return str(parsed.copy_with(raw_path=whole, fragment=None))
 
 
 def _shown(url: str) -> str:

@@ -27,6 +27,7 @@ class Endpoint:
         self.script: list[Response | float] = []
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.queries: list[bytes] = []
         self.waited: list[float] = []
         server.expect_request("/v1/embeddings", method="POST").respond_with_handler(self._answer)
 
@@ -40,6 +41,7 @@ class Endpoint:
 
     def _answer(self, request: Request) -> Response:
         self.keys.append(request.headers.get("Authorization"))
+        self.queries.append(request.query_string)
         self.asked.append(json.loads(request.data))
         if self.script:
             step = self.script.pop(0)
@@ -60,7 +62,7 @@ def refusal(status: int, message: str = "", **headers: str) -> Response:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HTTPServer]:
-    with HTTPServer(host="127.0.0.1") as running:
+    with HTTPServer(host="127.0.0.1", threaded=True) as running:
         yield running
 
 
@@ -89,6 +91,18 @@ def test_a_key_is_sent_only_where_there_is_one(endpoint: Endpoint) -> None:
 
 def test_a_slash_at_the_end_of_the_url_makes_no_difference(endpoint: Endpoint) -> None:
     assert endpoint.embedder(url=f"{endpoint.url}/").embed_query("a")
+
+
+def test_a_query_of_the_url_stays_behind_the_path(endpoint: Endpoint) -> None:
+    for query in ("?api-version=1&deployment=a%2Fb", "/?api-version=1&deployment=a%2Fb"):
+        assert endpoint.embedder(url=f"{endpoint.url}{query}").embed_query("a")
+    assert endpoint.queries == [b"api-version=1&deployment=a%2Fb"] * 2
+
+
+def test_a_sign_that_is_escaped_in_the_path_stays_so(server: HTTPServer) -> None:
+    embedder = OpenAIEmbedder("m", url=server.url_for("/a%2Fb%20c/v1?x=1#top"))
+    asked = str(vars(embedder)["_url"])
+    assert asked == server.url_for("/a%2Fb%20c/v1/embeddings?x=1")
 
 
 def test_long_odd_and_empty_texts_can_be_sent(endpoint: Endpoint) -> None:
@@ -165,6 +179,36 @@ def test_a_question_is_tried_twice_at_most(endpoint: Endpoint) -> None:
     endpoint.script = [refusal(500)] * 5
     with pytest.raises(EmbedderError):
         endpoint.embedder().embed_query("a")
+    assert len(endpoint.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "calls"),
+    [
+        ([1.5, 1.5], 1),
+        ([refusal(500), 1.5], 1),
+        ([refusal(429, **{"Retry-After": "5"})], 1),
+        ([refusal(413), refusal(413), 1.5], 3),
+    ],
+)
+def test_a_question_has_one_deadline_for_all_that_it_takes(
+    endpoint: Endpoint, script: list[Response | float], calls: int
+) -> None:
+    endpoint.script = script
+    begun = time.monotonic()
+    with pytest.raises(EmbedderError):
+        endpoint.embedder(timeout=0.4, sleep=time.sleep).embed_query("y" * 4_000)
+    assert time.monotonic() - begun < 0.8
+    assert len(endpoint.asked) == calls
+
+
+def test_what_is_left_of_the_deadline_is_there_for_the_second_try(endpoint: Endpoint) -> None:
+    endpoint.script = [refusal(503), 4.0]
+    begun = time.monotonic()
+    with pytest.raises(EmbedderError) as failed:
+        endpoint.embedder(timeout=2.0, sleep=time.sleep).embed_query("a")
+    assert failed.value.reason == "timeout"
+    assert time.monotonic() - begun < 2.8
     assert len(endpoint.asked) == 2
 
 
