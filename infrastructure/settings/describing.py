@@ -14,12 +14,16 @@ _KINDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     str: "a text",
-    SecretStr: KEY_FORM,
+    SecretStr: "a text",
 }
+_FORMS = {"encryption_key": KEY_FORM}
+"""Of settings that their type does not tell enough of."""
 
 
-def kind_of(field: FieldInfo) -> str:
-    """The type of a setting in words."""
+def kind_of(name: str, field: FieldInfo) -> str:
+    """The type of a setting in words, or the form that it must have."""
+    if name in _FORMS:
+        return _FORMS[name]
     inner = _inner(field.annotation)
     if get_origin(inner) is Literal:
         return f"one of {', '.join(map(str, get_args(inner)))}"
@@ -50,9 +54,9 @@ def bounds_of(field: FieldInfo) -> str:
     return " and ".join(said)
 
 
-def expected(field: FieldInfo) -> str:
+def expected(name: str, field: FieldInfo) -> str:
     """What a setting must be: type and range."""
-    return ", ".join(part for part in (kind_of(field), bounds_of(field)) if part)
+    return ", ".join(part for part in (kind_of(name, field), bounds_of(field)) if part)
 
 
 def default_of(field: FieldInfo) -> str:

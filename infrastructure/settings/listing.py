@@ -72,7 +72,7 @@ def documented() -> Iterator[Setting]:
         yield Setting(
             name=name,
             variable=variable(name),
-            type=kind_of(field),
+            type=kind_of(name, field),
             range=bounds_of(field),
             default=default_of(field),
             meaning=_SOURCES.sub("", " ".join((field.description or "").split())),

@@ -163,7 +163,7 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
     field = fields.get(keys[-1]) or RefoldSettings.model_fields[keys[0]]
     if len(keys) == 2 and keys[0] == "models":
         return f"{place} = {_shown(detail['input'])}: must be a table of settings"
-    return f"{place} = {_shown(detail['input'])}: must be {expected(field)}"
+    return f"{place} = {_shown(detail['input'])}: must be {expected(keys[-1], field)}"
 
 
 def _refuse_crossed(configuration: Configuration) -> None:
