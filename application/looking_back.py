@@ -109,7 +109,7 @@ class LookingBack:
         ``max_tokens``: of all texts, from 50; else as long as the settings say.
 
         Raises:
-            InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
+            InvalidSetting: names what cannot be, such as a ``stop`` that is not after ``start``.
             ForeignAddress, InvalidAddress: an id is an address of another conversation, or of none.
             ConversationGone: the conversation was erased as a whole.
         """

@@ -42,6 +42,7 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
         stop=arguments.stop,
         text=arguments.text or None,
         limit=arguments.limit,
+        recall=RECALL_MEMORY,
     )
     return first_with_items(
         _told(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))

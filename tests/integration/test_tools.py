@@ -88,6 +88,15 @@ def test_what_a_summary_stands_for_is_found_and_can_be_read_on(chat: Chat) -> No
     assert "The port of service s3 is 5403." in around.text
 
 
+def test_a_text_that_no_message_has_is_said_so_with_the_tool_that_searches_by_words(
+    chat: Chat,
+) -> None:
+    answer = chat.tools().call(QUERY_HISTORY, {"text": "xyzzy", "start": 3})
+    assert not answer.is_error
+    assert "no message at these positions has exactly this text" in answer.text
+    assert f"{RECALL_MEMORY} searches by words" in answer.text
+
+
 def test_what_the_context_has_in_full_is_left_out_and_counted(chat: Chat) -> None:
     chat.append({"role": "user", "content": "The zebra crossing is closed."})
     answer = chat.tools().call(RECALL_MEMORY, {"query": "zebra crossing"}).text

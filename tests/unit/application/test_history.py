@@ -1,5 +1,7 @@
 """``query``, ``expand`` and ``read_part``: the original records, whatever was folded away."""
 
+from typing import Any
+
 import pytest
 
 from refold.application.errors import ForeignAddress, InvalidAddress
@@ -56,9 +58,66 @@ def test_records_with_a_text_are_found_in_any_case() -> None:
     page = scene().chat.query(text="ANSWER 3")
     assert [r.position for r in page.records] == [7]
     assert len(scene().chat.query(text="  ").records) == 10
-    nothing = scene().chat.query(text="zebra")
-    assert nothing.records == ()
-    assert nothing.notice == "nothing there: the conversation has positions 0 to 9"
+
+
+def test_a_text_that_no_message_has_is_told_from_positions_that_are_not_there() -> None:
+    chat = scene().chat
+    nowhere = "has exactly this text, whatever its case; recall searches by words"
+    for page, said in (
+        (chat.query(text="zebra"), f"no message {nowhere}"),
+        (chat.query(text="question 0", start=1), f"no message at these positions {nowhere}"),
+        (chat.query(text="zebra", stop=4), f"no message at these positions {nowhere}"),
+        (chat.query(text="zebra", ids=["m1"]), f"no message with these ids {nowhere}"),
+        (chat.query(start=10), "nothing there: the conversation has positions 0 to 9"),
+        (
+            chat.query(start=10, text="zebra"),
+            "nothing there: the conversation has positions 0 to 9",
+        ),
+        (chat.query(ids=["m1", 3], start=5), "the messages with these ids are at other positions"),
+    ):
+        assert (page.records, page.notice) == ((), said)
+    some = chat.query(text="zebra", ids=["m1", "m99"])
+    assert some.notice == f"no message has the id m99; no message with these ids {nowhere}"
+
+
+def test_positions_that_were_lost_are_said_to_be() -> None:
+    events = history(*talk(2))
+    lost = Scene(events[0], EventLost(position=1), *events[2:])
+    notice = lost.chat.query(start=1, stop=2).notice
+    assert notice == "what was at these positions was lost when the log was damaged"
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("start", "a"),
+        ("stop", 2.5),
+        ("start", True),
+        ("text", 7),
+        ("ids", 7.5),
+        ("ids", [None]),
+    ],
+)
+def test_what_no_query_can_ask_for_is_refused_by_its_name(field: str, given: object) -> None:
+    asked: dict[str, Any] = {field: given}
+    with pytest.raises(InvalidSetting, match=f"^{field}=") as refused:
+        scene().chat.query(**asked)
+    assert refused.value.setting == field
+
+
+def test_a_range_that_ends_before_it_begins_is_refused() -> None:
+    chat = scene().chat
+    for start, stop in ((5, 2), (5, 5), (None, 0), (-2, -5)):
+        with pytest.raises(InvalidSetting, match="stop must be greater than start") as refused:
+            chat.query(start=start, stop=stop)
+        assert refused.value.setting == "stop"
+    assert len(chat.query(start=-5, stop=8).records) == 3
+    assert chat.query(start=-2, stop=3).records == ()
+
+
+def test_one_id_needs_no_list() -> None:
+    for one in ("m2", "refold://t/2", "2"):
+        assert [r.position for r in scene().chat.query(ids=one).records] == [2]
 
 
 def test_a_search_for_text_goes_on_where_the_page_before_ended() -> None:
