@@ -80,6 +80,8 @@ class Settings(Value, frozen=True):
     """Whether a compaction that is due begins after an append, without anybody waiting for it."""
     close_wait: float = 5.0
     """Seconds that closing waits for compactions in the background before it gives them up."""
+    compaction_wait: float = 30.0
+    """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     summary_place: SummaryPlace = "user"
     recall_tokens: int = 4_000
     """The room of one answer of recall: hits and their neighbours."""

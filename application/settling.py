@@ -21,6 +21,7 @@ from .outcomes import outcome_of
 from .ports import Summariser
 from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
+from .waiting import measured_in_turn, others_ended
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
@@ -52,10 +53,11 @@ async def settle(
 
     Against too many messages only a summary helps. Where the request still does not fit, more tool content
     is shown shorter. What was decided changes the prefix anyway: then the memories that are quoted are
-    chosen anew. No lock is held while a summariser works. Never raises for a summariser: what could not be
-    done is in the results.
+    chosen anew. A compaction that somebody else is making is waited for where the request does not fit.
+    No lock is held while a summariser works. Never raises for a summariser: what could not be done is in
+    the results.
     """
-    before = await asyncio.to_thread(measured, core, thread_id, budget)
+    before = await measured_in_turn(core, thread_id, budget)
     before.loaded.present()
     await take_notes_if_due(core, before.loaded, before.budget, before.size)
     if not is_due(core, before.loaded, before.budget, before.size):
@@ -88,15 +90,18 @@ async def _summarised(
 ) -> list[CompactionResult]:
     results: list[CompactionResult] = []
     summariser: Summariser | None = None
-    for _ in range(MOST_ROUNDS):
-        now = await asyncio.to_thread(measured, core, thread_id, budget)
+    for number in range(MOST_ROUNDS):
+        now = await measured_in_turn(core, thread_id, budget)
         summariser = summariser or first_stage(core, now.loaded, budget.window)
-        if results and not is_due(core, now.loaded, now.budget, now.size):
+        if number and not is_due(core, now.loaded, now.budget, now.size):
             break
         attempt = CompactionAttempt(
             core, thread_id, now.budget, trigger=trigger, summariser=summariser
         )
         result = await attempt.run()
+        needed = now.size > budget.limit
+        if result.outcome == "in_flight" and needed and await others_ended(core, thread_id):
+            continue  # Somebody else had begun in this very moment.
         results.append(result)
         if result.outcome != "performed":
             helper = await _helper(core, thread_id, budget, summariser, result)
@@ -120,6 +125,8 @@ async def _helper(
     if result.outcome == "in_flight":
         await asyncio.to_thread(_abandon, core, thread_id)
         return core.fallback
+    if result.reason == "overtaken":
+        return summariser  # It did not fail.
     return next_stage(core, thread_id, summariser)
 
 
@@ -145,6 +152,8 @@ def _reported(
         told = [result for result in results if result.outcome != "nothing_to_do"]
         enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
         told = told or [enough.replaced(trigger=trigger)]
+    if not told:
+        return []  # What others did was enough.
     told[0] = told[0].replaced(tokens_before=before.size)
     told[-1] = told[-1].replaced(
         tokens_after=now.size,

@@ -64,6 +64,8 @@ class Options(TypedDict, total=False):
     """``builtin``, ``qmd``, or an object of your own."""
     backend_timeout: float | None
     """Seconds until such a program counts as hanging."""
+    compaction_wait: float | None
+    """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     recall_tokens: int | None
     """The room of one answer of recall, in tokens."""
     notes: "NotesBy | None"

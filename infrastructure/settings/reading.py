@@ -48,6 +48,7 @@ class Configuration:
             summary_place=given.summary_place,
             background=given.background,
             close_wait=given.close_wait,
+            compaction_wait=given.compaction_wait,
             recall_tokens=given.recall_tokens,
             notes=NotesSettings(
                 by=given.notes,

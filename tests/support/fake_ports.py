@@ -306,6 +306,7 @@ def core_of(
     background: bool = False,
     owner: Owner = NOBODY,
     observers: tuple[Observer, ...] = (),
+    compaction_wait: float = 0.0,
 ) -> Core:
     """A core on fakes: a log in memory unless one is given, and a good summariser."""
     log = log or MemoryLog()
@@ -320,7 +321,10 @@ def core_of(
         clock=Ticking(),
         new_id=Counting(),
         settings=Settings(
-            window=window, policy=policy or CompactionPolicy(), background=background
+            window=window,
+            policy=policy or CompactionPolicy(),
+            background=background,
+            compaction_wait=compaction_wait,
         ),
         observers=observers,
         owner=owner,

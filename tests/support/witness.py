@@ -147,6 +147,7 @@ class Witness:
             new_id=self.new_id,
             observers=(self.follower,),
             background=background,
+            compaction_wait=0.0,
         )
         close_derived(core)
         core.log.close()
