@@ -1,5 +1,6 @@
 """Use case: say what a summary stands for: its text, its leaves, and the original messages page by page."""
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from refold.application.core import Core
@@ -18,6 +19,8 @@ from .records import Wanted, record_page
 SummaryState = Literal["active", "superseded", "undone"]
 NEWEST = 5
 """Summaries that an error names."""
+LEAST_OF_AN_ID = 4
+"""Characters that stand for a whole id, where only one begins so."""
 
 
 class LeafText(Value, frozen=True):
@@ -67,9 +70,10 @@ def expand(
     limit: int = 20,
 ) -> ExpandedSummary:
     """What a summary stands for; of the original messages those from position ``start`` on.
+    ``summary_id``: an id, or four or more characters with which only one begins.
 
     Raises:
-        UnknownSummary: names the newest ones that there are.
+        UnknownSummary: names the newest ones that there are, or those that begin so.
         InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
         ConversationGone: the conversation was erased as a whole.
         LogError: the log cannot be read.
@@ -83,7 +87,7 @@ def expand(
     page = record_page(core, loaded, Wanted(covered, None, limit, room))
     return ExpandedSummary(
         thread_id=thread_id,
-        summary_id=summary_id,
+        summary_id=row.summary_id,
         state=_state(row),
         superseded_by=row.superseded_by,
         made_at=row.compacted_at,
@@ -106,11 +110,12 @@ def expand_anywhere(
     """The same, of whichever conversation made it: a fork has the summaries of its source as well.
 
     Raises:
-        UnknownSummary: names the newest ones that there are.
+        UnknownSummary: names the newest ones that there are, or those that begin so.
         InvalidSetting: ``limit`` or ``max_tokens`` cannot be.
         LogError: the log cannot be read.
     """
-    newest: list[SummaryRow] = []
+    rows_of_all: list[SummaryRow] = []
+    places: dict[str, str] = {}
     conversations = [c for c in core.views.conversations() if c.compactions]
     for conversation in sorted(
         conversations, key=lambda c: (c.forked_from is not None, c.created_at)
@@ -118,10 +123,37 @@ def expand_anywhere(
         rows = core.views.summaries(conversation.thread_id)
         if any(row.summary_id == summary_id for row in rows):
             return expand(core, conversation.thread_id, summary_id, start, max_tokens, limit)
-        newest += rows[-NEWEST:]
-    newest.sort(key=lambda row: row.compacted_at, reverse=True)
-    known = dict.fromkeys(row.summary_id for row in newest)
-    raise UnknownSummary(summary_id, None, list(known)[:NEWEST])
+        rows_of_all += rows
+        for row in rows:
+            places.setdefault(row.summary_id, conversation.thread_id)
+    rows_of_all.sort(key=lambda row: row.compacted_at)
+    found = _meant(rows_of_all, summary_id, None)
+    return expand(core, places[found], found, start, max_tokens, limit)
+
+
+def _meant(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str:
+    """The id that is meant by one or the beginning of one; the rows are there oldest first.
+
+    Raises:
+        UnknownSummary: there is none, or more than one.
+    """
+    known = list(dict.fromkeys(row.summary_id for row in rows))[::-1]
+    if given in known:
+        return given
+    begin_so = [one for one in known if one.startswith(given)]
+    if len(given) < LEAST_OF_AN_ID or not begin_so:
+        raise UnknownSummary(given, thread_id, known[:NEWEST])
+    if len(begin_so) > 1:
+        raise _ambiguous(given, thread_id, begin_so)
+    return begin_so[0]
+
+
+def _ambiguous(given: str, thread_id: str | None, could_be: Sequence[str]) -> UnknownSummary:
+    error = UnknownSummary(given, thread_id, could_be[:NEWEST])
+    more = " …" if len(could_be) > NEWEST else ""
+    said = f"{given[:200]!r} may be any of the summaries {', '.join(error.newest)}{more}"
+    error.args = (f"{said}: say more of it",)
+    return error
 
 
 def _made(
@@ -129,8 +161,9 @@ def _made(
 ) -> tuple[SummaryRow, LoggedEvent, CompactionPerformed]:
     """The row of a summary, and the event that it was made by."""
     rows = core.views.summaries(thread_id)
+    meant = _meant(rows, summary_id, thread_id)
     for row in rows:
-        if row.summary_id == summary_id:
+        if row.summary_id == meant:
             for logged in core.log.read(thread_id, row.version, row.version):
                 if isinstance(logged.event, CompactionPerformed):
                     return row, logged, logged.event
