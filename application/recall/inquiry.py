@@ -15,8 +15,8 @@ InContext = Literal["mark", "leave_out"]
 """Whether hits that the context shows already are marked, or left out and counted."""
 Moment = datetime | str
 """A time with a time zone; as text in ISO 8601."""
-Names = str | Iterable[str]
-"""One name or several; none stands for any."""
+Names = str | Iterable[str] | None
+"""One name or several; none, or None, stands for any."""
 
 ROLES = ("user", "assistant", "system", "tool")
 MOST_HITS = 50
@@ -158,12 +158,13 @@ def moment(setting: str, given: Moment | None) -> str | None:
 
 
 def _names(setting: str, given: Names, allowed: Sequence[str] = ()) -> frozenset[str]:
+    said = f"one of {', '.join(allowed)}" if allowed else "names of tools"
+    given = () if given is None else given
+    _check(setting, given, isinstance(cast("object", given), Iterable), said)
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         known = isinstance(cast("object", name), str) and (not allowed or name in allowed)
-        _check(
-            setting, name, known, f"one of {', '.join(allowed)}" if allowed else "names of tools"
-        )
+        _check(setting, name, known, said)
     return frozenset(names)
 
 

@@ -26,6 +26,8 @@ from refold.domain.errors import InvalidSetting
         ({"roles": [1]}, "one of user, assistant, system, tool"),
         ({"kinds": "words"}, "one of text, call, result"),
         ({"tools": [3]}, "names of tools"),
+        ({"tools": 3}, "names of tools"),
+        ({"roles": True}, "one of user, assistant, system, tool"),
         ({"in_context": "hide"}, "one of mark, leave_out"),
         ({"neighbours": 11}, "a number from 0 to 10"),
         ({"neighbours": -1}, "a number from 0 to 10"),
@@ -48,6 +50,12 @@ def test_a_question_is_a_text() -> None:
     with pytest.raises(InvalidSetting) as caught:
         inquire(nothing)
     assert caught.value.setting == "query"
+
+
+@pytest.mark.parametrize("name", ["roles", "tools", "kinds"])
+def test_none_stands_for_any_as_no_names_do(name: str) -> None:
+    given: dict[str, Any] = {name: None}
+    assert inquire("port", **given) == inquire("port", **{name: ()}) == inquire("port")
 
 
 def test_one_name_needs_no_list() -> None:
