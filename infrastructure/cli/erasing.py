@@ -9,7 +9,7 @@ import typer
 
 from refold.application.erasure.erasure_report import ErasureReport
 
-from .opening import opened, require
+from .opening import naming_commands, opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, print_json, say, show_table, warn
 
@@ -57,7 +57,7 @@ def erase(
     """
     if whole == bool(positions):
         raise typer.BadParameter("give either positions or --all")
-    with opened(db) as memory:
+    with opened(db) as memory, naming_commands(db):
         require(memory, thread)
         chat = memory.conversation(thread)
         if not yes:

@@ -1,8 +1,11 @@
 """Opening a log that is there, and asking for a conversation in it: what most commands begin with."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from refold.application.errors import ForeignAddress
 from refold.application.memory import Memory
 from refold.domain.errors import InvalidThreadId
 
@@ -52,3 +55,26 @@ def require(memory: Memory, thread: str) -> None:
             f"there is no conversation {thread!r} in this log; "
             f"there are: {', '.join(known) or 'none'}"
         )
+
+
+@contextmanager
+def naming_commands(db: Path) -> Iterator[None]:
+    """Where an address is one of another conversation, name the command that reads it.
+
+    Raises:
+        ForeignAddress: in words for who types commands.
+    """
+    try:
+        yield
+    except ForeignAddress as error:
+        command = next_command("read", error.address, db=db)
+        error.args = (
+            f"{error.address} is a message of conversation {error.thread_id!r}, and {error.asked!r} "
+            f"was asked: `{command}` reads it",
+        )
+        raise
+
+
+def next_command(*words: object, db: Path) -> str:
+    """A command of this program, ready to be typed."""
+    return f"refold {shlex.join([*map(str, words), '--db', str(db)])}"

@@ -1,8 +1,7 @@
 """``refold query`` and ``expand``: the original records, and what a summary stands for."""
 
 import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from refold.application.recall.expanding import ExpandedSummary
 from refold.application.recall.history import HistoryPage
 from refold.application.recall.records import HistoryRecord, begin_of
 
-from .opening import opened, require
+from .opening import naming_commands, next_command, opened, require
 from .options import DEFAULT_DB, Db, Json, Start, Thread
 from .output import clean, print_json, say, say_parts
 
@@ -24,6 +23,8 @@ EXPAND_EXAMPLE = (
     "the ids."
 )
 _RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
+LIMIT = 20
+"""Records of a page, where no limit is given."""
 SHOWN_CHARACTERS = 1_500
 """Of a record; ``--json`` and ``refold read`` have all of it."""
 
@@ -56,12 +57,12 @@ def query(
     range: Range = None,
     text: Containing = None,
     id: Ids = None,
-    limit: Limit = 20,
+    limit: Limit = LIMIT,
     json: Json = False,
 ) -> None:
     """Show the original records of a conversation, by range, text or id."""
     start, stop = (None, None) if range is None else _read_range(range)
-    with opened(db) as memory:
+    with opened(db) as memory, naming_commands(db):
         require(memory, thread)
         page = memory.conversation(thread).query(
             ids=id or (), start=start, stop=stop, text=text, limit=limit
@@ -72,8 +73,8 @@ def query(
         _show_page(page, text)
         if page.next is not None:
             where = f"{page.next}..{'' if stop is None else stop}"
-            words = ["query", thread, "--range", where, *(["--text", text] if text else [])]
-            say(f"Next: refold {clean(shlex.join(words))} --db {clean(db)}")
+            words = ["query", thread, "--range", where, *_given(text, id or (), limit)]
+            say(f"Next: {clean(next_command(*words, db=db))}")
     if not page.records:
         raise typer.Exit(1)
 
@@ -82,7 +83,7 @@ def expand(
     summary_id: SummaryId,
     db: Db = DEFAULT_DB,
     start: Start = 0,
-    limit: Limit = 20,
+    limit: Limit = LIMIT,
     json: Json = False,
 ) -> None:
     """Show what a summary stands for: its text, and the original messages behind it."""
@@ -94,7 +95,18 @@ def expand(
     _show_summary(found)
     _show_page(found.page)
     if found.page.next is not None:
-        say(f"Next: refold expand {clean(summary_id)} --start {found.page.next} --db {clean(db)}")
+        words = ["expand", summary_id, "--start", found.page.next, *_given(limit=limit)]
+        say(f"Next: {clean(next_command(*words, db=db))}")
+
+
+def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
+    """The options that were given, as the next command has them again."""
+    for one in ids:
+        yield from ("--id", one)
+    if text:
+        yield from ("--text", text)
+    if limit != LIMIT:
+        yield from ("--limit", str(limit))
 
 
 def _read_range(text: str) -> tuple[int | None, int | None]:

@@ -1,6 +1,8 @@
 """``refold recall``, ``search``, ``query``, ``expand`` and ``index``, as people and programs use them."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ def next_command(out: str) -> list[str]:
     """What the last line says that comes next."""
     line = out.splitlines()[-1]
     assert line.startswith("Next: refold ")
-    return line.removeprefix("Next: refold ").split()
+    return shlex.split(line.removeprefix("Next: refold "))
 
 
 def test_recall_shows_each_hit_with_where_it_stands_and_what_to_read_next(refold: Refold) -> None:
@@ -106,9 +108,55 @@ def test_query_shows_records_page_by_page(refold: Refold) -> None:
     assert [r["position"] for r in found["records"]] == [31]
     by_id = refold("query", "talk", "--id", found["records"][0]["message_id"], "--json").answer
     assert by_id["records"] == found["records"]
-    assert refold("query", "talk", "--text", "zebra").code == 1
-    for wrong in ("x", "1-2", "..-", "1..2..3"):
+    for wrong in ("x", "1-2", "..-", "1..2..3", "5..2", "5..5"):
         assert refold("query", "talk", "--range", wrong).code == 2
+
+
+def test_a_text_that_occurs_nowhere_is_said_so(refold: Refold) -> None:
+    done = refold("query", "talk", "--text", "zebra")
+    assert done.code == 1
+    assert "no message has exactly this text" in done.out
+    assert "recall searches by words" in done.out
+
+
+def test_the_next_command_has_every_option_that_was_given(refold: Refold) -> None:
+    ids = [f"refold://talk/{position}" for position in range(3, 9)]
+    named = [word for one in ids for word in ("--id", one)]
+    given = ["query", "talk", *named, "--text", "words of", "--limit", 2]
+    done = refold(*given, "--range", "3..20")
+    seen, commands = list[str](), 0
+    while done.out.splitlines()[-1].startswith("Next: "):
+        seen += [line for line in done.out.splitlines() if line[:1].isdecimal()]
+        following = next_command(done.out)
+        place = following.index("--range") + 1
+        assert following[place].endswith("..20")
+        for option in (*named, "--text", "words of", "--limit", "2"):
+            assert option in following
+        done, commands = refold(*following), commands + 1
+    assert (len(seen), commands) == (4, 2)
+    summary = refold("summaries", "talk", "--json").answer["summaries"][0]["summary_id"]
+    following = next_command(refold("expand", summary, "--limit", 3).out)
+    assert following[following.index("--limit") + 1] == "3"
+
+
+def test_an_address_of_another_conversation_is_answered_with_the_command_that_reads_it(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "other.json", 2)
+    assert refold("import", "other.json", "--thread", "it's [x]").code == 0
+    address = "refold://it's%20%5Bx%5D/0"
+    for command in (
+        ("query", "talk", "--id", address),
+        ("erase", "talk", address, "--yes"),
+    ):
+        done = refold(*command)
+        assert done.code == 2
+        assert "memory.conversation" not in done.err
+        (named,) = re.findall(r"`refold (.*?)`", done.err)
+        assert "Question 0" in refold(*shlex.split(named)).out
+    told = refold("query", "talk", "--id", address, "--json").answer
+    assert told["error"] == "ForeignAddress"
+    assert "`refold read" in told["message"]
 
 
 def test_expand_shows_what_a_summary_stands_for(refold: Refold) -> None:
