@@ -1,14 +1,18 @@
 """Which search program answers, by the settings; and what any of them was handed is deleted with erasures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from refold.application.event_log import ConversationLog
 from refold.application.recall.backend import SearchBackend
 from refold.domain.errors import InvalidSetting
+from refold.infrastructure.given_objects import refuse_unfit
 
 if TYPE_CHECKING:
     from refold.infrastructure.settings.model import RefoldSettings
+
+_PARTS = ("name", "find", "drop", "close")
+"""Of a ``SearchBackend``."""
 
 
 def qmd_folder(path: str | Path) -> Path:
@@ -40,8 +44,15 @@ def search_backend(
     path: str | Path,
     log: ConversationLog,
 ) -> SearchBackend | None:
-    """The search program that was given or named; None for the built-in search."""
+    """The search program that was given or named; None for the built-in search.
+
+    Raises:
+        InvalidSetting: what was given is no search program.
+    """
     if given is not None and not isinstance(given, str):
+        from refold.infrastructure.settings.model import SearchBackendName
+
+        refuse_unfit("search_backend", given, names=get_args(SearchBackendName), parts=_PARTS)
         return given
     if settings.search_backend != "qmd":
         return None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from refold.application.event_log import ConversationLog
 from refold.application.recall.backend import SearchBackend
@@ -15,8 +16,9 @@ from refold.application.recall.words import words_in
 from refold.infrastructure.backends.choosing import drop_handed_over
 from refold.infrastructure.derived.places import MEMORY, derived_path, place_of
 from refold.infrastructure.embedders.choosing import chosen_embedder, require_numpy
+from refold.infrastructure.given_objects import refuse_unfit
 from refold.infrastructure.observing.notices import Notice
-from refold.infrastructure.settings.model import RefoldSettings
+from refold.infrastructure.settings.model import EmbedderName, RefoldSettings
 
 from .content import RECALL
 from .index import SQLiteRecallIndex
@@ -24,6 +26,9 @@ from .vectors import SQLiteVectorStore
 from .vectors_file import VectorsFile
 
 logger = logging.getLogger(__name__)
+
+_PARTS = ("name", "model", "embed_documents", "embed_query")
+"""Of an ``Embedder``."""
 
 
 def recall_parts(
@@ -69,9 +74,10 @@ def embedder_of(given: str | Embedder | None, settings: RefoldSettings) -> Embed
     """The embedder that was given or named; None where none is wanted.
 
     Raises:
-        InvalidSetting: what it needs is not installed, or it cannot be so.
+        InvalidSetting: what it needs is not installed, it cannot be so, or is no embedder at all.
     """
     if given is not None and not isinstance(given, str):
+        refuse_unfit("embedder", given, names=get_args(EmbedderName), parts=_PARTS)
         require_numpy()
         return given
     key = settings.embedder_key
