@@ -10,7 +10,7 @@ from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import to_the_end
-from .chat import Chat, Tools, compact_on_demand
+from .chat import Chat, compact_on_demand
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
@@ -27,6 +27,7 @@ from .recall.results import Recalled
 from .rendering.render import System
 from .results import Appended, CompactionResult
 from .time_travel.moments import At
+from .tools.definitions import Tools, definitions_of
 from .tools.toolbox import AsyncToolbox
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
@@ -60,7 +61,7 @@ class AsyncChat(AsyncLookingBack):
         at: At | None = None,
     ) -> Context:
         """See ``Chat.context``."""
-        extras = Extras(system, tools, model)
+        extras = Extras(system, definitions_of(tools), model)
         if at is not None:
             return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
         background = self._background
@@ -79,7 +80,7 @@ class AsyncChat(AsyncLookingBack):
         tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
-        extras = Extras(system, tools)
+        extras = Extras(system, definitions_of(tools))
         return await compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
 
     async def revert_compaction(

@@ -1,7 +1,6 @@
 """One conversation, as agents use it: append, context, compact, and looking back."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from refold.domain.labelling import label_as_recorded, label_conversation
 
@@ -24,8 +23,7 @@ from .results import Appended, CompactionResult
 from .reverting import revert
 from .time_travel.forking import fork
 from .time_travel.moments import At
-
-Tools = Sequence[Mapping[str, Any]]
+from .tools.definitions import Tools, definitions_of
 
 
 class Chat(LookingBack):
@@ -73,15 +71,16 @@ class Chat(LookingBack):
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        ``at``: as it was at this version of the conversation, or at this time (with a time zone),
-        byte for byte; nothing is compacted.
+        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was at this version of
+        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted.
 
         Raises:
             ContextWindowExceeded: what must be in it word for word does not fit.
+            InvalidMessage: one of the ``tools`` is none; names it.
             InvalidSetting: there is no such version, or the time has no time zone.
             LogError: the log cannot be read.
         """
-        extras = Extras(system, tools, model)
+        extras = Extras(system, definitions_of(tools), model)
         if at is not None:
             return context_at(self._core, self.thread_id, extras, at)
         ready = self._background.ready_context(self.thread_id, extras)
@@ -103,7 +102,7 @@ class Chat(LookingBack):
         ``focus``: what the summary should keep above all. ``force``: try once more although several
         attempts in a row have failed, before the conversation has grown.
         """
-        extras = Extras(system, tools)
+        extras = Extras(system, definitions_of(tools))
         work = compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
         return self._runner.run(work)
 
@@ -114,7 +113,7 @@ class Chat(LookingBack):
         is active again. Nothing to undo is success. A request that does not fit then is made smaller
         again by the next ``context``.
         """
-        return revert(self._core, self.thread_id, reason, Extras(system, tools))
+        return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
 
     def pin(self, what: int | str) -> str:
         """Keep the message at a position or address, or a text, word for word; returns the pin's id.

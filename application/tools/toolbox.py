@@ -28,7 +28,7 @@ class Toolbox:
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For ``tools=`` of ``messages.create`` and of ``chat.context``."""
+        """For ``tools=`` of ``messages.create``; ``chat.context`` takes the toolbox itself as well."""
         return [tool.definition for tool in self._tools]
 
     @property

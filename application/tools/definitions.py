@@ -1,0 +1,38 @@
+"""The tools of a request as the Messages API takes them, of whatever callers hand over."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, cast
+
+from refold.domain.errors import InvalidMessage
+
+from .tool import Tool
+
+Tools: TypeAlias = Iterable[Mapping[str, Any] | Tool] | None
+"""Definitions as mappings, tools of a ``Toolbox``, or the whole of it."""
+
+
+def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
+    """The definition of each tool; what is a mapping is taken as it is.
+
+    Raises:
+        InvalidMessage: names the one that is neither.
+    """
+    given: object = () if tools is None else tools
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise _refused("tools", given, "a list of tool definitions")
+    listed = enumerate(cast("Iterable[object]", given))
+    return tuple(_definition(tool, f"tools[{index}]") for index, tool in listed)
+
+
+def _definition(tool: object, place: str) -> Mapping[str, Any]:
+    if isinstance(tool, Tool):
+        return tool.definition
+    if isinstance(tool, Mapping):
+        return cast("Mapping[str, Any]", tool)
+    raise _refused(place, tool, "a mapping as tools= of the Messages API has it")
+
+
+def _refused(place: str, given: object, wanted: str) -> InvalidMessage:
+    kind = type(given).__name__
+    hint = "chat.tools() and chat.tools().definitions can be given as they are"
+    return InvalidMessage(place, f"must be {wanted}, not a value of type {kind}; {hint}")
