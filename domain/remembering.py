@@ -37,6 +37,9 @@ class NotesFlushed(Value, frozen=True):
     """Why code took them in place of a model, or why they were taken anew: a short constant."""
     replaces: str | None = None
     """The flush whose notes these stand for, since something that those were made from was erased."""
+    taken_at: str | None = None
+    """When the notes were first taken that these stand for: ISO 8601, UTC. None: these were taken when
+    they were logged."""
 
 
 class ChosenMemory(Value, frozen=True):

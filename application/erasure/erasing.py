@@ -149,10 +149,10 @@ def _forked(core: Core, loaded: LoadedConversation) -> Positions:
     }
 
 
-def _withdrawn(known: Lineage) -> list[NotesFlushed]:
-    """What was noted of messages that are erased now."""
-    made = (event for _, event in known.made_from(known.fresh))
-    return [event for event in made if isinstance(event, NotesFlushed) and event.notes]
+def _withdrawn(known: Lineage) -> Mapping[int, NotesFlushed]:
+    """What was noted of messages that are erased now, by version."""
+    made = known.made_from(known.fresh)
+    return {at: event for at, event in made if isinstance(event, NotesFlushed) and event.notes}
 
 
 def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
@@ -227,7 +227,7 @@ class _Erasing:
         if messages and (prepared is None or prepared.replaces != active):
             prepared = self._remade(now, known)
         erased, noted = self._noted.get(now.thread_id, (None, Renoted()))
-        if erased != known.erased or noted.replaces != _ids(_withdrawn(known)):
+        if erased != known.erased or noted.replaces != _ids(_withdrawn(known).values()):
             noted = self._renoted(known)
         return ErasurePlan(now, known, messages, prepared, noted, self._reason)
 
@@ -239,8 +239,8 @@ class _Erasing:
 
     def _renoted(self, known: Lineage) -> Renoted:
         withdrawn, version = _withdrawn(known), known.version
-        flushes = [event for _, event in known.decisions if isinstance(event, NotesFlushed)]
-        kept = [note for flush in flushes if flush not in withdrawn for note in flush.notes]
+        flushes = [(at, e) for at, e in known.decisions if isinstance(e, NotesFlushed)]
+        kept = [note for at, flush in flushes if at not in withdrawn for note in flush.notes]
         return renoted(self._core, known.thread_id, withdrawn, known.positions, version, kept)
 
     def _emptied(self, now: LoadedConversation) -> Mapping[str, Erasure]:

@@ -25,30 +25,32 @@ class Renoted(NamedTuple):
 def renoted(
     core: Core,
     thread_id: str,
-    withdrawn: Sequence[NotesFlushed],
+    withdrawn: Mapping[int, NotesFlushed],
     gone: frozenset[int],
     version: int,
     known: Sequence[Note] = (),
 ) -> Renoted:
-    """New notes for each of ``withdrawn``: of the same messages, but for those that are ``gone``.
+    """New notes for each of ``withdrawn``, by version: of the same messages, but for those that are
+    ``gone``, and of the time at which those were taken.
 
     ``version``: of the conversation. ``known``: what stays noted elsewhere, and is not noted twice. Needs
     no model; with notes turned off, nothing takes their place.
     """
-    replaces = frozenset(flush.flush_id for flush in withdrawn)
+    replaces = frozenset(flush.flush_id for flush in withdrawn.values())
     if core.settings.notes.by == "off" or not withdrawn:
         return Renoted(replaces)
-    left = _left(core, thread_id, withdrawn, gone, version)
+    left = _left(core, thread_id, list(withdrawn.values()), gone, version)
+    logged_at = {one.version: one.at for one in core.log.read_at(thread_id, withdrawn)}
     noted, events = list(known), list[NotesFlushed]()
-    for flush in withdrawn:
-        own = {at: m for at, m in left.items() if flush.start <= at < flush.stop}
+    for at, flush in withdrawn.items():
+        own = {p: m for p, m in left.items() if flush.start <= p < flush.stop}
         notes = fitting_notes(notes_by_code(own.items()), noted, frozenset(own))
         noted += notes
-        events.append(_anew(core, flush, notes))
+        events.append(_anew(core, flush, notes, flush.taken_at or logged_at[at]))
     return Renoted(replaces, tuple(events))
 
 
-def _anew(core: Core, flush: NotesFlushed, notes: tuple[Note, ...]) -> NotesFlushed:
+def _anew(core: Core, flush: NotesFlushed, notes: tuple[Note, ...], taken_at: str) -> NotesFlushed:
     return NotesFlushed(
         flush_id=core.new_id(),
         start=flush.start,
@@ -57,6 +59,7 @@ def _anew(core: Core, flush: NotesFlushed, notes: tuple[Note, ...]) -> NotesFlus
         taken_by=LEDGER,
         reason=REASON,
         replaces=flush.flush_id,
+        taken_at=taken_at,
     )
 
 

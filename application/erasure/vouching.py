@@ -63,12 +63,12 @@ def _notes(
     core: Core, then: LoadedConversation, later: _Later, gone: frozenset[int]
 ) -> tuple[Event, ...]:
     """What is noted anew in the place of notes that lost their content since."""
-    withdrawn = [
-        logged.event
+    withdrawn = {
+        version: logged.event
         for version in sorted(later.rewritten)
         for logged in core.log.read(then.thread_id, version, version)
         if isinstance(logged.event, NotesFlushed)
-    ]
+    }
     return renoted(core, then.thread_id, withdrawn, gone, then.state.version).events
 
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from refold.application.addresses import SCHEME, address_of
-from refold.application.read_models import NoteRow
+from refold.application.read_models import ConversationRow, NoteRow
 
 MEMORY = "MEMORY.md"
 DAILY = "memory"
@@ -18,16 +18,45 @@ _LASTING: Mapping[str, str] = {
 _SHOWN_SOURCES = 3
 
 
-def files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
+def files_of(
+    notes: Iterable[NoteRow], conversations: Iterable[ConversationRow] = ()
+) -> Mapping[str, str]:
     """By path: what each file says. ``MEMORY.md`` has decisions, preferences and constraints, by kind and
     conversation; a day's file all that was noted on it (UTC). Every line ends with its sources.
+
+    ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
+    stand under the one that they were taken in.
     """
+    notes = _without_copies(notes, conversations)
     files: dict[str, str] = {}
     if lasting := _memory(notes):
         files[MEMORY] = lasting
     for day, of_day in groupby(sorted(notes, key=_day), _day):
         files[f"{DAILY}/{day}.md"] = _daily(day, list(of_day))
     return files
+
+
+def _without_copies(
+    notes: Iterable[NoteRow], conversations: Iterable[ConversationRow]
+) -> Sequence[NoteRow]:
+    sources = {c.thread_id: c.forked_from for c in conversations if c.forked_from is not None}
+    kept: dict[object, tuple[int, NoteRow]] = {}
+    for note in notes:
+        origin, steps = _origin(note.thread_id, sources)
+        # Not by its id: what an erasure noted anew has another one in each of them.
+        key = (origin, note.taken_at, note.kind, note.text, note.positions)
+        if key not in kept or steps < kept[key][0]:
+            kept[key] = steps, note
+    return [note for _, note in kept.values()]
+
+
+def _origin(thread_id: str, sources: Mapping[str, str]) -> tuple[str, int]:
+    """The conversation that this one began as a copy of, or as a copy of a copy; in how many steps."""
+    seen = set[str]()
+    while thread_id in sources and thread_id not in seen:
+        seen.add(thread_id)
+        thread_id = sources[thread_id]
+    return thread_id, len(seen)
 
 
 def _memory(notes: Sequence[NoteRow]) -> str:

@@ -18,7 +18,9 @@ def write_notes(core: Core) -> bool:
     if core.notes_folder is None:
         return True
     try:
-        core.notes_folder.write(lambda: files_of(core.views.all_notes()))
+        core.notes_folder.write(
+            lambda: files_of(core.views.all_notes(), core.views.conversations())
+        )
     except (OSError, RefoldError) as error:
         logger.warning("the files of notes cannot be written: %s", error)
         return False

@@ -27,7 +27,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Change, one_by_one
 
-VERSION = 1
+VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -72,7 +72,7 @@ def _rows(logged: LoggedEvent, event: NotesFlushed) -> Sequence[NoteRow]:
             kind=note.kind,
             text=note.text,
             positions=json.dumps(note.positions),
-            taken_at=logged.at,
+            taken_at=event.taken_at or logged.at,
             taken_by=event.taken_by,
             start=event.start,
             stop=event.stop,

@@ -245,6 +245,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             model_calls=2,
             reason="empty",
             replaces="n0",
+            taken_at="2026-01-02T03:04:05.678901Z",
         ),
         NotesFlushed(flush_id="n1", start=0, stop=0, notes=(), taken_by="ledger"),
     ),

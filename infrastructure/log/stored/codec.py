@@ -44,6 +44,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_requested": 3,
         "compaction_performed": 3,
         "compaction_failed": 2,
+        "notes_flushed": 2,
         SNAPSHOT: 4,
     }
 )

@@ -91,6 +91,10 @@ def _performed_3(fields: Json) -> Json:
     return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
+def _flushed(fields: Json) -> Json:
+    return {**fields, "taken_at": None}
+
+
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
         ("compaction_requested", 1): _requested,
@@ -98,5 +102,6 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_performed", 1): _performed,
         ("compaction_performed", 2): _performed_3,
         ("compaction_failed", 1): _failed,
+        ("notes_flushed", 1): _flushed,
     }
 )

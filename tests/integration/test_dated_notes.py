@@ -1,0 +1,131 @@
+"""Notes keep the day on which they were taken, whatever is erased later, and stand in the files once."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import refold
+
+JANUARY = "2026-01-05"
+MARCH = "2026-03-09"
+APRIL = "2026-04-01"
+KEPT = "We decided to use zstd."
+LONG = "Look at it once more, with all that was said. " * 12
+
+
+class Calendar:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.day = JANUARY
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(f"{self.day}T12:00:00").replace(tzinfo=UTC)
+
+
+@pytest.fixture
+def calendar() -> Calendar:
+    return Calendar()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, folder: Path, calendar: Calendar) -> Iterator[refold.Memory]:
+    path = tmp_path / "a.db"
+    with refold.open(path, window=8_000, notes_folder=folder, clock=calendar.now) as made:
+        yield made
+
+
+def noted(memory: refold.Memory) -> refold.Chat:
+    chat = memory.conversation("t")
+    for said in (KEPT, "My phone is 0170 123.", "I prefer tabs over spaces."):
+        chat.append({"role": "user", "content": said})
+        chat.append({"role": "assistant", "content": "ok"})
+    for _ in range(20):
+        chat.append({"role": "user", "content": LONG})
+        chat.append({"role": "assistant", "content": LONG})
+    chat.compact()
+    return chat
+
+
+def days(folder: Path) -> list[str]:
+    return sorted(path.stem for path in (folder / "memory").iterdir())
+
+
+def when(chat: refold.Chat) -> dict[str, str]:
+    return {row.text: row.taken_at[:10] for row in chat.notes()}
+
+
+def test_notes_keep_their_day_when_another_message_is_erased(
+    memory: refold.Memory, folder: Path, calendar: Calendar
+) -> None:
+    chat = noted(memory)
+    before = list(chat.notes())
+    assert days(folder) == [JANUARY]
+    for day, position in ((MARCH, 2), (APRIL, 4)):
+        calendar.day = day
+        chat.erase(position)
+        assert when(chat)[KEPT] == JANUARY
+        assert days(folder) == [JANUARY]
+    [row] = [row for row in before if row.text == KEPT]
+    [now] = [row for row in chat.notes() if row.text == KEPT]
+    assert now.taken_at == row.taken_at
+    memory.replay()
+    assert when(chat)[KEPT] == JANUARY
+    assert memory.verify().ok
+
+
+def test_notes_of_a_copy_of_an_old_version_keep_their_day(
+    memory: refold.Memory, calendar: Calendar
+) -> None:
+    chat = noted(memory)
+    then = chat.version
+    calendar.day = MARCH
+    chat.erase(2)
+    calendar.day = APRIL
+    assert when(chat.fork(at=then, thread_id="copy"))[KEPT] == JANUARY
+
+
+def lines(folder: Path, text: str) -> list[str]:
+    paths = sorted(folder.rglob("*.md"))
+    return [x for p in paths for x in p.read_text("utf-8").splitlines() if text in x]
+
+
+def test_what_a_fork_copied_stands_in_the_files_once(
+    memory: refold.Memory, folder: Path, calendar: Calendar
+) -> None:
+    chat = noted(memory)
+    assert len(lines(folder, KEPT)) == 2, "in MEMORY.md and in the file of the day"
+    copy = chat.fork(thread_id="copy")
+    assert copy.fork(thread_id="of the copy").notes()
+    memory.write_notes()
+    assert len(lines(folder, KEPT)) == 2
+    assert not lines(folder, "refold://copy")
+    assert len(memory.notes()) == 3 * len(chat.notes()), "each conversation has its own"
+    calendar.day = MARCH
+    copy.erase(2)
+    assert len(lines(folder, KEPT)) == 2, "also where they were taken anew"
+    copy.append({"role": "user", "content": "We decided to use brotli."})
+    copy.append([{"role": r, "content": LONG} for _ in range(15) for r in ("assistant", "user")])
+    copy.compact()
+    assert len(lines(folder, "refold://copy/46")) == 2, "what was noted since is its own"
+    assert not lines(folder, "refold://copy/0")
+
+
+def test_equal_notes_of_conversations_that_share_nothing_stand_twice(
+    memory: refold.Memory, folder: Path
+) -> None:
+    for thread in ("one", "two"):
+        chat = memory.conversation(thread)
+        chat.append({"role": "user", "content": KEPT})
+        chat.append(
+            [{"role": r, "content": LONG} for _ in range(15) for r in ("assistant", "user")]
+        )
+        chat.compact()
+    assert len(lines(folder, KEPT)) == 4
