@@ -150,6 +150,7 @@ class Core:
             self.extras_tokens(extras),
             settings.policy,
             summary_overhead=summary_overhead(self._size),
+            instructions=self._instructions_tokens,
         )
 
     def system_of(self, extras: Extras) -> System:
@@ -163,13 +164,17 @@ class Core:
 
     def extras_tokens(self, extras: Extras) -> int:
         """The size of the caller's system prompt and tools, and of the instruction files."""
-        tokens = self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
+        tokens = self._instructions_tokens
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
             tokens += self._size(text) + FRAME_TOKENS
         if extras.tools:
             tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
         return tokens
+
+    @property
+    def _instructions_tokens(self) -> int:
+        return self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -8,7 +8,9 @@ SHORTEST_SUMMARY = 150
 
 
 class Budget(Value, frozen=True):
-    """All figures are tokens. ``fixed`` is what every request carries: system text and tools."""
+    """All figures are tokens. ``fixed`` is what every request carries: system text, with instruction
+    files, and tools.
+    """
 
     window: int
     margin: int
@@ -22,6 +24,8 @@ class Budget(Value, frozen=True):
     """The size that a compaction aims at."""
     summary_overhead: int = 0
     """What a summary costs besides its text."""
+    instructions: int = 0
+    """Of ``fixed``, what instruction files take."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
@@ -47,9 +51,16 @@ class Budget(Value, frozen=True):
 
 
 def budget_for(
-    window: int, fixed: int, policy: CompactionPolicy, *, summary_overhead: int = 0
+    window: int,
+    fixed: int,
+    policy: CompactionPolicy,
+    *,
+    summary_overhead: int = 0,
+    instructions: int = 0,
 ) -> Budget:
-    """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens."""
+    """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
+    ``instructions`` are of instruction files.
+    """
     margin = int(window * policy.margin_share)
     reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
     limit = max(0, window - margin - reserve)
@@ -64,6 +75,7 @@ def budget_for(
         trigger=trigger,
         target=target,
         summary_overhead=summary_overhead,
+        instructions=instructions,
     )
 
 

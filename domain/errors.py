@@ -112,15 +112,18 @@ class ConversationGone(RefoldError):
 class ContextWindowExceeded(RefoldError):
     """What must be in the context word for word does not fit the budget.
 
-    ``needed`` and ``budget`` are tokens.
+    ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
     """
 
-    def __init__(self, needed: int, budget: int, explanation: str) -> None:
+    def __init__(
+        self, needed: int, budget: int, explanation: str, *, instructions: int = 0
+    ) -> None:
         super().__init__(
             f"the context needs {needed:,} tokens and the budget is {budget:,}: {explanation}"
         )
         self.needed = needed
         self.budget = budget
+        self.instructions = instructions
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):
@@ -130,8 +133,15 @@ class PinnedContentTooLarge(ContextWindowExceeded):
     """
 
     def __init__(
-        self, needed: int, budget: int, explanation: str, *, pins: tuple[str, ...], pinned: int
+        self,
+        needed: int,
+        budget: int,
+        explanation: str,
+        *,
+        pins: tuple[str, ...],
+        pinned: int,
+        instructions: int = 0,
     ) -> None:
-        super().__init__(needed, budget, explanation)
+        super().__init__(needed, budget, explanation, instructions=instructions)
         self.pins = pins
         self.pinned = pinned

@@ -15,16 +15,18 @@ def window_exceeded(
     """What to raise for a request of ``needed`` tokens: it says what is in the way."""
     pins = _pins(loaded)
     pinned = sum(pins.values())
-    fixed = f"system text and tools {budget.fixed:,} tokens; " if budget.fixed else ""
-    if pinned and budget.fixed + pinned > budget.limit:
+    fixed = _fixed(budget)
+    # Where the fixed parts alone do not fit, unpinning would be no help.
+    if pinned and budget.fixed <= budget.limit < budget.fixed + pinned:
         named = ", ".join(f"{pin} {tokens:,} tokens" for pin, tokens in _largest(pins))
         return PinnedContentTooLarge(
             needed,
             budget.limit,
-            f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. Unpin some of it, or "
-            "use a model with a larger window",
+            f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. "
+            f"{_way_out('Unpin some of it', 'use a model with a larger window', budget)}",
             pins=tuple(pin.pin_id for pin in loaded.state.pins),
             pinned=pinned,
+            instructions=budget.instructions,
         )
     messages = {f"message {m.position} ({m.role})": m.tokens for m in loaded.state.live}
     named = ", ".join(f"{message} {tokens:,} tokens" for message, tokens in _largest(messages))
@@ -32,7 +34,24 @@ def window_exceeded(
         needed,
         budget.limit,
         f"{fixed}the largest messages that must stay word for word: {named or 'none'}. "
-        "Use a model with a larger window, or send less at once",
+        f"{_way_out('Use a model with a larger window', 'send less at once', budget)}",
+        instructions=budget.instructions,
+    )
+
+
+def _fixed(budget: Budget) -> str:
+    """What every request carries: what the caller gave, and what a setting adds to it."""
+    files, given = budget.instructions, budget.fixed - budget.instructions
+    told = f"instruction files {files:,} tokens; " if files else ""
+    return told + (f"system text and tools {given:,} tokens; " if given else "")
+
+
+def _way_out(first: str, second: str, budget: Budget) -> str:
+    if not budget.instructions:
+        return f"{first}, or {second}"
+    return (
+        f"{first}, {second}, name fewer instruction files (`instruction_files`), or allow fewer "
+        "characters of them (`instruction_characters`, `instruction_total`)"
     )
 
 

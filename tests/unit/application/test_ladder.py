@@ -404,3 +404,41 @@ def test_pins_that_fit_alone_are_not_to_blame(pins: list[tuple[str, int]]) -> No
     error = window_exceeded(ladder.core.log.load("t"), 6_900, ladder.budget)
     assert not isinstance(error, PinnedContentTooLarge)
     assert "message 0 (user)" in str(error)
+
+
+@pytest.mark.parametrize("pins", [[], [("rules", 100)]])
+def test_instruction_files_that_do_not_fit_are_named_with_their_settings(
+    pins: list[tuple[str, int]],
+) -> None:
+    ladder = Ladder()
+    ladder.events.extend(_pinned(*pins))
+    budget = budget_for(WINDOW, 7_200, POLICY, instructions=7_000)
+    error = window_exceeded(ladder.core.log.load("t"), 7_310, budget)
+    assert not isinstance(error, PinnedContentTooLarge), "unpinning would not help"
+    assert (error.needed, error.budget, error.instructions) == (7_310, 6_200, 7_000)
+    assert "instruction files 7,000 tokens; system text and tools 200 tokens; " in str(error)
+    for setting in ("instruction_files", "instruction_characters", "instruction_total"):
+        assert f"`{setting}`" in str(error)
+    error = window_exceeded(
+        ladder.core.log.load("t"), 7_110, budget_for(WINDOW, 7_000, POLICY, instructions=7_000)
+    )
+    assert "system text" not in str(error)
+
+
+def test_pins_that_do_not_fit_beside_instruction_files_are_named_with_both() -> None:
+    ladder = Ladder()
+    ladder.events.extend(_pinned(("rules", 4_000)))
+    budget = budget_for(WINDOW, 3_000, POLICY, instructions=3_000)
+    error = window_exceeded(ladder.core.log.load("t"), 7_100, budget)
+    assert isinstance(error, PinnedContentTooLarge)
+    assert (error.pinned, error.instructions) == (4_000, 3_000)
+    assert "instruction files 3,000 tokens" in str(error)
+    assert "`instruction_total`" in str(error)
+
+
+def test_without_instruction_files_nothing_is_said_of_them() -> None:
+    budget = budget_for(WINDOW, 7_000, POLICY)
+    error = window_exceeded(Ladder().core.log.load("t"), 7_110, budget)
+    assert error.instructions == 0
+    assert "system text and tools 7,000 tokens" in str(error)
+    assert "instruction" not in str(error)

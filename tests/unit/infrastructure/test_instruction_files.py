@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.domain.errors import InvalidSetting
+from refold.domain.errors import ContextWindowExceeded, InvalidSetting
 from refold.infrastructure.settings.reading import read_configuration
 
 
@@ -34,6 +34,19 @@ def test_they_stand_behind_the_system_text_of_the_caller(agents: Path) -> None:
 def test_without_a_system_text_they_are_all_of_it(agents: Path) -> None:
     assert str(asked(agents, system=" ").system).startswith("[Instructions from")
     assert str(asked(agents).system).startswith("[Instructions from")
+
+
+def test_a_window_that_is_too_small_for_them_is_an_error_that_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "zh.md"
+    path.write_text("请遵守规则。" * 4_000, "utf-8")
+    with pytest.raises(ContextWindowExceeded) as refused:
+        asked(path, window=16_000)
+    told = str(refused.value)
+    assert refused.value.instructions > refused.value.budget
+    assert f"instruction files {refused.value.instructions:,} tokens" in told
+    assert "system text" not in told
+    assert "`instruction_characters`" in told
+    assert asked(path, window=16_000, instruction_characters=5_000).tokens < 14_000
 
 
 def test_behind_blocks_they_are_a_block_of_their_own(agents: Path) -> None:
