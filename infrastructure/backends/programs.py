@@ -25,6 +25,10 @@ class Ran(NamedTuple):
     err: str
 
 
+class NotStarted(Exception):
+    """The program is not there, or is none that this system can run."""
+
+
 class TimedOut(Exception):
     """It did not end in time, and was ended with everything that it had started."""
 
@@ -57,19 +61,11 @@ def run(
 
     Raises:
         TimedOut: it took longer than ``timeout`` seconds.
-        OSError: it cannot be started.
+        NotStarted: the program cannot be started.
+        OSError: nothing can be started there.
     """
     deadline = time.monotonic() + timeout
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # A group of its own: the program may have started others, which end with it.
-        start_new_session=True,
-    )
+    process = _started(command, folder, environment)
     assert process.stdout is not None
     assert process.stderr is not None
     said = _Said(process.stdout), _Said(process.stderr)
@@ -84,6 +80,29 @@ def run(
     finally:
         _end(process, any(stream.is_alive() for stream in said))
     return Ran(status, *(stream.text for stream in said))
+
+
+def _started(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A group of its own: the program may have started others, which end with it.
+            start_new_session=True,
+        )
+    except OSError as error:
+        # Of a folder or of the system as a whole it says something else.
+        if error.filename != command[0]:
+            raise
+        there = isinstance(error, FileNotFoundError) and Path(command[0]).exists()
+        why = "the interpreter that it names is missing" if there else error.strerror
+        raise NotStarted(f"{command[0]}: {why}") from error
 
 
 def _end(process: "subprocess.Popen[bytes]", still_open: bool) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
 
 from refold.application.errors import BackendError, LogBusy
 from refold.application.event_log import ConversationLog
@@ -17,16 +16,14 @@ from refold.application.recall.results import RecallMode
 from refold.infrastructure.log.file.lock import WriteLock
 
 from .message_files import MessageFiles, Outdated, delete, left_of
-from .programs import Ran, TimedOut, run
-from .qmd_answers import hits_in, why_failed, with_scores
+from .programs import NotStarted, Ran, TimedOut, run
+from .qmd_answers import INSTALL, hits_in, not_started, why_failed, with_scores
+from .qmd_hanging import Rests, TookNothingIn, sizes_in
 from .qmd_questions import document, plain
 
 LEAST_VERSION = (2, 8)
 """The oldest that was tried."""
-INSTALL = "npm install -g @tobilu/qmd, with Node 22 or newer"
 COLLECTION = "refoldmessages"
-REST = 300.0
-"""Seconds for which it is left alone after it hung."""
 WAIT = 30.0
 """Seconds that a deletion waits for a process that has it take in messages."""
 MOST_UNFINISHED = 3
@@ -35,11 +32,6 @@ OF_ALL = 500
 """How many are asked for where those of one conversation are picked from the answer."""
 
 logger = logging.getLogger(__name__)
-
-
-class _Rest(NamedTuple):
-    until: float
-    error: BackendError
 
 
 class Qmd:
@@ -60,7 +52,7 @@ class Qmd:
         self._timeout = timeout
         self._threads = threading.RLock()
         self._program = ""
-        self._resting: dict[bool, _Rest] = {}
+        self._rests = Rests(timeout)
         self._unfinished = 0
         """How often in a row it did not get to the end of taking in messages."""
 
@@ -71,7 +63,7 @@ class Qmd:
         meaning = mode != "keyword"
         if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
             return ()
-        self._refuse_while_resting(meaning)
+        self._rests.refuse(meaning=meaning)
         deadline = time.monotonic() + self._timeout
         try:
             with self._threads:
@@ -79,7 +71,10 @@ class Qmd:
                 threads = self._caught_up(deadline, meaning=meaning)
             answer = self._run(asked, deadline)
         except TimedOut as error:
-            self._rest(meaning, str(error))
+            raise self._rests.begin(error, meaning=meaning) from error
+        except NotStarted as error:
+            self._program = ""
+            raise BackendError("failed", not_started(str(error))) from error
         except LogBusy as error:
             raise BackendError(
                 "timeout", f"another process has qmd take in messages for long; ask again. {error}"
@@ -160,13 +155,14 @@ class Qmd:
 
     def _taken_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
         state = self._files.state()
+        before = sizes_in(self._folder / "index")
         more = True
         while more:
             begun, (state, written) = state, self._files.write_more(state)
             more = bool(written)
             if not state.indexed:
                 self._files.keep(state)
-                self._index(deadline, len(state.threads))
+                self._index(deadline, len(state.threads), before)
                 state = state._replace(indexed=True)
             if state != begun:
                 self._files.keep(state)
@@ -175,12 +171,18 @@ class Qmd:
             self._files.keep(state._replace(embedded=True))
         return state.threads
 
-    def _index(self, deadline: float, threads: int) -> None:
+    def _index(self, deadline: float, threads: int, before: Mapping[str, int]) -> None:
+        """Have it take in what was written; ``before``: its index when the question came."""
         known = any((self._folder / "config").iterdir())
         adding = ("collection", "add", str(self._files.place), "--name", COLLECTION)
+        begun = time.monotonic()
         try:
             self._run(("update",) if known else (*adding, "--mask", "**/*.md"), deadline)
         except TimedOut as error:
+            # What came before may have left it hardly any time.
+            had_time = time.monotonic() - begun >= self._timeout / 2
+            if had_time and sizes_in(self._folder / "index") == before:
+                raise TookNothingIn(str(error)) from error
             self._unfinished += 1
             if self._unfinished > MOST_UNFINISHED:
                 raise
@@ -212,25 +214,6 @@ class Qmd:
             "PWD": str(self._folder),
             "NO_COLOR": "1",
         }
-
-    def _refuse_while_resting(self, meaning: bool) -> None:
-        resting = self._resting.get(meaning)
-        if resting is not None and time.monotonic() < resting.until:
-            raise resting.error
-
-    def _rest(self, meaning: bool, command: str) -> NoReturn:
-        advice = (
-            "search by meaning needs its models: run `qmd pull` once, or ask with mode='keyword'"
-            if meaning
-            else "run `qmd doctor`"
-        )
-        error = BackendError(
-            "timeout",
-            f"qmd {command} did not answer within {self._timeout:g} s and was ended; {advice}. It is "
-            f"left alone for {REST / 60:.0f} minutes",
-        )
-        self._resting[meaning] = _Rest(time.monotonic() + REST, error)
-        raise error
 
 
 def delete_all(folder: Path, like: Path) -> bool:

@@ -11,6 +11,9 @@ from refold.application.recall.backend import BackendHit
 from .message_files import place_in
 from .programs import Ran
 
+INSTALL = "npm install -g @tobilu/qmd, with Node 22 or newer"
+NOT_STARTED = (126, 127)
+"""How a shell ends that cannot start what a script wants."""
 CRASHED = (139, 134, -11, -6)
 """How a process ends that touched memory that is not its own."""
 
@@ -28,7 +31,14 @@ def why_failed(command: str, ran: Ran) -> str:
     said = " ".join((ran.err or ran.out).split())[-300:]
     if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
         return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
+    if ran.status in NOT_STARTED:
+        return not_started(said or f"it ended with {ran.status}")
     return f"qmd {command} ended with {ran.status}: {said or 'it said nothing'}; try `qmd doctor`"
+
+
+def not_started(why: str) -> str:
+    """What is to be said of a program that cannot be started."""
+    return f"qmd cannot be started: {why}; reinstall it: {INSTALL}; or use search_backend='builtin'"
 
 
 def hits_in(answer: Ran, threads: Mapping[str, str]) -> list[BackendHit]:
