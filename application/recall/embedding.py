@@ -4,28 +4,25 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from refold.application.errors import EmbedderError
 from refold.domain.value import Value
 
+from .asked import Asked, Figures, Told
 from .index import RecallIndex
 from .missing_vectors import Coverage, MissingVectors, Outdated, Stopped, Words, understood
-from .vectors import Embedder, Vector, VectorStore
+from .vectors import Embedder, VectorStore
 
 SETTLE = 0.2
 """Seconds from an append to the vectors of what was appended: more may come."""
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
 """Seconds after failures: twice as long after each."""
-QUESTIONS_PAUSE = 10.0
-"""Seconds for which no question is embedded after one could not be: each may take long to fail."""
+COUNTING = 0.1
+"""Seconds that a search waits to know which vectors are missing."""
 CLOSING = 1.0
 """Seconds that closing waits for the batch that is being embedded."""
-
-Figures = Mapping[str, str | int | float]
-Told = Callable[[str, Figures], None]
-"""Is told what happened: a name and figures, never a text."""
 
 
 class EmbeddingProgress(Value, frozen=True):
@@ -46,55 +43,6 @@ class EmbeddingProgress(Value, frozen=True):
     def complete(self) -> bool:
         """Whether all have one that can."""
         return self.done + self.refused >= self.total
-
-
-class Asked:
-    """An embedder that is asked for the vectors of questions."""
-
-    def __init__(
-        self, embedder: Embedder, vectors: VectorStore, told: Told = lambda name, figures: None
-    ) -> None:
-        self._embedder = embedder
-        self._vectors = vectors
-        self._told = told
-        self._has_any = False
-        self._failed_at: tuple[float, EmbedderError] | None = None
-
-    def has_any(self) -> bool:
-        """Whether there is a vector of this model at all.
-
-        Raises:
-            EmbedderError: vectors cannot be kept.
-        """
-        if not self._has_any:
-            self._has_any = self._vectors.count(self._embedder.model) > 0
-        return self._has_any
-
-    def of_question(self, text: str) -> Vector:
-        """The vector of a question.
-
-        Raises:
-            EmbedderError: there is none; for some seconds afterwards it is not even tried.
-        """
-        failed = self._failed_at
-        if failed is not None and time.monotonic() < failed[0] + QUESTIONS_PAUSE:
-            raise EmbedderError(failed[1].reason, str(failed[1]))
-        try:
-            vector = self._embedder.embed_query(text)
-        except Exception as raised:  # An embedder of the user's own may raise anything.
-            error = understood(raised)
-            self._failed_at = (time.monotonic(), error)
-            self._told("embedder.failed", self._reason(error))
-            raise error from raised
-        self._failed_at = None
-        return vector
-
-    def lacks(self) -> str | None:
-        """What results by meaning do not cover yet, in a few words; None: nothing that is known."""
-        return None
-
-    def _reason(self, error: EmbedderError) -> Figures:
-        return {"embedder": self._embedder.name, "reason": error.reason}
 
 
 class Embedding(Asked):
@@ -118,7 +66,12 @@ class Embedding(Asked):
         super().__init__(embedder, vectors, told)
         self._newest = newest
         self._missing = MissingVectors(
-            index, vectors, embedder, words=words, stopped=lambda: self._closing
+            index,
+            vectors,
+            embedder,
+            words=words,
+            stopped=lambda: self._closing,
+            counted=self._counted,
         )
         self._changed = threading.Condition()
         self._pid = os.getpid()
@@ -143,6 +96,7 @@ class Embedding(Asked):
 
     def lost(self) -> None:
         """Vectors were lost: the next search looks for all that are missing, and says so."""
+        self.losses += 1
         self._looked_at, self._has_any = -1, False
         self._missing.coverage = Coverage()
 
@@ -181,6 +135,10 @@ class Embedding(Asked):
 
     def lacks(self) -> str | None:
         """What results by meaning do not cover yet, in a few words; None: they cover all."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._missing.coverage.counted or not self._is_running, COUNTING
+            )
         now = self._missing.coverage
         if now.counted and not now.lacking:
             return None
@@ -205,6 +163,10 @@ class Embedding(Asked):
     @property
     def _is_running(self) -> bool:
         return self._asked > self._answered and not self._closing and self._error is None
+
+    def _counted(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _may_run(self) -> bool:
         # The thread of a process does not live in one that was forked from it.

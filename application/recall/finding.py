@@ -6,9 +6,9 @@ from functools import partial
 from refold.application.core import Core
 from refold.application.errors import BackendError, EmbedderError
 
+from .asked import Asked
 from .asking import Question
 from .backend import BackendHit, SearchBackend
-from .embedding import Asked
 from .index import Filters
 from .inquiry import Inquiry
 from .parts import RecallParts
@@ -30,14 +30,23 @@ class Finding:
         self._question = question
         self.mode: RecallMode = inquiry.mode or _usual_mode(core)
         """How it is really searched."""
-        self.notices: list[str] = []
-        """What did not go as asked, in sentences."""
+        self._notices: list[str] = []
+        self._asked: Asked | None = None
+        """Who made the vector of the question; ``_losses``: how often vectors had been lost by then."""
+        self._losses = 0
         self._backend = core.recall.backend
         if core.recall.embedding is not None:
             core.recall.embedding.wake()
         self._vector: Vector | None = None
         if self._backend is None and self.mode != "keyword":
             self._vector = self._vector_of_question()
+
+    def notices(self) -> list[str]:
+        """What did not go as asked so far, in sentences."""
+        if self._asked is None or self._vector is None:
+            return self._notices
+        damaged = "damaged vectors were left out" if self._asked.losses > self._losses else None
+        return [*self._notices, *filter(None, (damaged, self._asked.lacks()))]
 
     def ranked(self, filters: Filters) -> Sequence[Ranked]:
         """The best passage of each message that the filters let through, best first."""
@@ -103,10 +112,10 @@ class Finding:
             )
             return None
         try:
+            # Also where there is nothing to compare it with: an embedder that fails is to be told of.
+            vector = asked.of_question(self._question.text)
             if asked.has_any():
-                vector = asked.of_question(self._question.text)
-                if lacking := asked.lacks():
-                    self.notices.append(lacking)
+                self._asked, self._losses = asked, asked.losses
                 return vector
         except EmbedderError as error:
             self._by_words_since(str(error))
@@ -116,12 +125,12 @@ class Finding:
 
     def _by_words_since(self, reason: str) -> None:
         self.mode, self._vector = "keyword", None
-        self.notices.append(f"searched by words alone: {reason}")
+        self._notices.append(f"searched by words alone: {reason}")
 
     def _fall_back(self, error: BackendError) -> None:
         backend, self._backend = self._backend, None
         name = backend.name if backend else ""
-        self.notices.append(f"{name} cannot answer, the built-in search did: {error}")
+        self._notices.append(f"{name} cannot answer, the built-in search did: {error}")
         if self.mode != "keyword":
             self._vector = self._vector_of_question()
 

@@ -60,13 +60,17 @@ class MissingVectors:
         *,
         words: Words,
         stopped: Callable[[], bool] = lambda: False,
+        counted: Callable[[], None] = lambda: None,
     ) -> None:
-        """``stopped`` is asked again and again: whether nothing more is to be done."""
+        """``stopped`` is asked again and again: whether nothing more is to be done. ``counted`` is told
+        when it is known what is missing.
+        """
         self._index = index
         self._vectors = vectors
         self._embedder = embedder
         self._words = words
         self._stopped = stopped
+        self._counted = counted
         self._refused: set[str] = set()
         self.coverage = Coverage()
 
@@ -109,6 +113,7 @@ class MissingVectors:
             coverage.upto = page[-1].number
             self._check_stopped()
         coverage.counted = True
+        self._counted()
         return todo
 
     def _lacking(self, page: Sequence[Passage]) -> list[Passage]:

@@ -77,7 +77,7 @@ class _Asking:
             # What the context shows takes no place among the candidates any more.
             hidden = inquiry.filters._replace(leave_out=sight.in_full())
             selected = self._select(finding.ranked(hidden))
-        notices = [*finding.notices, *self._unknown_tools(selected)]
+        notices = [*finding.notices(), *self._unknown_tools(selected)]
         hits = self._shower.with_neighbours(selected.hits)
         room = inquiry.max_tokens or self._core.settings.recall_tokens
         shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)

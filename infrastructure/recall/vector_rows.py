@@ -47,8 +47,8 @@ def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
         raise EmbedderError(
             "dimension",
             f"the vectors of {name} that are kept have {known.dimension} dimensions, and the embedder "
-            f"now gives {dimension}: that is another model, so name it otherwise (embedder_model), or "
-            "delete the file of the vectors",
+            f"now gives {dimension}: that is another model, so name it otherwise (embedder_model); else "
+            "the next search by meaning has all of them made anew",
         )
     return known
 
@@ -143,6 +143,13 @@ def delete_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
 def has_others(db: sqlite3.Connection, name: str) -> bool:
     """Whether any other model has vectors."""
     return db.execute("SELECT 1 FROM models WHERE name != ?", (name,)).fetchone() is not None
+
+
+def forget_model(db: sqlite3.Connection, model: Model) -> int:
+    """Delete a model and its vectors; returns how many there were."""
+    deleted = db.execute("DELETE FROM vectors WHERE model = ?", (model.number,)).rowcount
+    db.execute("DELETE FROM models WHERE id = ?", (model.number,))
+    return deleted
 
 
 def keep_model(db: sqlite3.Connection, name: str) -> int:

@@ -13,7 +13,8 @@ from refold.application.event_log import Damage
 from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
-from refold.infrastructure.derived.damage import is_unusable
+from refold.infrastructure.derived.asking import TRIES, NoAnswer, answered
+from refold.infrastructure.derived.damage import BROKEN, is_unusable
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .vector_rows import (
@@ -28,14 +29,11 @@ from .vector_rows import (
     put_vectors,
     vectors_in,
 )
-from .vectors_checking import BROKEN, damage_of, delete_damaged
+from .vectors_checking import damage_of, delete_damaged, delete_of_other_dimension, taken
 from .vectors_file import VectorsFile
 
 if TYPE_CHECKING:
     from .scopes import Scopes
-
-TRIES = 4
-"""As it is, made anew, in memory, and anew in memory."""
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -164,12 +162,13 @@ class SQLiteVectorStore:
     def check(self) -> Iterator[Damage]:
         """See ``VectorStore``."""
         with self._alone():
-            return iter(tuple(damage_of(self._file)))
+            moved = self._file.path != self._path
+            return iter((*(taken(self._path) if moved else ()), *damage_of(self._file)))
 
     def mend(self) -> None:
         """See ``VectorStore``. A file that is damaged as such is deleted."""
         with self._alone():
-            if damaged := list(damage_of(self._file)):
+            if damaged := [one for one in damage_of(self._file) if one.kind != "foreign"]:
                 self._forget()
                 self._told(Notice("vectors.damaged", "", {"vectors": len(damaged)}))
                 if not delete_damaged(self._file):
@@ -222,12 +221,14 @@ class SQLiteVectorStore:
 
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         with self._alone():
-            for tries in range(TRIES):
-                try:
-                    return question()
-                except BROKEN as error:
-                    self._repair(error, tries)
-        raise EmbedderError("store", f"vectors cannot be kept in {self._file.path or 'memory'}")
+            try:
+                return answered(question, is_replaced=self._is_replaced, repair=self._repair)
+            except NoAnswer as error:
+                place = self._file.path or "memory"
+                raise EmbedderError("store", f"vectors cannot be kept in {place}") from error
+
+    def _is_replaced(self) -> bool:
+        return self._file.is_replaced
 
     def _repair(self, error: Exception, tries: int) -> None:
         self._forget()
@@ -262,6 +263,7 @@ class SQLiteVectorStore:
             return self._stored(model, digests, dimension)
 
         for _ in range(TRIES):
+            self._expect_dimension(model, dimension)
             edition = self._index.edition()
             scope = scopes.scope(self._file, model, dimension, filters.thread_id, edition, read)
             if scope is None or limit < 1:
@@ -269,6 +271,16 @@ class SQLiteVectorStore:
             if self._index.edition() == edition:
                 return scope.nearest(query, filters, limit)
         raise EmbedderError("store", "messages are being erased all the time; ask again later")
+
+    def _expect_dimension(self, model: str, dimension: int) -> None:
+        """Vectors of another dimension are those of another model, whatever its name: they are deleted, so
+        that they are made anew.
+        """
+        if (deleted := delete_of_other_dimension(self._file, model, dimension)) is not None:
+            self._told(Notice("vectors.damaged", "", {"vectors": deleted}))
+            raise EmbedderError(
+                "dimension", f"{model} gives other vectors than before, so all are made anew"
+            )
 
     def _stored(self, model: str, digests: Sequence[str], dimension: int) -> Mapping[str, bytes]:
         """The vectors of these texts; those that are damaged are deleted, so that they are missing."""

@@ -1,18 +1,17 @@
 """Checking the file of the vectors: nothing can be folded anew to compare with, so each vector has a checksum."""
 
-import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 from refold.application.event_log import Damage
-from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.damage import BROKEN
+from refold.infrastructure.derived.whose import PlaceTaken
 
-from .vector_rows import damaged_in, delete_rows, problems_of
+from .vector_rows import damaged_in, delete_rows, forget_model, model_in, problems_of
 from .vectors_file import VectorsFile
 
 PLACE = "vectors"
 """What damage names."""
-BROKEN = (FoldDamaged, sqlite3.Error, OSError, UnicodeDecodeError)
-"""What is raised where the file cannot be used."""
 
 
 def damage_of(file: VectorsFile) -> Iterator[Damage]:
@@ -24,8 +23,18 @@ def damage_of(file: VectorsFile) -> Iterator[Damage]:
                     yield Damage(PLACE, "", 0, "unreadable", problem)
                 for number in damaged_in(db):
                     yield Damage(PLACE, "", 0, "differs", f"vector {number} was changed")
+    except PlaceTaken as error:
+        yield Damage(PLACE, "", 0, "foreign", str(error))
     except BROKEN as error:
         yield Damage(PLACE, "", 0, "unreadable", str(error))
+
+
+def taken(path: Path | None) -> Iterator[Damage]:
+    """Whether a file of somebody else lies in the place of ours."""
+    try:
+        VectorsFile(path).refuse_foreign()
+    except PlaceTaken as error:
+        yield Damage(PLACE, "", 0, "foreign", str(error))
 
 
 def delete_damaged(file: VectorsFile) -> bool:
@@ -38,3 +47,13 @@ def delete_damaged(file: VectorsFile) -> bool:
     except BROKEN:
         return False
     return True
+
+
+def delete_of_other_dimension(file: VectorsFile, model: str, dimension: int) -> int | None:
+    """Delete a model's vectors where they have another dimension; how many there were, None if they fit."""
+    with file.reading() as db:
+        known = None if db is None else model_in(db, model)
+    if known is None or known.dimension == dimension:
+        return None
+    with file.writing() as db:
+        return forget_model(db, known)

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from refold.application.errors import EmbedderError, LogError
+from refold.application.recall import asked
 from refold.application.recall import embedding as schedule
 from refold.application.recall.embedding import Embedding, EmbeddingProgress
 from refold.application.recall.missing_vectors import BATCH, CHARACTERS, PAGE
@@ -347,7 +348,7 @@ def test_a_question_that_cannot_be_embedded_is_not_tried_again_at_once(
                 embedding.of_question("which?")
         assert len(embedder.errors) == 2
         assert desk.names == ["embedder.failed"]
-        monkeypatch.setattr(schedule, "QUESTIONS_PAUSE", 0.0)
+        monkeypatch.setattr(asked, "QUESTIONS_PAUSE", 0.0)
         for reason in ("connection", "raised"):
             with pytest.raises(EmbedderError) as failed:
                 embedding.of_question("which?")

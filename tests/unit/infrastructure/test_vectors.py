@@ -162,7 +162,7 @@ def test_models_are_never_compared(store: SQLiteVectorStore) -> None:
     assert (store.count(M), store.count(other.model)) == (1, 1)
 
 
-def test_another_dimension_is_refused_and_changes_nothing(store: SQLiteVectorStore) -> None:
+def test_another_dimension_is_refused_until_a_question_has_it_as_well(store: SQLiteVectorStore) -> None:
     embed(store, "alpha")
     with pytest.raises(
         EmbedderError, match="8 dimensions, and the embedder now gives 3"
@@ -170,8 +170,14 @@ def test_another_dimension_is_refused_and_changes_nothing(store: SQLiteVectorSto
         store.add(M, {"d": [1.0, 2.0, 3.0]})
     assert refused.value.reason == "dimension"
     assert store.count(M) == 1
-    assert store.nearest(M, [1.0, 2.0, 3.0], T, 5) == ()
     assert near(store, "alpha") == [1]
+    with pytest.raises(EmbedderError, match="made anew") as refused:
+        store.nearest(M, [1.0, 2.0, 3.0], T, 5)
+    assert refused.value.reason == "dimension"
+    assert store.count(M) == 0
+    assert store.nearest(M, [1.0, 2.0, 3.0], T, 5) == ()
+    assert store.add(M, {digest_of("alpha"): [1.0, 2.0, 3.0]})
+    assert [one.number for one in store.nearest(M, [1.0, 2.0, 3.0], T, 5)] == [1]
 
 
 @pytest.mark.parametrize(
@@ -339,6 +345,8 @@ def test_a_file_of_another_format_is_made_again(path: Path, index: PassageList) 
 
 
 def test_pruning_a_broken_file_deletes_it(path: Path, index: PassageList) -> None:
+    with closing(opened(path, index)) as store:
+        embed(store, "alpha")
     path.write_bytes(b"secret " * 5_000)
     with closing(opened(path, index)) as store:
         assert store.prune(list)

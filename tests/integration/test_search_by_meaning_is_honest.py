@@ -1,0 +1,94 @@
+"""What a search by meaning does not cover, and why, is in the answer; what it covers is not doubted."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.errors import EmbedderError
+from refold.application.recall.results import RecallMode
+from refold.application.recall.vectors import Vector
+from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder
+
+SAID = tuple(f"Postgres listens on {5433 + number}." for number in range(5))
+WAIT = 30.0
+
+
+class Zeros(DigestEmbedder):
+    def embed_query(self, text: str) -> Vector:
+        return [0.0] * self.dimension
+
+
+class Wrong(FailingEmbedder):
+    """A key that is not known."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
+        raise EmbedderError("authentication", "the key is not known")
+
+    def embed_query(self, text: str) -> Vector:
+        raise EmbedderError("authentication", "the key is not known")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "agent.db"
+    with refold.open(path) as memory:
+        memory.conversation("t").append([{"role": "user", "content": text} for text in SAID])
+    return path
+
+
+@pytest.fixture
+def embedded(path: Path) -> Path:
+    with refold.open(path, embedder=DigestEmbedder()) as memory:
+        progress = memory.embed(WAIT)
+        assert progress is not None
+        assert progress.done == len(SAID)
+    return path
+
+
+def test_the_first_search_after_opening_doubts_nothing_that_is_there(embedded: Path) -> None:
+    for _ in range(5):
+        with refold.open(embedded, embedder=DigestEmbedder()) as memory:
+            found = memory.conversation("t").recall("postgres")
+            assert (found.mode, found.notice) == ("hybrid", None)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_the_first_search_says_why_an_embedder_fails(path: Path, mode: RecallMode) -> None:
+    with refold.open(path, embedder=Wrong()) as memory:
+        found = memory.conversation("t").recall("postgres", mode=mode)
+        assert found.mode == "keyword"
+        assert found.notice == "searched by words alone: the key is not known"
+        assert found.hits
+
+
+def test_vectors_of_another_dimension_are_told_and_made_anew(embedded: Path) -> None:
+    with refold.open(embedded, embedder=DigestEmbedder(dimension=24)) as memory:
+        chat = memory.conversation("t")
+        found = chat.recall("postgres", mode="vector")
+        assert found.mode == "keyword"
+        assert "made anew" in str(found.notice)
+        assert found.hits
+        progress = memory.embed(WAIT)
+        assert progress is not None
+        assert (progress.done, progress.error) == (len(SAID), None)
+        again = chat.recall(SAID[3], mode="vector")
+        assert (again.mode, again.notice, again.hits[0].position) == ("vector", None, 3)
+
+
+def test_the_answer_that_meets_a_damaged_vector_says_so(embedded: Path) -> None:
+    with closing(sqlite3.connect(embedded.with_name("agent.vectors.db"))) as other, other:
+        other.execute("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE id = 1")
+    with refold.open(embedded, embedder=DigestEmbedder()) as memory:
+        found = memory.conversation("t").recall("postgres")
+        assert "damaged vectors were left out" in str(found.notice)
+
+
+def test_a_question_without_a_direction_is_searched_by_words(embedded: Path) -> None:
+    with refold.open(embedded, embedder=Zeros()) as memory:
+        found = memory.conversation("t").recall("postgres", mode="vector")
+        assert (found.mode, len(found.hits)) == ("keyword", 5)
+        assert "nothing but zeros" in str(found.notice)
