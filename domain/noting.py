@@ -1,9 +1,11 @@
 """The decision to record durable notes: once per cycle of compactions, each line once (requirement C1)."""
 
-import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
+from . import lasting
 from .conversation import Conversation
+from .emphasis import bare, headings, plain
 from .ledger import cues
 from .ledger.gathering import Source, gather
 from .ledger.line import LedgerLine
@@ -26,17 +28,8 @@ _MOST: dict[str, int] = {"rule": 8, "decision": 8, "request": 3, "value": 5}
 _HEARD = frozenset({"text", "tool_use"})
 """What people and models say, and that tools are used at all; what tools return is not noted."""
 
-
-LONGEST_ORDER = 200
 _TYPED = 1_500
 """Characters: a longer text is pasted, and only partly the user's own words."""
-_ORDER = re.compile(
-    r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
-    r"(?! (?:worry|mind|be|think|know|you|get|see|let|a|an|the|have|had|feel|forget|sure|say|believe|want|need)\b)"
-    r".{4,}[^?？]\Z"
-    r"|(?:请|以后|今后|千万)?(?:不要|别|永远不|绝不|务必|一律|必须|禁止)(?!忘|担心|客气|着急|急|怕|说).{2,}[^?？吗呢]\Z",
-    re.IGNORECASE,
-)
 
 
 def is_noted(state: Conversation) -> bool:
@@ -66,8 +59,8 @@ def fitting_notes(
     seen = {_said(note.text) for note in known}
     kept: list[Note] = []
     for note in notes:
-        text = squeeze(redact(clean(note.text)), LONGEST_NOTE)
-        if not (said := _said(text)) or said in seen:
+        text = squeeze(redact(plain(clean(note.text))), LONGEST_NOTE)
+        if not (said := _said(text)) or said in seen or _leads_in(text):
             continue
         seen.add(said)
         positions = sorted(sources.intersection(note.positions))
@@ -80,13 +73,23 @@ def _said(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
+def _leads_in(text: str) -> bool:
+    """Whether a text ends before what it is about."""
+    return plain(text).rstrip("*_ ").endswith((":", "："))
+
+
 def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     """Rules, decisions, what is left to do and exact values of the user's, oldest first."""
     heard = [(position, _heard(message)) for position, message in messages]
-    lines = gather(heard).lines
-    lines = (*lines, *_orders(heard, {line.text for line in lines}))
+    titles = {position: headings(said(message)) for position, message in heard}
+    gathered = [line for line in gather(heard).lines if _is_whole(line, titles)]
+    told = list(_told(heard))
+    known = {line.text for line in gathered if line.kind != "request"}
+    own = {line.text for line in told}
+    lines = [line for line in gathered if line.kind != "request" or line.text not in own]
+    lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
-    latest = max((line.position for line in lines if line.kind == "request"), default=-1)
+    latest = max((line.position for line in gathered if line.kind == "request"), default=-1)
     chosen = [
         line
         for kind, most in _MOST.items()
@@ -97,15 +100,35 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
-def _orders(messages: Iterable[Source], known: Container[str]) -> Iterator[LedgerLine]:
-    """Sentences in which a user tells once and for all: in a chat these are not in the ledger."""
+def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
+    """Sentences in which a user tells once and for all, or of what that person likes or has: in a chat
+    these are not in the ledger.
+    """
     for position, message in messages:
         words = user_words(said(message)) if message.role == "user" else ""
         text = without_code(words)[:_TYPED]
         for span in sentences(text):
             found = text[span.start : span.stop]
-            if _ORDER.match(found) and found not in known and len(found) <= LONGEST_ORDER:
-                yield LedgerLine(kind="rule", text=found, position=position, said_by="user")
+            if kind := _kind(found):
+                yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
+
+
+def _kind(found: str) -> Literal["rule", "value"] | None:
+    if lasting.is_order(found) or lasting.is_liking(found):
+        return "rule"
+    return "value" if lasting.is_about_self(found) else None
+
+
+def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
+    """Whether a line says something by itself: it is no mere heading, and does not end before that."""
+    about = line.note or line.text
+    if about.startswith("#") or (bare(line.text) in titles[line.position] and not _orders(line)):
+        return False
+    return not _leads_in(line.text)
+
+
+def _orders(line: LedgerLine) -> bool:
+    return lasting.is_order(bare(line.text))
 
 
 def _heard(message: Message) -> Message:
@@ -125,10 +148,11 @@ def _lasts(line: LedgerLine, latest: int) -> bool:
     """Whether a line says something for longer than the moment."""
     match line.kind:
         case "request":
-            return line.position == latest or cues.DEFERRED.search(line.text) is not None
+            is_open = line.position == latest or cues.DEFERRED.search(line.text) is not None
+            return is_open and not lasting.is_question(line.text)
         case "value":
-            # A path that nothing is said about is worth no note.
-            return line.said_by == "user" and (bool(line.note) or "/" not in line.text)
+            # A file that nothing is said about is worth no note.
+            return line.said_by == "user" and (bool(line.note) or not lasting.is_path(line.text))
         case _:
             return True
 
@@ -136,7 +160,7 @@ def _lasts(line: LedgerLine, latest: int) -> bool:
 def _note(line: LedgerLine) -> Note:
     at = (line.position,)
     match line.kind:
-        case "rule" if cues.PROHIBITION.search(line.text):
+        case "rule" if cues.PROHIBITION.search(line.text) and not lasting.is_liking(line.text):
             return Note(kind="constraint", text=line.text, positions=at)
         case "rule":
             return Note(kind="preference", text=line.text, positions=at)

@@ -150,3 +150,110 @@ def test_notes_by_code_are_few_however_much_was_said() -> None:
         (n, user(f"Never use tool number {n}. I prefer {n}. Fix item_{n}.")) for n in range(300)
     ]
     assert len(notes_by_code(said)) <= MOST_NOTES
+
+
+def test_notes_have_no_marks_without_partner() -> None:
+    kept = fitting_notes([note("Never:** push **now**"), note("ALWAYS** ask")], (), ALL)
+    assert [one.text for one in kept] == ["Never: push **now**", "ALWAYS ask"]
+
+
+@pytest.mark.parametrize(
+    "text", ["INSTEAD:**", "Skipped items (per your request):**", "规则：", "**A:**"]
+)
+def test_what_ends_before_it_says_something_is_no_note(text: str) -> None:
+    assert fitting_notes([note(text)], (), ALL) == ()
+
+
+def test_headings_are_not_noted_and_orders_in_them_are() -> None:
+    rules = (
+        "## Forbidden Responses\n\n**You must not:**\n\n**Required Reading**\n\n"
+        "## Never push to main\n\n- **You must not** edit generated files"
+    )
+    found = {text for _, text in kinds(user(rules), assistant(tool_use("c1", command="ls")))}
+    assert {"Never push to main", "You must not** edit generated files"} <= found
+    assert not found & {"Forbidden Responses", "Required Reading", "You must not:**"}
+
+
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I like short answers.",
+        "I really don't like long answers.",
+        "Actually, I love jazz.",
+        "I hate meetings before ten.",
+        "My favourite colour is blue.",
+        "我偏好深色主题。",
+        "我很喜欢简短的回答。",
+        "我不喜欢长篇大论。",
+        "其实我最喜欢的颜色是蓝色。",
+        "我叫王芳，我讨厌香菜。",
+    ],
+)
+def test_what_a_user_likes_is_a_preference(said: str, tools: bool) -> None:
+    more = [assistant(tool_use("c1", command="ls"))] if tools else []
+    assert kinds(user(said), assistant("ok"), *more, user("thanks")) == [("preference", said)]
+    assert ("preference", said) not in kinds(user("hi"), assistant(said))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I like it.",
+        "I like your idea.",
+        "I like the second one.",
+        "I like option B.",
+        "I love how it looks.",
+        "I would like a summary.",
+        "Do you think I like tea?",
+        "我喜欢你的建议。",
+        "我很喜欢这个。",
+        "我喜欢看书，你呢？",
+        "你知道我喜欢什么吗",
+    ],
+)
+def test_what_is_liked_at_the_moment_is_no_preference(said: str) -> None:
+    found = kinds(user(said), assistant("ok"), user("Fix the build, please."))
+    assert not [text for kind, text in found if kind == "preference"]
+
+
+def test_plain_facts_of_a_user_are_noted() -> None:
+    for said in "My budget is 40,000 EUR.", "My name is Anna.", "我叫王芳。":
+        assert ("fact", said) in kinds(user(said), assistant("ok"), user("thanks"))
+    assert kinds(user("Is my budget of 40,000 EUR enough?"), assistant("ok"), user("ok")) == []
+
+
+def test_what_is_liked_and_forbids_is_a_constraint() -> None:
+    said = "I prefer that you never push to main."
+    assert kinds(user(said), assistant("ok"), user("thanks")) == [("constraint", said)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "你最爱吃的食物是什么呢？",
+        "还有没有其他的书你可以推荐给我吗？",
+        "By the way, how many languages can you speak?",
+        "What do you usually do?",
+    ],
+)
+def test_questions_are_no_tasks(said: str) -> None:
+    assert kinds(user("hi"), assistant("hello"), user(said)) == []
+
+
+@pytest.mark.parametrize(
+    "said", ["Can you run the linter?", "Later, could you fix the docs?", "以后能帮我找菜谱吗？"]
+)
+def test_an_order_in_the_form_of_a_question_is_a_task(said: str) -> None:
+    assert ("task", said) in kinds(user("hi"), assistant("hello"), user(said))
+
+
+def test_a_file_name_of_which_nothing_is_said_is_no_note() -> None:
+    found = kinds(
+        user("Now look at file_16.py please. Our ticket is ENT-258."),
+        assistant(tool_use("c1", command="ls")),
+        user("Also session-2026-02-11.json and src/a.py."),
+    )
+    texts = [text for kind, text in found if kind == "fact"]
+    assert any("ENT-258" in text for text in texts)
+    assert not [text for text in texts if text.endswith((".py", ".json"))]
