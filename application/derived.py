@@ -10,6 +10,9 @@ from .recall.index import RecallIndex
 from .recall.passages import Passage
 from .recall.vectors import VectorStore
 
+FOREIGN = "foreign"
+"""The kind of what lies in the place of a file of ours: it is left alone."""
+
 
 class Fold(Protocol):
     """What is folded from the log alone: ``ReadModels`` and ``RecallIndex``."""
@@ -61,11 +64,11 @@ def check_derived(core: Core) -> Iterator[Damage]:
 def repair_derived(core: Core) -> Iterator[str]:
     """Make anew what is damaged; yields what that was, in words."""
     for title, fold in folds(core).items():
-        if places := sorted({damage.place for damage in fold.check()}):
+        if places := sorted({one.place for one in fold.check() if one.kind != FOREIGN}):
             fold.rebuild()
             yield f"{title} ({', '.join(places)}): rebuilt from the log"
     vectors = core.recall.vectors
-    if vectors is not None and (damaged := sum(1 for _ in vectors.check())):
+    if vectors is not None and (damaged := sum(one.kind != FOREIGN for one in vectors.check())):
         vectors.mend()
         yield f"vectors ({damaged} damaged): deleted, and made again when somebody searches by meaning"
 

@@ -80,7 +80,8 @@ class Damage(NamedTuple):
     knows it), ``unreadable`` (it or its page), ``newer`` (than this refold).
     Of a log: ``behind`` (its anchor knows more), ``empty`` (a file without content), ``dictionary`` (one
     that events are compressed with is damaged).
-    Of a snapshot: ``snapshot``. Of a read model: ``differs``, ``missing``, ``unexpected``, ``unreadable``.
+    Of a snapshot: ``snapshot``. Of a read model: ``differs``, ``missing``, ``unexpected``, ``unreadable``,
+    ``foreign`` (a file of somebody else lies in its place).
     """
     detail: str
 

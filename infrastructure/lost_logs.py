@@ -13,6 +13,7 @@ from .log.checks.rows import DAMAGE
 from .log.upkeep.salvaging import salvage
 from .log.upkeep.unopened import check_file, known_outside, mapper_of, read_only
 from .opening import configuration_of, key_source
+from .own_files import refuse_own
 
 
 def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) -> Verification:
@@ -44,6 +45,7 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     """
     if not path.exists() or not path.stat().st_size:
         raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
+    refuse_own(to, path)
     try:
         with read_only(path) as connection:
             return salvage(

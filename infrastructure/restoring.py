@@ -26,6 +26,7 @@ from .log.upkeep.replacing import earlier_logs, put_in_place
 from .new_files import refuse, sync, sync_names
 from .opening import open_core
 from .options import Options
+from .own_files import refuse_own
 from .private_files import make_private
 
 
@@ -70,6 +71,7 @@ def _refuse(backup: Path, to: Path, *, force: bool) -> None:
     refuse(to, replace=force)
     if to.exists() and to.samefile(backup):
         raise TargetExists(to, "is the backup itself; give the path of another log")
+    refuse_own(to, backup)
 
 
 def _replace(made: Path, to: Path, options: Options) -> Restored:

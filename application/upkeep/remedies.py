@@ -33,12 +33,19 @@ _OF_VIEWS = (
     "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
 )
 
+_OF_FOREIGN = (
+    "nothing is lost: it is left alone, and what would lie there is kept in memory meanwhile; give that "
+    "file, or the log, another name"
+)
+
 
 def remedy_of(damage: Damage) -> str:
     """What can be done about it."""
     match damage.place:
         case "log":
             return _OF_LOG.get(damage.kind, _RESTORE)
+        case _ if damage.kind == "foreign":
+            return _OF_FOREIGN
         case "snapshots":
             return _OF_SNAPSHOTS
         case "anchor":

@@ -13,6 +13,7 @@ from .content import Comparable, Content, expected_schema, schema_of, wrapped
 from .file import DerivedFile, begin
 from .outdating import is_outdated
 from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
+from .whose import PlaceTaken
 
 COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
 
@@ -24,6 +25,9 @@ def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Ite
 
     Both sides are compared at the position that the file has; what came since is no damage.
     """
+    if taken := tuple(check_place(file, content)):
+        yield from taken
+        return
     try:
         with file.unchanged() as db:
             if db is not None:
@@ -34,6 +38,14 @@ def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Ite
                     db.conn.execute("ROLLBACK")
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         yield Damage(content.name, "", 0, "unreadable", str(error))
+
+
+def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:
+    """Whether a file of somebody else lies in the place of ours."""
+    try:
+        file.refuse_foreign()
+    except PlaceTaken as taken:
+        yield Damage(content.name, "", 0, "foreign", str(taken))
 
 
 def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:

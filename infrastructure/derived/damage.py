@@ -7,6 +7,10 @@ class FoldDamaged(Exception):
     """What is stored is not what replay would give. Never leaves the infrastructure."""
 
 
+BROKEN = (FoldDamaged, sqlite3.Error, OSError, UnicodeDecodeError)
+"""What is raised where a file cannot be used. Python cannot even say what SQLite says of some."""
+
+
 # Nothing is wrong with the content: this process cannot use the file, now or at all.
 _UNUSABLE = frozenset(
     {

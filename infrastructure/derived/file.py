@@ -17,6 +17,7 @@ from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
 from .outdating import write_reading_from
 from .progress import create_positions, nowhere, write_progress
+from .whose import MARKS, is_foreign, name_new, refuse_foreign
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
@@ -65,6 +66,7 @@ class DerivedFile:
 
         Raises:
             FoldDamaged: it has other tables.
+            PlaceTaken: a file of somebody else lies there.
             sqlite3.Error, OSError: it cannot be opened.
         """
         if os.getpid() != self._pid:
@@ -75,6 +77,7 @@ class DerivedFile:
             logger.info("%s was replaced; opening the new file", self.path)
             self._disconnect()
         if self._db is None:
+            self.refuse_foreign()
             with self._held():
                 self._db = self._opened()
         missing = dict(expected_schema(self._content).items() ^ schema_of(self._db).items()).keys()
@@ -82,23 +85,46 @@ class DerivedFile:
             raise FoldDamaged(f"the tables differ: {', '.join(sorted(missing))}")
         return self._db
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file that was opened is gone, or another one lies there."""
+        try:
+            return self._identity is not None and self._identity != self._found()
+        except OSError:
+            return False
+
     def drop(self, *, any_file: bool = False) -> None:
-        """Delete the file, unless another process has replaced it already.
+        """Delete the file, unless another process has replaced it already, or it is not ours.
 
         ``any_file``: that one as well, and what is left of one that was not finished.
         """
-        with self._held():
-            replaced = self._identity not in (None, self._found())
+        foreign = self._is_foreign()
+        if self.path is None or not _lies_at(self.path, ours=not foreign):
+            # Without the lock, whose file would say that one of ours had been there.
             self._disconnect()
-            if self.path is not None and (any_file or not replaced):
+            self._identity = None
+            return
+        with self._held():
+            replaced = self.is_replaced
+            self._disconnect()
+            if not foreign and (any_file or not replaced):
                 self._delete(self.path)
-            if self.path is not None and any_file:
+            if any_file:
                 self._delete(_unfinished(self.path))
             self._identity = None
 
+    def _is_foreign(self) -> bool:
+        return is_foreign(self.path, MARKS[self._content.name], expected_schema(self._content))
+
     @contextmanager
     def unchanged(self) -> Generator[Database | None]:
-        """The database as it is, for reading only; None if there is no file yet."""
+        """The database as it is, for reading only; None if there is no file yet.
+
+        Raises:
+            PlaceTaken: a file of somebody else lies there.
+            sqlite3.Error, OSError: it cannot be opened.
+        """
+        self.refuse_foreign()
         if self.path is None:
             yield self._db
         elif self._found() is None:
@@ -130,6 +156,10 @@ class DerivedFile:
                 raise TimeoutError(str(error)) from error
             yield
 
+    def refuse_foreign(self) -> None:
+        """Refuse a file of somebody else; raises ``PlaceTaken``."""
+        refuse_foreign(self.path, MARKS[self._content.name], expected_schema(self._content))
+
     def _opened(self) -> Database:
         self._identity = self._found()
         if self.path is not None and not (self._identity and self.path.stat().st_size):
@@ -153,14 +183,16 @@ class DerivedFile:
             with closing(self._connected(place, "OFF")) as db, transaction(db, "EXCLUSIVE"):
                 self._begin(db)
                 self._fill(db)
+            self.refuse_foreign()  # It took a while.
             # What is left of a file that was there would be taken for a part of the new one.
             self._delete(path)
-            place.replace(path)
+            name_new(place, path)
         finally:
             self._delete(place)
 
     def _begin(self, db: Database) -> None:
         begin(db, self._content)
+        db.conn.execute(f"PRAGMA application_id={MARKS[self._content.name]}")
         write_reading_from(db, self._newest())
 
     @staticmethod
@@ -210,6 +242,12 @@ def begin(db: Database, content: Content) -> None:
 
 def _unfinished(path: Path) -> Path:
     return Path(f"{path}.new")
+
+
+def _lies_at(path: Path, *, ours: bool) -> bool:
+    """Whether there is anything of ours, finished or not."""
+    ends = (".new", *(("", "-wal", "-shm", "-journal") if ours else ()))
+    return any(os.path.lexists(f"{path}{end}") for end in ends)
 
 
 def _looking(mode: str, path: Path) -> sqlite3.Connection:

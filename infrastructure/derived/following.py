@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -16,15 +15,13 @@ from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage
 from refold.infrastructure.observing.notices import Notice, nobody
 
-from .checking import check_file, fold_all
+from .asking import NoAnswer, answered
+from .checking import check_file, check_place, fold_all
 from .content import Content, schema_of
-from .damage import FoldDamaged, is_unusable
+from .damage import is_unusable
 from .file import DerivedFile, transaction
 from .outdating import FoldOutdated, reading_from, still_valid
 from .progress import events_after, read_progress
-
-TRIES = 4
-"""As it is, rebuilt, in memory, and rebuilt in memory."""
 
 BULK = 200_000
 """Events that a new file is filled with before others may open it: some seconds of work."""
@@ -72,28 +69,28 @@ class FollowedLog:
             LogError: the log cannot be read, or it was opened before this process was forked.
         """
         with self._alone():
-            for tries in range(TRIES):
-                try:
-                    db = self._file.database()
-                    self._catch_up(db)
-                    with transaction(db, "DEFERRED"):
-                        answer = question(db)
-                        self._tell_rebuilt(db)
-                    return answer
-                except (FoldDamaged, sqlite3.Error, OSError, UnicodeDecodeError) as error:
-                    self._repair(error, tries)
-        raise LogError(
-            f"{self._content.title} of {self._file.path or 'the log'} cannot be rebuilt; "
-            "run `refold verify`, the log may be damaged"
-        )
+            try:
+                return answered(
+                    lambda: self._asked(question),
+                    is_replaced=lambda: self._file.is_replaced,
+                    repair=self._repair,
+                )
+            except NoAnswer as error:
+                raise LogError(
+                    f"{self._content.title} of {self._file.path or 'the log'} cannot be rebuilt; "
+                    "run `refold verify`, the log may be damaged"
+                ) from error
 
     def check(self) -> Iterator[Damage]:
         """Compare everything with a fresh fold of the log, without changing either.
 
-        What is not folded in yet is no damage.
+        What is not folded in yet is no damage. A file of somebody else in the place of ours is told.
         """
         with self._alone():
-            return iter(tuple(check_file(self._file, self._content, self._log)))
+            found = tuple(check_file(self._file, self._content, self._log))
+            if self._file.path != self._path:
+                found = (*check_place(self._at(self._path), self._content), *found)
+            return iter(found)
 
     def rebuild(self) -> int:
         """Drop everything and fold the log again; returns how much that is (``Content.count``)."""
@@ -126,6 +123,14 @@ class FollowedLog:
             return
         with self._alone():
             self._file.close()
+
+    def _asked(self, question: Callable[[Database], Answer]) -> Answer:
+        db = self._file.database()
+        self._catch_up(db)
+        with transaction(db, "DEFERRED"):
+            answer = question(db)
+            self._tell_rebuilt(db)
+        return answer
 
     @contextmanager
     def _alone(self) -> Generator[None]:

@@ -8,6 +8,7 @@ from refold.application.upkeep.housekeeping import BackedUp, Compressed, KnownEr
 from refold.application.upkeep.log_keeping import Checked
 from refold.application.upkeep.salvaging import Salvaged
 from refold.application.upkeep.verifying import AnchorState
+from refold.infrastructure.own_files import refuse_own
 
 from .checks.checking import Held
 from .checks.recorded_erasures import erasures_in
@@ -45,6 +46,7 @@ class SQLiteKeeper:
 
     def salvage(self, to: Path) -> Salvaged:
         """See ``LogKeeper``."""
+        refuse_own(to, self._log.path)
         datastore, mapper = self._log.parts()
         lines, _ = self._log.held.anchor.lines()
         held = Held(lines, f"the anchor {self._log.held.anchor.path}")

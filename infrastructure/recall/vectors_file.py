@@ -2,12 +2,14 @@
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 
@@ -30,6 +32,7 @@ CREATE TABLE vectors (
     UNIQUE (model, digest)
 );
 PRAGMA user_version={FORMAT};
+PRAGMA application_id={MARKS["vectors"]};
 COMMIT;
 """
 
@@ -53,8 +56,18 @@ class VectorsFile:
         self._identity: tuple[int, int] | None = None
 
     def exists(self) -> bool:
-        """Whether there is anything."""
-        return self._connection is not None if self.path is None else self._found() is not None
+        """Whether there is anything of ours."""
+        if self.path is None:
+            return self._connection is not None
+        return self._found() is not None and not self._is_foreign()
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file that was opened is gone, or another one lies there."""
+        try:
+            return self._identity is not None and self._identity != self._found()
+        except OSError:
+            return False
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None]:
@@ -85,15 +98,21 @@ class VectorsFile:
                         yield connection
                     return
 
+    def refuse_foreign(self) -> None:
+        """Refuse a file of somebody else; raises ``PlaceTaken``."""
+        refuse_foreign(self.path, MARKS["vectors"], _declared())
+
     def drop(self, *, only_mine: bool = False) -> None:
-        """Delete the file; ``only_mine``: unless another process has replaced it already."""
-        with self._held():
-            replaced = self._identity not in (None, self._found())
+        """Delete the file, if it is ours; ``only_mine``: unless another process has replaced it already."""
+        if self.path is None or self._is_foreign():
             self._disconnect()
-            if self.path is not None:
-                if not (only_mine and replaced):
-                    _delete(self.path)
-                _delete(_unfinished(self.path))
+            return
+        with self._held():
+            replaced = self.is_replaced
+            self._disconnect()
+            if not (only_mine and replaced):
+                _delete(self.path)
+            _delete(_unfinished(self.path))
 
     def prune(self, keep: frozenset[str]) -> None:
         """Delete the vectors of all other texts. A file is written anew: nothing of it is left."""
@@ -101,6 +120,8 @@ class VectorsFile:
             with self.writing() as connection:
                 gone = [(one,) for one in _digests(connection) if one not in keep]
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
+            return
+        if self._is_foreign():
             return
         with self._held():
             if self._found() is None:
@@ -111,7 +132,7 @@ class VectorsFile:
             try:
                 self._copy(self.path, place, keep)
                 _delete(self.path)
-                place.replace(self.path)
+                name_new(place, self.path)
             finally:
                 _delete(place)
 
@@ -129,15 +150,19 @@ class VectorsFile:
         if self._connection is not None and self._identity != self._found():
             self._disconnect()
         if self._connection is None:
+            self.refuse_foreign()
             with self._held():
                 self._connection = self._opened()
         return self._connection
+
+    def _is_foreign(self) -> bool:
+        return is_foreign(self.path, MARKS["vectors"], _declared())
 
     def _opened(self) -> sqlite3.Connection:
         if self.path is not None and not (self._found() and self.path.stat().st_size):
             _delete(self.path)
             self._copy(None, _unfinished(self.path), frozenset())
-            _unfinished(self.path).replace(self.path)
+            name_new(_unfinished(self.path), self.path)
         connection = _connected(self.path or ":memory:", "WAL")
         try:
             if self.path is None:
@@ -208,6 +233,15 @@ def _connected(place: Path | str, journal: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@cache
+def _declared() -> Mapping[str, str]:
+    """What a file of vectors declares, by name."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(_BEGIN)
+        rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        return {str(name): str(sql) for name, sql in rows}
 
 
 def _digests(connection: sqlite3.Connection) -> list[str]:

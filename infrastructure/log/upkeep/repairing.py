@@ -12,6 +12,7 @@ from refold.infrastructure.log.checks.checking import Held
 from refold.infrastructure.log.checks.snapshot_checks import SNAPSHOTS
 from refold.infrastructure.log.snapshots import drop_snapshots
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.own_files import refuse_own
 
 ANCHOR = "anchor"
 """The place of damage that is of the anchor."""
@@ -70,6 +71,8 @@ def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
         LogBehindAnchor: the log lacks what was stored, and that is not accepted.
         TargetExists: there is a file at ``out``.
     """
+    if out is not None:
+        refuse_own(out, log.path)
     if accept:
         renew(log)
     with log.writing():
