@@ -55,7 +55,8 @@ def _without_partner(text: str, marks: list[re.Match[str]]) -> list[re.Match[str
         before, behind = text[: mark.start()][-1:], text[mark.end() :][:1]
         if opened is not None and mark[0] == opened[0] and before.strip():
             opened = None
-        elif opened is None and behind.strip() and before not in _PAUSES:
+        elif behind.strip() and not {before, behind} & _PAUSES:
+            lone += [opened] if opened else []
             opened = mark
         else:
             lone.append(mark)

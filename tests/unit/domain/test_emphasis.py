@@ -11,6 +11,8 @@ from refold.domain.emphasis import headings, plain
         ("Never:** push to main", "Never: push to main"),
         ("ALWAYS** run the tests first", "ALWAYS run the tests first"),
         ("INSTEAD:**", "INSTEAD:"),
+        ("Root cause**: it is **not** set.", "Root cause: it is **not** set."),
+        ("Rule** one is **not** set.", "Rule one is **not** set."),
         ("Always ask.**", "Always ask."),
         ("Always ask**.", "Always ask."),
         ("We must **never push.", "We must never push."),
