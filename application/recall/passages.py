@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 from refold.application.event_log import LoggedEvent
 from refold.application.projections.messages import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
-from refold.application.tools.names import asks_memory
+from refold.application.tools.names import asks_memory, is_answer_of_memory
 from refold.domain.block_words import block_words
 from refold.domain.events import MessageAppended
+from refold.domain.json_data import is_object
 from refold.domain.messages import Block, Message
 
 from .dates import MONTHS
@@ -103,8 +104,8 @@ def passages_of(
     calls, said, text = dict(before.calls), event.message, readable(event.message)
     found: list[Passage] = []
     for piece in _pieces(said, calls):
-        if logged.erased or asks_memory(piece.tool):
-            continue  # Of an erased one that is left; questions to the memory only repeat what is in it.
+        if logged.erased:
+            continue  # It is what is left of it.
         for start, stop in _cut(text, piece.start, piece.stop):
             words = text[start:stop]
             if tokens := tokens_of(words):
@@ -149,12 +150,16 @@ def _pieces(message: Message, calls: dict[str, str]) -> Iterator[_Piece]:
         return
     start = 0
     for block, text in readable_blocks(content):
-        kind, tool = _kind(block), ""
+        kind, tool, repeats = _kind(block), "", False
         if kind == "call":
             tool = calls[str(block.get("id"))] = str(block.get("name"))
+            given = block.get("input")
+            repeats = asks_memory(tool, given if is_object(given) else ())
         elif kind == "result":
             tool = calls.pop(str(block.get("tool_use_id")), "")
-        if kind == "call" or block_words(block):
+            repeats = is_answer_of_memory(tool, text)
+        # Questions to the memory and its answers only repeat what is in it.
+        if not repeats and (kind == "call" or block_words(block)):
             yield _Piece(kind, tool, start, start + len(text))
         start += len(text) + 1
 

@@ -20,6 +20,8 @@ from refold.application.tools.names import (
     QUERY_HISTORY,
     READ_OFFLOADED,
     RECALL_MEMORY,
+    asks_memory,
+    is_answer_of_memory,
 )
 from refold.domain.errors import InvalidMessage
 from tests.architecture.rules import ROOT
@@ -111,11 +113,11 @@ def test_who_sees_another_context_is_shown_what_is_in_this_one(memory: Memory, c
     assert "its conversation's context has it in full" in answer
 
 
-@pytest.mark.parametrize("name", [RECALL_MEMORY, f"mcp__refold__{RECALL_MEMORY}"])
+@pytest.mark.parametrize("before", ["", "mcp__refold__", "mcp_refold_", "refold."])
 def test_earlier_questions_and_answers_of_the_memory_are_not_found_again(
-    memory: Memory, name: str
+    memory: Memory, before: str
 ) -> None:
-    chat = memory.conversation("again")
+    chat, name = memory.conversation("again"), f"{before}{RECALL_MEMORY}"
     chat.append({"role": "user", "content": "The zebra crossing is closed."})
     given: dict[str, object] = {"query": "is the zebra crossing closed"}
     call = {"type": "tool_use", "id": "c", "name": name, "input": given}
@@ -124,6 +126,34 @@ def test_earlier_questions_and_answers_of_the_memory_are_not_found_again(
     found = [hit.position for hit in chat.recall("is the zebra crossing closed", neighbours=0)]
     assert found == [0]
     assert [record.position for record in chat.query(text="zebra").records] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["query_history", "slack__list_conversations"])
+def test_what_other_tools_of_such_a_name_say_is_found(memory: Memory, name: str) -> None:
+    chat = memory.conversation("others")
+    given = {"sql": "SELECT * FROM zebras", "limit": 5}
+    call = {"type": "tool_use", "id": "c", "name": name, "input": given}
+    answer = {"type": "tool_result", "tool_use_id": "c", "content": "The zeppelin invoice is 4711."}
+    chat.append(
+        [{"role": "user", "content": "Look it up."}, {"role": "assistant", "content": [call]}]
+    )
+    chat.append({"role": "user", "content": [answer]})
+    assert next(hit.position for hit in chat.recall("zeppelin invoice", neighbours=0)) == 2
+    assert next(hit.position for hit in chat.recall("zebras", neighbours=0)) == 1
+
+
+def test_answers_of_every_tool_are_known_as_such(memory: Memory, chat: Chat) -> None:
+    for tools, name, given in (
+        (memory.tools(), QUERY_HISTORY, {"text": "e", "thread": "t"}),
+        (memory.tools(), QUERY_HISTORY, {"text": "nowhere at all", "thread": "t"}),
+        (memory.tools(), LIST_CONVERSATIONS, {"limit": 3}),
+        (chat.tools(), QUERY_HISTORY, {"text": "e"}),
+        (chat.tools(), QUERY_HISTORY, {"text": "nowhere at all"}),
+    ):
+        told = tools.call(name, given)
+        assert not told.is_error
+        assert asks_memory(f"refold/{name}", given)
+        assert is_answer_of_memory(name, told.text), told.text[:80]
 
 
 def test_a_summary_is_opened_page_by_page_to_its_last_message(chat: Chat) -> None:
