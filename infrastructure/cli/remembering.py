@@ -1,11 +1,12 @@
 """``refold topics`` and ``notes``: what folded messages are about, and what was noted of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from refold.application.notes.files import MEMORY, files_of
 from refold.application.read_models import NoteRow
 
 from .opening import opened, require
@@ -50,7 +51,7 @@ def notes(
     ] = None,
     db: Db = DEFAULT_DB,
     write: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--write",
             metavar="FOLDER",
@@ -60,20 +61,34 @@ def notes(
     json: Json = False,
 ) -> None:
     """Show the durable notes that were taken before messages left the context."""
-    with opened(db, notes_folder=write) as memory:
+    folder = None if write is None else _folder(write)
+    with opened(db, notes_folder=folder) as memory:
         if thread is not None:
             require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
-        written = write is None or memory.write_notes()
+        written = folder is None or memory.write_notes()
+        files = files_of(memory.notes(), memory.conversations()) if folder else {}
     if not written:
-        raise OSError(None, "the files of notes cannot be written", str(write))
+        raise OSError(None, "the files of notes cannot be written", str(folder))
     if json:
-        folder = None if write is None else str(write)
-        print_json({"thread_id": thread, "written_to": folder, "notes": list(map(_as_json, rows))})
+        place = str(folder) if files else None
+        print_json({"thread_id": thread, "written_to": place, "notes": list(map(_as_json, rows))})
         return
     _show(rows, of_all=thread is None)
-    if write is not None:
-        say(f"Written: {clean(write)}: MEMORY.md and a file for each day below memory.")
+    if folder is not None:
+        say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
+
+
+def _folder(name: str) -> Path:
+    if not name.strip():
+        raise typer.BadParameter("--write needs the name of a folder, . for this one")
+    return Path(name)
+
+
+def _told(folder: Path, files: Collection[str]) -> str:
+    days = len(files) - (MEMORY in files)
+    named = [*([MEMORY] if MEMORY in files else []), f"{days} file{'s' * (days != 1)} below memory"]
+    return f"Written: {clean(folder)}: {' and '.join(named)}."
 
 
 def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:

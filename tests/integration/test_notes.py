@@ -180,8 +180,9 @@ def test_what_is_erased_is_in_no_note_and_in_no_file(
     assert "zebra protocol" in {topic.topic for topic in chat.topics()}
     assert any(SECRET in row.text for row in copy.notes())
     report = chat.erase([0, 1])
-    assert {"notes", "topics"} <= {one.place for one in report.removed}
+    assert {"notes", "topics", "notes files"} <= {one.place for one in report.removed}
     assert report.complete
+    assert not report.notes_elsewhere
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"zebra" not in path.read_bytes(), path
     for one in (chat, copy):
@@ -194,6 +195,25 @@ def test_what_is_erased_is_in_no_note_and_in_no_file(
     assert memory.verify().ok
     chat.compact()
     assert len([row for row in chat.notes() if row.text == RULE]) == 1
+
+
+def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
+    tmp_path: Path, folder: Path, refold: Refold
+) -> None:
+    with opened(tmp_path / "agent.db", folder) as memory:
+        for thread in ("t", "whole"):
+            talk(memory.conversation(thread))
+            memory.conversation(thread).compact()
+        memory.conversation("new").append([{"role": "user", "content": n} for n in "ab"])
+    told = "Files in a notes folder keep it until a program that names it opens the log."
+    assert told not in refold("erase", "new", "0", "--yes").out
+    assert told not in refold("erase", "new", "--all", "--yes").out
+    assert told in refold("erase", "t", "0", "--yes").out
+    assert told in refold("erase", "whole", "--all", "--yes").out
+    with opened(tmp_path / "agent.db") as memory:
+        report = memory.conversation("t").erase(2)
+        assert report.notes_elsewhere
+        assert "notes files" not in {one.place for one in report.removed}
 
 
 def test_what_a_model_noted_of_an_erased_message_is_withdrawn_as_a_whole(tmp_path: Path) -> None:
@@ -216,7 +236,8 @@ def test_an_erased_conversation_leaves_no_notes(
         chat = memory.conversation(thread)
         talk(chat, said=f"Please never push to {thread}.")
         chat.compact()
-    memory.erase_conversation("gone")
+    report = memory.erase_conversation("gone")
+    assert "notes files" in {one.place for one in report.removed}
     assert {row.thread_id for row in memory.notes()} == {"kept"}
     assert "gone" not in texts(folder)
     memory.erase_conversation("kept")
@@ -369,3 +390,36 @@ def test_the_commands_show_topics_and_notes(tmp_path: Path, refold: Refold) -> N
     (tmp_path / "file").touch()
     refused = refold("notes", "--write", "file/x")
     assert (refused.code, refused.out) == (2, "")
+
+
+def test_the_command_says_what_was_written_and_that_nothing_was(
+    tmp_path: Path, refold: Refold
+) -> None:
+    with opened(tmp_path / "agent.db") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hi"})
+        told = refold("notes", "--write", "out")
+        assert "Nothing is written: the log has no notes." in told.out
+        assert "Written" not in told.out
+        assert refold("notes", "--write", "out", "--json").answer["written_to"] is None
+        assert not (tmp_path / "out").exists()
+        talk(chat)
+        chat.compact()
+    assert (
+        "Written: out: MEMORY.md and 1 file below memory." in refold("notes", "--write", "out").out
+    )
+    assert refold("notes", "--write", "out", "--json").answer["written_to"] == "out"
+
+
+@pytest.mark.parametrize("folder", ["", " "])
+def test_the_command_refuses_a_folder_without_a_name(
+    tmp_path: Path, refold: Refold, folder: str
+) -> None:
+    with opened(tmp_path / "agent.db") as memory:
+        chat = memory.conversation("t")
+        talk(chat)
+        chat.compact()
+    refused = refold("notes", "--write", folder)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--write" in refused.err
+    assert not list(tmp_path.rglob("*.md"))
