@@ -55,11 +55,28 @@ _SAYING = (
 _ASSISTANT = re.compile(
     rf"\byou(?:'ve|\s+have|\s+had|\s+ever|\s+once|\s+just|\s+also|\s+already|\s+previously|\s+earlier)*\s+{_SAYING}"
     r"|\byour\s+(?:advice|answers?|explanations?|ideas?|recommendations?|reply|suggestions?|tips?)\b"
-    r"|\bthe\s+(?:assistant|agent|model|ai)\b"
-    r"|(?<![和跟给向对与])[你您][^我，。？！,.?!]{0,6}(?:[给跟对和向][了过]?我|推荐|建议|告诉|提到|提过|分享|介绍|讲|说)|[你您]的(?:建议|推荐|回答)|助手",
+    rf"|\bthe\s+(?:assistant|agent|model|ai)(?:\s+(?:ever|once|just|also|already|had|has))*\s+{_SAYING}"
+    r"|\bthe\s+(?:assistant|agent|model|ai)'s\s+(?:advice|answers?|ideas?|recommendations?|reply|suggestions?|words)\b"
+    r"|(?<![和跟给向对与])[你您][^我，。？！,.?!]{0,6}(?:[给跟对和向][了过]?我|推荐|建议|告诉|提到|提过|分享|介绍|讲|说)|[你您]的(?:建议|推荐|回答)|助手(?:说|讲|推荐|建议|告诉|提到|提过|回答|给)",
     re.IGNORECASE,
 )
-_USER = re.compile(r"\b(?:i|i'm|i've|i'd|me|my|mine|the\s+user)\b|我|用户", re.IGNORECASE)
+_USER = re.compile(
+    r"\b(?:i|i'm|i've|i'd|me|my|mine)\b(?!\.\w)"
+    rf"|\bthe\s+user(?:\s+(?:ever|once|just|also|already|had|has))*\s+(?:{_SAYING}|want|prefer|like|need|decid)"
+    r"|\bthe\s+user's\s+(?:answers?|choice|ideas?|preferences?|questions?|requests?|wish(?:es)?|words)\b"
+    r"|我(?!们)|用户(?:说|讲|问|要|想|喜欢|偏好|希望|提到|提过)",
+    re.IGNORECASE,
+)
+# How one asks for anything: it says nothing about who said it.
+_ASKING = re.compile(
+    r"\b(?:can|could|will|would)\s+you\s+(?:(?:please|kindly|also|maybe)\s+)?\w+(?:\s+(?:me|us)\b)?"
+    r"|(?:^|[.!?;,:]|\bplease|\band)\s*(?:tell|show|give|remind|help|let|send|find|get|explain(?:\s+to)?)\s+(?:me|us)\b"
+    r"|\bhow\s+(?:do|can|could|should|would|might)\s+i\b|\b(?:can|could|should|may|must)\s+i\b"
+    r"|\b(?:i\s+(?:want|need|would\s+like)|i'd\s+like)\s+to\s+(?:know|see|find|hear|ask)\b"
+    r"|(?:请问?|麻烦)?[你您]?(?:能不能|能否|可不可以|可以|可否|能)(?:请)?[你您]?(?:再)?(?:告诉|提醒|帮|给)(?:一下)?我"
+    r"|(?:请|麻烦)[你您]?(?:再)?(?:告诉|提醒|帮|给|让)(?:一下)?我|(?:^|[，。？！,.?!\s])(?:告诉|提醒|帮|让)我|我想知道|我想问",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞА-Я][\w'’-]*[^\W\d_]")
 
 
@@ -94,6 +111,7 @@ def _is_particle(token: str) -> bool:
 
 
 def _roles_in(text: str) -> frozenset[str]:
+    text = _ASKING.sub(" ", text)
     if _ASSISTANT.search(text):
         return frozenset({"assistant"})
     return frozenset({"user"}) if _USER.search(text) else frozenset()
