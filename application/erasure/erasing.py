@@ -55,11 +55,13 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     Raises:
         InvalidThreadId: there is no such conversation.
     """
-    if not core.log.load(thread_id).state.version:
+    state = core.log.load(thread_id).state
+    if not state.version:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
     erasing = _Erasing(core, reason, whole=thread_id)
     reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
-    return _report(core, erasing.finish().values()).replaced(
+    noted = [thread_id] if state.notes_at is not None else []
+    return _report(core, erasing.finish().values(), noted).replaced(
         thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
     )
 
@@ -95,10 +97,15 @@ def derived_places(core: Core) -> Sequence[Place]:
     return places
 
 
-def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
+def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> ErasureReport:
+    """``noted``: the conversations of which something was noted that is gone as a whole."""
     parts = list(done)
     removed = tuple(one for part in parts for one in part.removed)
     complete = finish(core)
+    gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}
+    in_files = sorted(gone) if removed else []
+    if core.notes_folder is not None:
+        removed += tuple(Removed(thread_id=t, place="notes files") for t in in_files)
     if removed:
         threads = sorted({one.thread_id for one in removed})
         derived = derived_places(core)
@@ -111,6 +118,7 @@ def _report(core: Core, done: Iterable[Done]) -> ErasureReport:
         removed=removed,
         rebuilt=tuple(one for part in parts for one in part.rebuilt),
         complete=complete,
+        notes_elsewhere=bool(in_files) and core.notes_folder is None,
     )
 
 

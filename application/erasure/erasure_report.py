@@ -15,6 +15,7 @@ Place = Literal[
     "focus",
     "topics",
     "notes",
+    "notes files",
     "quoted memory",
     "event",
     "read models",
@@ -24,10 +25,11 @@ Place = Literal[
 ]
 """``attempt``: what was recorded of a compaction attempt besides its summary. ``label`` and ``focus``:
 of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
-quoted it. ``topics``: of a summary; ``notes``: that were taken of messages before they left
-the context. ``quoted memory``: a quotation in the system text, now or earlier. ``event``: of an erased
-conversation, whatever it was. The last four are derived from the log, and made anew from what remains:
-``vectors`` of texts, and what was handed to a ``search backend``, are named where there may be any."""
+quoted it. ``topics``: of a summary; ``notes``: that were taken of messages before they left the context;
+``notes files``: what the folder that is configured says of them. ``quoted memory``: a quotation in the
+system text, now or earlier. ``event``: of an erased conversation, whatever it was. The last four are
+derived from the log, and made anew from what remains: ``vectors`` of texts, and what was handed to a
+``search backend``, are named where there may be any."""
 
 
 class Removed(Value, frozen=True):
@@ -66,6 +68,9 @@ class ErasureReport(Value, frozen=True):
     complete: bool
     """Whether no file of the log holds any of it. False where another process was reading: then the
     rest is removed by the next erasure, or when the log is opened next, or by ``erase`` once more."""
+    notes_elsewhere: bool = False
+    """Whether something had been noted of it, and no notes folder is configured here: files in one keep
+    it until a program that names the folder opens the log."""
     conversation: bool = False
     """Whether the whole conversation was erased."""
 

@@ -21,6 +21,7 @@ _NAMES = {
     "attempt": "records of compaction attempts",
     "topics": "topics of summaries",
     "notes": "notes that were taken of it",
+    "notes files": "files of the notes folder, written anew",
     "pin": "pinned texts",
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
@@ -112,3 +113,5 @@ def _tell(report: ErasureReport, *, json: bool) -> None:
         )
     if report.complete:
         say("[green]No file of the log holds it any more.[/green] Backups and exports may.")
+    if report.notes_elsewhere:
+        say("Files in a notes folder keep it until a program that names it opens the log.")

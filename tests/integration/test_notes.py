@@ -210,6 +210,7 @@ def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
     assert told not in refold("erase", "new", "--all", "--yes").out
     assert told in refold("erase", "t", "0", "--yes").out
     assert told in refold("erase", "whole", "--all", "--yes").out
+    assert "Nothing was left" in refold("erase", "whole", "--all", "--yes").out
     with opened(tmp_path / "agent.db") as memory:
         report = memory.conversation("t").erase(2)
         assert report.notes_elsewhere
@@ -241,6 +242,7 @@ def test_an_erased_conversation_leaves_no_notes(
     assert {row.thread_id for row in memory.notes()} == {"kept"}
     assert "gone" not in texts(folder)
     memory.erase_conversation("kept")
+    assert not memory.erase_conversation("kept").changed
     assert list(folder.rglob("*.md")) == [], "a file that was ours alone goes with its notes"
 
 
