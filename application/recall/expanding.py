@@ -69,8 +69,7 @@ def expand(
     max_tokens: int | None = None,
     limit: int = 20,
 ) -> ExpandedSummary:
-    """What a summary stands for; of the original messages those from position ``start`` on.
-    ``summary_id``: an id, or four or more characters with which only one begins.
+    """What the summary with an id that begins so stands for; of its messages those from ``start`` on.
 
     Raises:
         UnknownSummary: names the newest ones that there are, or those that begin so.

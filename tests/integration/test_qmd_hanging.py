@@ -7,7 +7,7 @@ import pytest
 
 from refold.application.memory import Memory
 from refold.application.recall.results import RecallMode
-from refold.infrastructure.backends import qmd as module
+from refold.infrastructure.backends.message_files import MessageFiles, State
 from tests.support.fake_qmd import FakeQmd, places, say, searched_by_qmd
 
 MODELS = "qmd pull"
@@ -93,13 +93,13 @@ def test_who_had_hardly_any_time_is_not_said_to_hang(
         places(memory, "postgres")
         say(memory.conversation("ports"), "Kafka is on 9092.")
         qmd.hang("update")
-        slow = module.MessageFiles.write_more
+        written = MessageFiles.write_more
 
-        def write_more(*given: object) -> object:
+        def slow(files: MessageFiles, state: State) -> tuple[State, int]:
             time.sleep(1.5)
-            return slow(*given)  # type: ignore[arg-type]  # pyright: ignore
+            return written(files, state)
 
-        monkeypatch.setattr(module.MessageFiles, "write_more", write_more)
+        monkeypatch.setattr(MessageFiles, "write_more", slow)
         assert "still taking in" in notice_of(memory)
 
 

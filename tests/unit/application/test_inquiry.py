@@ -54,8 +54,9 @@ def test_a_question_is_a_text() -> None:
 
 @pytest.mark.parametrize("name", ["roles", "tools", "kinds"])
 def test_none_stands_for_any_as_no_names_do(name: str) -> None:
-    given: dict[str, Any] = {name: None}
-    assert inquire("port", **given) == inquire("port", **{name: ()}) == inquire("port")
+    nothing: dict[str, Any] = {name: None}
+    empty: dict[str, Any] = {name: ()}
+    assert inquire("port", **nothing) == inquire("port", **empty) == inquire("port")
 
 
 def test_one_name_needs_no_list() -> None:
