@@ -41,13 +41,25 @@ def index(
             passages = memory.index()
         made = _embedded(memory, passages, quiet=json)
     complete = made is None or made.complete
+    kept = not _is_encrypted()
     if json:
         vectors = None if made is None else {**made.model_dump(), "complete": complete}
-        print_json({"db": str(db), "passages": passages, "vectors": vectors})
+        print_json({"db": str(db), "passages": passages, "vectors": vectors, "kept": kept})
     else:
         _tell(passages, made)
+        if not kept:
+            say(
+                "[yellow]None of it is kept[/yellow]: index and vectors of an encrypted log live in memory "
+                "only, and are gone when this command ends. Each program makes its own."
+            )
     if not complete:
         raise typer.Exit(1)
+
+
+def _is_encrypted() -> bool:
+    from refold.infrastructure.opening import configuration_of, key_source
+
+    return key_source({}, configuration_of({}).settings) is not None
 
 
 def _embedded(memory: Memory, passages: int, *, quiet: bool) -> EmbeddingProgress | None:

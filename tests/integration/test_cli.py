@@ -1,10 +1,13 @@
 """The command line as people and programs use it: what it prints, and the code it ends with."""
 
 import json
+import os
 import re
 import shlex
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -604,3 +607,35 @@ def test_the_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
     assert story["same_context"]
     assert not story["damage_found"]["ok"]
     assert list(tmp_path.iterdir()) == []
+
+
+BEGIN = """
+import signal, tomllib
+from importlib import import_module
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
+project = tomllib.loads(Path({project!r}).read_text())["project"]
+module, name = project["scripts"]["refold"].split(":")
+getattr(import_module(module), name)()
+"""
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_ctrl_c_while_the_program_starts_is_one_sentence(tmp_path: Path, json_too: bool) -> None:
+    # Imported early, in the place of the real one: somebody presses Ctrl-C just then.
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    words = ["list", *(["--json"] if json_too else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN.format(project=str(project)), *words],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr.startswith("Stopped.")
+    assert len(done.stderr.splitlines()) == 1
+    told = json.loads(done.stdout)["error"] if done.stdout else None
+    assert told == ("Interrupted" if json_too else None)

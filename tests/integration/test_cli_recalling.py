@@ -176,8 +176,21 @@ def test_expand_shows_what_a_summary_stands_for(refold: Refold) -> None:
 
 def test_index_says_what_can_be_found(refold: Refold) -> None:
     answer = refold("index", "--json").answer
-    assert answer == {"db": "agent.db", "passages": 80, "vectors": None}
-    assert "80 passages" in refold("index").out
+    assert answer == {"db": "agent.db", "passages": 80, "vectors": None, "kept": True}
+    shown = refold("index").out
+    assert "80 passages" in shown
+    assert "encrypted" not in shown
+
+
+def test_index_says_that_nothing_of_an_encrypted_log_is_kept(
+    refold: Refold, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REFOLD_ENCRYPTION_KEY", "00" * 32)
+    talk_file(tmp_path / "talk.json", 1)
+    assert refold("import", "talk.json").code == 0
+    assert "gone when this command ends" in refold("index").out
+    assert refold("index", "--json").answer["kept"] is False
+    assert not (tmp_path / "agent.recall.db").exists()
 
 
 def test_what_is_shown_commands_no_terminal(refold: Refold, tmp_path: Path) -> None:
