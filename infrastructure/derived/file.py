@@ -17,7 +17,7 @@ from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
 from .outdating import write_reading_from
 from .progress import create_positions, nowhere, write_progress
-from .whose import MARKS, is_foreign, name_new, refuse_foreign
+from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
@@ -192,7 +192,7 @@ class DerivedFile:
 
     def _begin(self, db: Database) -> None:
         begin(db, self._content)
-        db.conn.execute(f"PRAGMA application_id={MARKS[self._content.name]}")
+        write_mark(db.conn, MARKS[self._content.name])
         write_reading_from(db, self._newest())
 
     @staticmethod

@@ -31,6 +31,11 @@ class _Found(NamedTuple):
     """None: SQLite cannot tell."""
 
 
+def write_mark(db: sqlite3.Connection, mark: int) -> None:
+    """Mark a new file as ours, in the transaction that is open."""
+    db.execute(f"PRAGMA application_id={mark}")
+
+
 def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> None:
     """Refuse a place where a file lies that is recognisably not ours, however damaged ours may be.
 

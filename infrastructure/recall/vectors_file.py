@@ -17,6 +17,8 @@ FORMAT = 1
 """Of the file. One of another format is dropped: what it held is made again."""
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
+MARK = MARKS["vectors"]
+"""What tells the file from those of others."""
 PAGE_SIZE = 8_192
 """Bytes; three vectors of 512 dimensions fill one."""
 
@@ -32,7 +34,7 @@ CREATE TABLE vectors (
     UNIQUE (model, digest)
 );
 PRAGMA user_version={FORMAT};
-PRAGMA application_id={MARKS["vectors"]};
+PRAGMA application_id={MARK};
 COMMIT;
 """
 
@@ -100,7 +102,7 @@ class VectorsFile:
 
     def refuse_foreign(self) -> None:
         """Refuse a file of somebody else; raises ``PlaceTaken``."""
-        refuse_foreign(self.path, MARKS["vectors"], _declared())
+        refuse_foreign(self.path, MARK, _declared())
 
     def drop(self, *, only_mine: bool = False) -> None:
         """Delete the file, if it is ours; ``only_mine``: unless another process has replaced it already."""
@@ -156,7 +158,7 @@ class VectorsFile:
         return self._connection
 
     def _is_foreign(self) -> bool:
-        return is_foreign(self.path, MARKS["vectors"], _declared())
+        return is_foreign(self.path, MARK, _declared())
 
     def _opened(self) -> sqlite3.Connection:
         if self.path is not None and not (self._found() and self.path.stat().st_size):
