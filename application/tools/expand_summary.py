@@ -1,7 +1,10 @@
 """The tool ``expand_summary``: the original messages that a summary stands for."""
 
+from contextlib import suppress
+
 from refold.application.recall.expanding import ExpandedSummary, expand, expand_anywhere
 from refold.application.recall.inquiry import LEAST_TOKENS
+from refold.domain.errors import UnknownSummary
 
 from .answers import Answer, answer, first_with_items, longest, rooms
 from .arguments import ExpandAnywhere, ExpandArguments
@@ -38,7 +41,11 @@ def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
 def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
     wanted = arguments.thread if isinstance(arguments, ExpandAnywhere) else None
     summary_id, start = arguments.summary_id, arguments.start
-    if summary_id is not None and wanted is None and reach.home is None:
+    if summary_id is not None and wanted is None and (reach.home is None or reach.everywhere):
+        # One's own first: a copy has summaries with the ids of its source.
+        if reach.home is not None:
+            with suppress(UnknownSummary):
+                return expand(reach.core, reach.home, summary_id, start, room)
         return expand_anywhere(reach.core, summary_id, start, room)
     thread = reach.thread(wanted)
     return expand(reach.core, thread, summary_id or _active(reach, thread), start, room)

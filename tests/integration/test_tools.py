@@ -390,6 +390,17 @@ def test_a_summary_of_any_conversation_is_opened_by_its_id_alone(
     assert 'conversation "t"' in answer.text
 
 
+def test_from_another_conversation_as_well_where_that_is_allowed(
+    memory: Memory, chat: Chat
+) -> None:
+    summary, other = chat.summaries()[-1].summary_id, memory.conversation("other")
+    other.append({"role": "user", "content": "hello"})
+    answer = other.tools(all_conversations=True).call(EXPAND_SUMMARY, {"summary_id": summary})
+    assert not answer.is_error
+    assert 'conversation "t"' in answer.text
+    assert other.tools().call(EXPAND_SUMMARY, {"summary_id": summary}).is_error
+
+
 def test_a_tool_is_a_plain_function_that_gives_text(chat: Chat) -> None:
     recall = chat.tools()[RECALL_MEMORY]
     assert "5403" in recall(query="port of service s3")

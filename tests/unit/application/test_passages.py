@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import refold
 from refold.application.event_log import LoggedEvent
 from refold.application.projections.messages import readable
 from refold.application.recall.passages import (
@@ -182,3 +183,26 @@ def test_equal_words_have_one_digest_whoever_says_them() -> None:
 def test_broken_text_is_no_trouble() -> None:
     (passage,), _ = said("broken \ud83d text")
     assert passage.tokens.startswith(" broken text ")
+
+
+def test_documents_and_results_of_server_tools_are_found_by_their_words() -> None:
+    lease = {"type": "text", "media_type": "text/plain", "data": "The number is ZK-7741."}
+    ran = {"type": "bash_code_execution_result", "stdout": "quokka 42", "stderr": ""}
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        asked = [{"type": "document", "title": "Lease", "source": lease}]
+        call = {"type": "server_tool_use", "id": "s", "name": "bash_code_execution", "input": {}}
+        done = {"type": "bash_code_execution_tool_result", "tool_use_id": "s", "content": ran}
+        chat.append(
+            [{"role": "user", "content": asked}, {"role": "assistant", "content": [call, done]}]
+        )
+        (first, *_) = chat.recall("number ZK-7741", neighbours=0)
+        assert (first.position, first.text) == (0, "Lease\nThe number is ZK-7741.")
+        (hit,) = chat.recall("quokka 42", kinds="result")
+        assert (hit.position, hit.role, hit.tool, hit.text) == (
+            1,
+            "tool",
+            "bash_code_execution",
+            "quokka 42",
+        )
+        assert chat.query(text="ZK-7741").records[0].position == 0

@@ -46,6 +46,8 @@ def test_a_text_has_these_tokens(text: str, tokens: list[str]) -> None:
         ("user names", "call getUserName"),
         ("node.js", "we use Node.js"),
         ("nodejs", "we use node.js"),
+        ("user exists", "shouldReturnNotFoundWhenUserExists is red"),
+        ("progress event", "XMLHttpRequestUploadProgressEventHandlerImpl"),
         ("recall/tokens.py", "see application/recall/tokens.py"),
         ("5432", "port 5,432"),
         ("May 7", "2024-05-07"[5:] + " may"),
@@ -53,6 +55,11 @@ def test_a_text_has_these_tokens(text: str, tokens: list[str]) -> None:
 )
 def test_what_is_written_otherwise_shares_a_token(asked: str, said: str) -> None:
     assert set(tokens_of(asked)) & set(tokens_of(said))
+
+
+@pytest.mark.parametrize("noise", ["a1b2c3d4e5f6a7b8", "aGVsbG8gd29ybGQhIQ", "x" * 70])
+def test_a_digest_is_found_as_a_whole_only(noise: str) -> None:
+    assert len(tokens_of(noise)) == 1
 
 
 @given(st.one_of(TEXTS, CODE))
