@@ -162,7 +162,9 @@ def test_models_are_never_compared(store: SQLiteVectorStore) -> None:
     assert (store.count(M), store.count(other.model)) == (1, 1)
 
 
-def test_another_dimension_is_refused_until_a_question_has_it_as_well(store: SQLiteVectorStore) -> None:
+def test_another_dimension_is_refused_until_a_question_has_it_as_well(
+    store: SQLiteVectorStore,
+) -> None:
     embed(store, "alpha")
     with pytest.raises(
         EmbedderError, match="8 dimensions, and the embedder now gives 3"
