@@ -11,6 +11,8 @@ from refold.application.ports import SummaryDraft, SummaryRequest
 
 WINDOW = 4_000
 THREAD = "t"
+DUE = 31
+"""The message with which a compaction becomes due; three more do not fit, so it is waited for."""
 
 
 class Endless:
@@ -42,7 +44,7 @@ def fill(memory: refold.Memory, endless: Endless) -> None:
     chat = memory.conversation(THREAD)
     for number in range(200):
         chat.append(message(number))
-        if endless.started.wait(0.05):
+        if endless.started.wait(0.01 if number < DUE else 20):
             return
 
 
