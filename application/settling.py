@@ -21,7 +21,7 @@ from .outcomes import outcome_of
 from .ports import Summariser
 from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
-from .waiting import measured_in_turn, others_ended
+from .waiting import Turn
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
@@ -57,7 +57,8 @@ async def settle(
     No lock is held while a summariser works. Never raises for a summariser: what could not be done is in
     the results.
     """
-    before = await measured_in_turn(core, thread_id, budget)
+    turn = Turn(core, thread_id)
+    before = await turn.measured(budget)
     before.loaded.present()
     await take_notes_if_due(core, before.loaded, before.budget, before.size)
     if not is_due(core, before.loaded, before.budget, before.size):
@@ -71,7 +72,7 @@ async def settle(
     if _may_shorten(core, before):
         done = done.plus(await asyncio.to_thread(climb, core, thread_id, budget))
     if not done.enough or _is_long(core, before.loaded, before.budget):
-        results = await _summarised(core, thread_id, budget, trigger)
+        results = await _summarised(core, thread_id, budget, trigger, turn)
     done = done.plus(await asyncio.to_thread(make_fit, core, thread_id, budget))
     if done.decisions or any(result.outcome == "performed" for result in results):
         await asyncio.to_thread(choose_anew, core, thread_id, budget, below=before.size)
@@ -86,12 +87,12 @@ def _may_shorten(core: Core, before: Measured) -> bool:
 
 
 async def _summarised(
-    core: Core, thread_id: str, budget: Budget, trigger: Trigger
+    core: Core, thread_id: str, budget: Budget, trigger: Trigger, turn: Turn
 ) -> list[CompactionResult]:
     results: list[CompactionResult] = []
     summariser: Summariser | None = None
     for number in range(MOST_ROUNDS):
-        now = await measured_in_turn(core, thread_id, budget)
+        now = await turn.measured(budget)
         summariser = summariser or first_stage(core, now.loaded, budget.window)
         if number and not is_due(core, now.loaded, now.budget, now.size):
             break
@@ -100,7 +101,7 @@ async def _summarised(
         )
         result = await attempt.run()
         needed = now.size > budget.limit
-        if result.outcome == "in_flight" and needed and await others_ended(core, thread_id):
+        if result.outcome == "in_flight" and needed and await turn.comes():
             continue  # Somebody else had begun in this very moment.
         results.append(result)
         if result.outcome != "performed":

@@ -14,30 +14,38 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two looks."""
 
 
-async def measured_in_turn(core: Core, thread_id: str, budget: Budget) -> Measured:
-    """Measure the newest version; where that does not fit, after what others are making has ended."""
-    now = await asyncio.to_thread(measured, core, thread_id, budget)
-    if now.size <= budget.limit or now.loaded.state.attempt is None:
-        return now
-    await others_ended(core, thread_id)
-    return await asyncio.to_thread(measured, core, thread_id, budget)
+class Turn:
+    """Where one request stands that needs a smaller context: behind whoever is making it smaller already.
 
-
-async def others_ended(core: Core, thread_id: str) -> bool:
-    """Wait until no living process works on a compaction of this conversation; whether that came in time.
-
-    At most so long as the settings say: a request waits for it.
+    In all it waits for others at most so long as the settings say.
     """
-    until, pause = monotonic() + core.settings.compaction_wait, FIRST_PAUSE
-    while await asyncio.to_thread(_is_under_way, core, thread_id):
-        left = until - monotonic()
-        if left <= 0:
-            return False
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 1.5, LONGEST_PAUSE)
-    return True
 
+    def __init__(self, core: Core, thread_id: str) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._until: float | None = None
 
-def _is_under_way(core: Core, thread_id: str) -> bool:
-    attempt = load_settled(core, thread_id).state.attempt
-    return attempt is not None and holds_lease(attempt, core.clock(), core.settings.policy)
+    async def measured(self, budget: Budget) -> Measured:
+        """The newest version; where that does not fit, after what others are making has ended."""
+        now = await asyncio.to_thread(measured, self._core, self._thread_id, budget)
+        if now.size <= budget.limit or now.loaded.state.attempt is None:
+            return now
+        await self.comes()
+        return await asyncio.to_thread(measured, self._core, self._thread_id, budget)
+
+    async def comes(self) -> bool:
+        """Wait until no living process works on a compaction; whether that came in time."""
+        self._until = self._until or monotonic() + self._core.settings.compaction_wait
+        pause = FIRST_PAUSE
+        while await asyncio.to_thread(self._is_anothers):
+            left = self._until - monotonic()
+            if left <= 0:
+                return False
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.5, LONGEST_PAUSE)
+        return True
+
+    def _is_anothers(self) -> bool:
+        core = self._core
+        attempt = load_settled(core, self._thread_id).state.attempt
+        return attempt is not None and holds_lease(attempt, core.clock(), core.settings.policy)

@@ -205,7 +205,7 @@ def tools() -> None:
 async def two_at_once() -> None:
     """Two compactions of one conversation; the first is given up when the memory is closed."""
     held = HeldSummariser()
-    memory = refold.aopen(":memory:", window=8_000, summariser=held)
+    memory = refold.aopen(":memory:", window=8_000, summariser=held, compaction_wait=0.1)
     chat = memory.conversation("two")
     for n in range(12):
         await chat.append({"role": "user", "content": f"check file_{n}.py please. " * 40})

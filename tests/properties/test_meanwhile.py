@@ -34,7 +34,7 @@ class Talk:
     def __init__(self, path: Path, summariser: refold.Summariser, window: int = 4_000) -> None:
         self.path = path
         self.window = window
-        self.memory = refold.aopen(path, window=window, summariser=summariser)
+        self.memory = refold.aopen(path, window=window, summariser=summariser, compaction_wait=0)
         self.chat = self.memory.conversation(THREAD)
         self.appended: list[Message] = []
 
