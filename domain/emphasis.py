@@ -60,4 +60,4 @@ def _without_partner(text: str, marks: list[re.Match[str]]) -> list[re.Match[str
             opened = mark
         else:
             lone.append(mark)
-    return sorted([*lone, *([opened] if opened else [])], key=re.Match.start)
+    return sorted([*lone, *([opened] if opened else [])], key=lambda mark: mark.start())

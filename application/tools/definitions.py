@@ -17,11 +17,15 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
     Raises:
         InvalidMessage: names the one that is neither.
     """
-    given: object = () if tools is None else tools
+    if tools is None:
+        return ()
+    return tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_listed(tools)))
+
+
+def _listed(given: object) -> Iterable[object]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise _refused("tools", given, "a list of tool definitions")
-    listed = enumerate(cast("Iterable[object]", given))
-    return tuple(_definition(tool, f"tools[{index}]") for index, tool in listed)
+        raise _refused("tools", cast(object, given), "a list of tool definitions")
+    return cast("Iterable[object]", given)
 
 
 def _definition(tool: object, place: str) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Opening a log that is there, and asking for a conversation in it: what most commands begin with."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def require(memory: Memory, thread: str) -> None:
 
 
 @contextmanager
-def naming_commands(db: Path) -> Iterator[None]:
+def naming_commands(db: Path) -> Generator[None]:
     """Where an address is one of another conversation, name the command that reads it.
 
     Raises:

@@ -67,7 +67,7 @@ def notes(
             require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
         written = folder is None or memory.write_notes()
-        files = files_of(memory.notes(), memory.conversations()) if folder else {}
+        files = tuple(files_of(memory.notes(), memory.conversations())) if folder else ()
     if not written:
         raise OSError(None, "the files of notes cannot be written", str(folder))
     if json:

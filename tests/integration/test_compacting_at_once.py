@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path, summariser: Summariser, wait: float = 30.0) -> Iterator[refold.Chat]:
+def opened(path: Path, summariser: Summariser, wait: float = 30.0) -> Generator[refold.Chat]:
     with refold.open(
         path, window=WINDOW, summariser=summariser, compaction_wait=wait, notes="off"
     ) as memory:

@@ -34,19 +34,19 @@ def test_a_toolbox_and_its_tools_are_taken_for_their_definitions(chat: Chat) -> 
     assert chat.context(tools=None).tools == chat.context(tools=()).tools == []
 
 
-@pytest.mark.parametrize(
-    ("field", "kind", "given"),
-    [
-        ("tools[0]", "BlockingTool", lambda chat: chat.tools().for_anthropic()),
-        ("tools[1]", "str", lambda chat: [chat.tools()[0], "bash"]),
-        ("tools[0]", "function", lambda chat: [print_it]),
-        ("tools[0]", "NoneType", lambda chat: [None]),
-        ("tools", "dict", lambda chat: chat.tools().definitions[0]),
-        ("tools", "Tool", lambda chat: chat.tools()[0]),
-        ("tools", "str", lambda chat: "bash"),
-        ("tools", "int", lambda chat: 5),
-    ],
-)
+WRONG: list[tuple[str, str, Callable[[Chat], Any]]] = [
+    ("tools[0]", "BlockingTool", lambda chat: chat.tools().for_anthropic()),
+    ("tools[1]", "str", lambda chat: [chat.tools()[0], "bash"]),
+    ("tools[0]", "function", lambda chat: [print_it]),
+    ("tools[0]", "NoneType", lambda chat: [None]),
+    ("tools", "dict", lambda chat: chat.tools().definitions[0]),
+    ("tools", "Tool", lambda chat: chat.tools()[0]),
+    ("tools", "str", lambda chat: "bash"),
+    ("tools", "int", lambda chat: 5),
+]
+
+
+@pytest.mark.parametrize(("field", "kind", "given"), WRONG)
 def test_what_is_no_tool_is_refused_by_its_place(
     chat: Chat, field: str, kind: str, given: Callable[[Chat], Any]
 ) -> None:

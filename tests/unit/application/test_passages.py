@@ -191,8 +191,17 @@ def test_documents_and_results_of_server_tools_are_found_by_their_words() -> Non
     with refold.open(":memory:") as memory:
         chat = memory.conversation("t")
         asked = [{"type": "document", "title": "Lease", "source": lease}]
-        call = {"type": "server_tool_use", "id": "s", "name": "bash_code_execution", "input": {}}
-        done = {"type": "bash_code_execution_tool_result", "tool_use_id": "s", "content": ran}
+        call: Block = {
+            "type": "server_tool_use",
+            "id": "s",
+            "name": "bash_code_execution",
+            "input": {},
+        }
+        done: Block = {
+            "type": "bash_code_execution_tool_result",
+            "tool_use_id": "s",
+            "content": ran,
+        }
         chat.append(
             [{"role": "user", "content": asked}, {"role": "assistant", "content": [call, done]}]
         )
