@@ -23,9 +23,13 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
 
 
 def _listed(given: object) -> Iterable[object]:
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise _refused("tools", cast(object, given), "a list of tool definitions")
-    return cast("Iterable[object]", given)
+    if _is_list(given):
+        return cast("Iterable[object]", given)
+    raise _refused("tools", given, "a list of tool definitions")
+
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 def _definition(tool: object, place: str) -> Mapping[str, Any]:
