@@ -227,8 +227,8 @@ def page(answers: dict[str | None, list[Answer]], speeds: Sequence[Speed]) -> st
         "they are shown apart. The English questions of MemoryBank have no labels,",
         "so nothing is said about them. MADial-Bench asks for a memory that fits what was just said, one",
         "child's events without any conversation around them. Adversarial questions of LoCoMo have no answer",
-        "in it and are not in its first line. The machine had other work: its load was",
-        f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} processors, so times by the clock are too long.",
+        "in it and are not in its first line. Times are by the clock; the load of the machine, this work",
+        f"included, was {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors.",
     ]
     for embedder, found in answers.items():
         parts += ["", f"## By words and meaning ({embedder})" if embedder else "## By words", ""]
