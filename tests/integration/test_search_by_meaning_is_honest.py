@@ -9,6 +9,7 @@ import pytest
 
 import refold
 from refold.application.errors import EmbedderError
+from refold.application.recall import embedding as schedule
 from refold.application.recall.results import RecallMode
 from refold.application.recall.vectors import Vector
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder
@@ -49,7 +50,10 @@ def embedded(path: Path) -> Path:
     return path
 
 
-def test_the_first_search_after_opening_doubts_nothing_that_is_there(embedded: Path) -> None:
+def test_the_first_search_after_opening_doubts_nothing_that_is_there(
+    embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "COUNTING", WAIT)  # A busy machine may take longer.
     for _ in range(5):
         with refold.open(embedded, embedder=DigestEmbedder()) as memory:
             found = memory.conversation("t").recall("postgres")
@@ -65,7 +69,10 @@ def test_the_first_search_says_why_an_embedder_fails(path: Path, mode: RecallMod
         assert found.hits
 
 
-def test_vectors_of_another_dimension_are_told_and_made_anew(embedded: Path) -> None:
+def test_vectors_of_another_dimension_are_told_and_made_anew(
+    embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "COUNTING", WAIT)
     with refold.open(embedded, embedder=DigestEmbedder(dimension=24)) as memory:
         chat = memory.conversation("t")
         found = chat.recall("postgres", mode="vector")
