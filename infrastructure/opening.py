@@ -131,7 +131,7 @@ def _stores(
     key: "KeySource | None",
     told: "Callable[[Notice], None]",
 ) -> _Stores:
-    from .backends.choosing import refuse_files_of, search_backend
+    from .backends.choosing import given_backend, named_backend, refuse_files_of
     from .derived.places import place_of
     from .log.store import SQLiteLog
     from .recall.wiring import embedder_of, recall_parts
@@ -141,11 +141,12 @@ def _stores(
     encrypted = key is not None
     # What cannot be is refused before a log is made.
     embedder = embedder_of(options.get("embedder"), settings)
+    given = given_backend(options.get("search_backend"))
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
     log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
     views = SQLiteViews(place_of(path, VIEWS, encrypted=encrypted), log, of=path, told=told)
-    backend = search_backend(options.get("search_backend"), settings, path, log)
+    backend = named_backend(settings, path, log) if given is None else given
     recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
     return _Stores(log, views, recall)
 

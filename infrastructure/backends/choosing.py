@@ -38,22 +38,24 @@ def refuse_files_of(settings: "RefoldSettings", path: str | Path, *, encrypted: 
         )
 
 
-def search_backend(
-    given: str | SearchBackend | None,
-    settings: "RefoldSettings",
-    path: str | Path,
-    log: ConversationLog,
-) -> SearchBackend | None:
-    """The search program that was given or named; None for the built-in search.
+def given_backend(given: str | SearchBackend | None) -> SearchBackend | None:
+    """The search program that was given as an object; None where one was named, or none was.
 
     Raises:
         InvalidSetting: what was given is no search program.
     """
-    if given is not None and not isinstance(given, str):
-        from refold.infrastructure.settings.model import SearchBackendName
+    if given is None or isinstance(given, str):
+        return None
+    from refold.infrastructure.settings.model import SearchBackendName
 
-        refuse_unfit("search_backend", given, names=get_args(SearchBackendName), parts=_PARTS)
-        return given
+    refuse_unfit("search_backend", given, names=get_args(SearchBackendName), parts=_PARTS)
+    return given
+
+
+def named_backend(
+    settings: "RefoldSettings", path: str | Path, log: ConversationLog
+) -> SearchBackend | None:
+    """The search program that the settings name; None for the built-in search."""
     if settings.search_backend != "qmd":
         return None
     from .qmd import Qmd

@@ -118,12 +118,13 @@ class StreamLoader:
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
         """The events with these versions that are there, each following the one before it."""
-        before = {version - 1 for version in versions if version > 1}
+        wanted = frozenset(versions)
+        before = {version - 1 for version in wanted if version > 1}
         links = {0: GENESIS}
         found: list[RecordedEvent] = []
-        for row in self._recorder.select_versions(thread_id, sorted(before.union(versions))):
+        for row in self._recorder.select_versions(thread_id, sorted(before | wanted)):
             version = row.originator_version
-            if version in versions:
+            if version in wanted:
                 event = opened(self._mapper, row)
                 follows(event, links.get(version - 1))
                 found.append(event)

@@ -71,6 +71,7 @@ def test_what_cannot_do_the_work_is_refused_at_opening(
     assert refused.value.setting == setting
     assert setting in str(refused.value)
     assert says in str(refused.value)
+    assert list(tmp_path.iterdir()) == [], "a log was made all the same"
 
 
 @pytest.mark.parametrize(
