@@ -1,10 +1,13 @@
 """Use case: settle a compaction that a process left unfinished when it ended."""
 
+from contextlib import suppress
+
 from refold.domain.compacting import abandon_compaction
 from refold.domain.conversation import Conversation
 from refold.domain.events import CompactionFailed
 
 from .core import Core
+from .errors import CANNOT_APPEND
 from .loaded import LoadedConversation
 from .ports import Owner
 
@@ -26,7 +29,8 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
     loaded = core.log.load(thread_id)
     if not is_left_behind(core.owner, loaded.state):
         return loaded
-    loaded, _ = core.log.transact(
-        thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
-    )
+    with suppress(*CANNOT_APPEND):  # It can be read as it is.
+        loaded, _ = core.log.transact(
+            thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
+        )
     return loaded

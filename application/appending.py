@@ -87,13 +87,27 @@ def store(
 def _keys(key: Keys, count: int) -> Sequence[str | None]:
     if key is None:
         return [None] * count
-    keys = [key] if isinstance(key, str) else list(key)
+    keys = [key] if isinstance(key, str) else _several(key)
     if len(keys) != count:
         raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
     for k in keys:
         if k is not None and not _is_key(k):
             raise InvalidMessage("key", f"{k!r} must be text that is not blank")
     return keys
+
+
+def _several(keys: Sequence[str | None]) -> list[str | None]:
+    if not _is_sequence(keys):
+        kind = type(keys).__name__
+        raise InvalidMessage(
+            "key", f"is of the type {kind}; give text, or a list with one for each message"
+        )
+    return list(keys)
+
+
+def _is_sequence(given: object) -> bool:
+    is_bytes = isinstance(given, bytes | bytearray | memoryview)
+    return not is_bytes and isinstance(given, Sequence)
 
 
 def _is_key(key: object) -> bool:
@@ -128,7 +142,7 @@ def _stored_before(
     for key, version in core.log.versions_of_keys(thread_id, keys).items():
         events = [logged.event for logged in core.log.read(thread_id, version, version)]
         match events:
-            case [MessageAppended() as event]:
+            case [MessageAppended() as event] if event.key == key:
                 found[key] = _appended(event, new=False)
             case _:
                 raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")

@@ -1,4 +1,7 @@
-"""The service for asyncio: the same use cases; what touches the disk runs in a thread."""
+"""The service for asyncio: the same use cases; what touches the disk runs in a thread.
+
+What only reads is left alone when it is cancelled; what writes is not, see ``to_the_end``.
+"""
 
 import asyncio
 from collections.abc import Generator, Sequence
@@ -9,7 +12,7 @@ from typing import Any, Self, Unpack
 from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
 from .background import Background
-from .blocking import to_the_end
+from .blocking import Runner, to_the_end
 from .chat import Chat, compact_on_demand
 from .context import Context
 from .contexts import context_at
@@ -26,6 +29,7 @@ from .recall.inquiry import RecallOptions
 from .recall.results import Recalled
 from .rendering.render import System
 from .results import Appended, CompactionResult
+from .time_travel.forking import fork
 from .time_travel.moments import At
 from .tools.definitions import Tools, definitions_of
 from .tools.toolbox import AsyncToolbox
@@ -46,7 +50,7 @@ class AsyncChat(AsyncLookingBack):
         self, message: object, *, key: Keys = None, recorded: bool = False
     ) -> Appended:
         """See ``Chat.append``."""
-        stored = await asyncio.to_thread(
+        stored = await to_the_end(
             append, self._core, self.thread_id, message, key=key, recorded=recorded
         )
         await self._begin_if_due(stored)
@@ -65,7 +69,7 @@ class AsyncChat(AsyncLookingBack):
         if at is not None:
             return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
         background = self._background
-        ready = await asyncio.to_thread(background.ready_context, self.thread_id, extras)
+        ready = await to_the_end(background.ready_context, self.thread_id, extras)
         if ready is None:
             return await background.settled_context(self.thread_id, extras)
         await self._begin_if_due()
@@ -87,17 +91,15 @@ class AsyncChat(AsyncLookingBack):
         self, reason: str = "", *, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
         """See ``Chat.revert_compaction``."""
-        return await asyncio.to_thread(
-            self._chat.revert_compaction, reason, system=system, tools=tools
-        )
+        return await to_the_end(self._chat.revert_compaction, reason, system=system, tools=tools)
 
     async def pin(self, what: int | str) -> str:
         """See ``Chat.pin``."""
-        return await asyncio.to_thread(self._chat.pin, what)
+        return await to_the_end(self._chat.pin, what)
 
     async def unpin(self, pin_id: str) -> bool:
         """See ``Chat.unpin``."""
-        return await asyncio.to_thread(self._chat.unpin, pin_id)
+        return await to_the_end(self._chat.unpin, pin_id)
 
     async def pins(self) -> tuple[PinnedItem, ...]:
         """See ``Chat.pins``."""
@@ -105,8 +107,8 @@ class AsyncChat(AsyncLookingBack):
 
     async def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "AsyncChat":
         """See ``Chat.fork``."""
-        chat = await asyncio.to_thread(self._chat.fork, at=at, thread_id=thread_id)
-        return AsyncChat(self._core, chat, self._background)
+        forked = await to_the_end(fork, self._core, self.thread_id, at, thread_id)
+        return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
 
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """See ``Chat.erase``."""
@@ -114,7 +116,7 @@ class AsyncChat(AsyncLookingBack):
 
     async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
-        await asyncio.to_thread(self._chat.label, label, recorded=recorded)
+        await to_the_end(self._chat.label, label, recorded=recorded)
 
     async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background
@@ -146,7 +148,7 @@ class AsyncMemory:
 
     async def write_notes(self) -> bool:
         """See ``Memory.write_notes``."""
-        return await asyncio.to_thread(self._memory.write_notes)
+        return await to_the_end(self._memory.write_notes)
 
     async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Memory.search``."""
@@ -160,7 +162,7 @@ class AsyncMemory:
 
     async def index(self) -> int:
         """See ``Memory.index``."""
-        return await asyncio.to_thread(self._memory.index)
+        return await to_the_end(self._memory.index)
 
     async def embed(self, wait: float | None = None) -> EmbeddingProgress | None:
         """See ``Memory.embed``."""
@@ -182,27 +184,27 @@ class AsyncMemory:
         self, *, repair: bool = False, anchor: str | Path | None = None
     ) -> Verification:
         """See ``Memory.verify``."""
-        return await asyncio.to_thread(self._memory.verify, repair=repair, anchor=anchor)
+        return await to_the_end(self._memory.verify, repair=repair, anchor=anchor)
 
     async def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
         """See ``Memory.anchor``."""
-        return await asyncio.to_thread(self._memory.anchor, out, accept=accept)
+        return await to_the_end(self._memory.anchor, out, accept=accept)
 
     async def salvage(self, to: str | Path) -> Salvaged:
         """See ``Memory.salvage``."""
-        return await asyncio.to_thread(self._memory.salvage, to)
+        return await to_the_end(self._memory.salvage, to)
 
     async def replay(self) -> Replayed:
         """See ``Memory.replay``."""
-        return await asyncio.to_thread(self._memory.replay)
+        return await to_the_end(self._memory.replay)
 
     async def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
         """See ``Memory.backup``."""
-        return await asyncio.to_thread(self._memory.backup, to, replace=replace)
+        return await to_the_end(self._memory.backup, to, replace=replace)
 
     async def compress(self, *, keep: int = 0) -> Compressed:
         """See ``Memory.compress``."""
-        return await asyncio.to_thread(self._memory.compress, keep=keep)
+        return await to_the_end(self._memory.compress, keep=keep)
 
     async def stats(self) -> Sizes:
         """See ``Memory.stats``."""
@@ -217,7 +219,7 @@ class AsyncMemory:
         try:
             await self._background.finish(wait)
         finally:
-            await asyncio.to_thread(self._memory.close)
+            await to_the_end(self._memory.close)
 
     def __await__(self) -> Generator[Any, Any, Self]:
         return self.__aenter__().__await__()

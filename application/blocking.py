@@ -2,15 +2,22 @@
 
 import asyncio
 import atexit
+import inspect
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from refold.domain.errors import RefoldError
 
+from .withdrawal import CURRENT, Withdrawal
+
+_LOOK = 0.002
+"""Seconds between two looks at what is about to end."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -19,16 +26,30 @@ GRACE = 2.0
 
 
 async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run in a thread; a cancellation takes effect after its end, so that what it did is known."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    """Run what writes, in a thread. A cancellation takes effect when it is known what became of it.
+
+    What has not begun to write by then never does; what has is waited for. So whoever is told of the
+    cancellation can look: what is not stored by then will never be.
+    """
+    withdrawal, context = Withdrawal(), copy_context()
+
+    def work() -> T:
+        CURRENT.set(withdrawal)
+        withdrawal.start()
+        return function(*args, **kwargs)
+
+    future = asyncio.get_running_loop().run_in_executor(None, context.run, work)
     try:
-        return await asyncio.shield(work)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
-        while not work.done():
+        if not withdrawal.withdraw():
+            future.cancel()
+            raise
+        while not future.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait({work})
-        if not work.cancelled():
-            work.exception()  # Nobody is there to be told.
+                await asyncio.wait({future})
+        if not future.cancelled():
+            future.exception()  # There is no caller left to raise it to.
         raise
 
 
@@ -46,12 +67,15 @@ class Runner:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
+        self._waiting: set[Future[Any]] = set()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run to the end and return the result; Ctrl-C cancels the coroutine.
+        """Run to the end and return the result; Ctrl-C cancels the coroutine, and waits for what it
+        was writing, so that nothing is stored behind the caller's back.
 
         Raises:
-            RefoldError: called by what runs in the loop itself, which would wait for itself.
+            RefoldError: called by what runs in the loop itself, which would wait for itself; or the loop
+                has ended before the coroutine.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -60,11 +84,15 @@ class Runner:
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
         future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        self._waiting.add(future)
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            if future.cancel():
+                _await_end(coroutine)
             raise
+        finally:
+            self._waiting.discard(future)
 
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
@@ -74,7 +102,7 @@ class Runner:
             loop, thread, workers = self._loop, self._thread, self._workers
             self._loop = self._thread = self._workers = None
         atexit.unregister(self.close)
-        if loop is None or thread is None or workers is None:
+        if loop is None or thread is None or workers is None or loop.is_closed():
             return
         # A loop that is blocked by a summariser is not waited for either.
         with suppress(TimeoutError):
@@ -97,21 +125,43 @@ class Runner:
             # Whoever held the lock may not live in this process.
             self._lock, self._pid, self._loop = threading.Lock(), os.getpid(), None
         with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._workers = ThreadPoolExecutor(thread_name_prefix="refold")
-                self._loop.set_default_executor(self._workers)
-                self._thread = threading.Thread(
-                    target=_serve, args=[self._loop], name="refold", daemon=True
-                )
-                self._thread.start()
-                atexit.register(self.close)
+            if self._loop is None or self._loop.is_closed():
+                self._loop = self._started_loop()
             return self._loop
 
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop whose thread runs. Where it cannot start, nothing is kept that others would wait for."""
+        loop, workers = asyncio.new_event_loop(), ThreadPoolExecutor(thread_name_prefix="refold")
+        thread = threading.Thread(target=self._serve, args=[loop], name="refold", daemon=True)
+        try:
+            loop.set_default_executor(workers)
+            thread.start()
+        except BaseException:
+            if not thread.is_alive():
+                loop.close()
+            raise
+        self._workers, self._thread = workers, thread
+        atexit.register(self.close)
+        return loop
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    loop.close()
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.run_forever()
+        finally:
+            # Without memory a loop can end in the middle of its work.
+            loop.close()
+            for future in tuple(self._waiting):
+                with suppress(InvalidStateError):
+                    future.set_exception(RefoldError("the work ended before its answer; ask again"))
+
+
+def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Wait until a coroutine that was cancelled in another thread has ended, but not for ever."""
+    deadline = time.monotonic() + GRACE
+    while inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_LOOK)
 
 
 async def _ended() -> bool:

@@ -10,8 +10,9 @@ from refold.domain.events import Trigger
 from .abandoning import load_settled
 from .context import Context
 from .core import Core, Extras
-from .errors import TokenCountError
+from .errors import CANNOT_APPEND, TokenCountError
 from .ladder.exceeding import window_exceeded
+from .ladder.measuring import is_out_of_sight, measured
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
 from .notes.taking import notes_are_due
@@ -19,6 +20,7 @@ from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
+from .results import CompactionResult
 from .settling import is_due, settle
 from .time_travel.moments import At, loaded_at
 
@@ -56,7 +58,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     """The context of the newest version, with whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
     loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
-    context = _rendered(core, loaded, budget, extras)
+    context = _present(core, loaded, budget, extras)
     due = is_due(core, loaded, budget, context.tokens)
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     return CurrentContext(loaded, context, due)
@@ -72,14 +74,14 @@ async def settled_context(
     """
     core = core.for_model(extras.model)
     budget = core.budget(extras)
-    results = await settle(core, thread_id, budget, trigger=trigger)
+    results = await _settled(core, thread_id, budget, trigger)
     loaded = await asyncio.to_thread(core.log.load, thread_id)
-    context = _fitting(loaded, _rendered(core, loaded, budget, extras))
+    context = _fitting(loaded, _present(core, loaded, budget, extras))
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
-        results += await settle(core, thread_id, tighter, trigger=trigger)
+        results += await _settled(core, thread_id, tighter, trigger)
         loaded = await asyncio.to_thread(core.log.load, thread_id)
         context = _rendered(core, loaded, budget, extras)
         exact = await _exact_tokens(core, context)
@@ -89,6 +91,20 @@ async def settled_context(
     if trigger == "size":  # In the background nobody sends it.
         tell_request(core, loaded, context, extras)
     return context
+
+
+async def _settled(
+    core: Core, thread_id: str, budget: Budget, trigger: Trigger
+) -> list[CompactionResult]:
+    """Settle, or leave a request that fits as it is where nothing can be appended."""
+    try:
+        return await settle(core, thread_id, budget, trigger=trigger)
+    except CANNOT_APPEND as error:
+        now = await asyncio.to_thread(measured, core, thread_id, budget)
+        if now.size > budget.limit:
+            raise
+        logger.warning("the context was not made smaller, it fits as it is: %s", error)
+        return []
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:
@@ -126,6 +142,23 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
 def context_of(core: Core, loaded: LoadedConversation, extras: Extras) -> Context:
     """The context of a conversation as it was loaded, which may be too large."""
     return _rendered(core, loaded, core.budget(extras), extras)
+
+
+def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+    """The context; without messages where these are not in memory and do not fit: nobody may send it."""
+    if not is_out_of_sight(loaded, budget):
+        return _rendered(core, loaded, budget, extras)
+    return Context(
+        thread_id=loaded.thread_id,
+        version=loaded.state.version,
+        model=extras.model or core.settings.model,
+        system="",
+        messages=[],
+        tools=[],
+        tokens=loaded.state.tokens + budget.fixed,
+        budget=budget,
+        summary=loaded.window.summary,
+    )
 
 
 def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:

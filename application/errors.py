@@ -163,3 +163,28 @@ class LogDamaged(LogError):
         self.thread_id = thread_id
         self.version = version
         self.problem = problem
+
+
+class WriteAheadDamaged(LogDamaged):
+    """The write-ahead log of a log is damaged, and SQLite would drop what lies behind the damage.
+
+    ``path`` is the log, ``copy`` the copy of its write-ahead log; None if none could be made.
+    """
+
+    def __init__(self, path: Path, problem: str, copy: Path | None) -> None:
+        kept = f"A copy is {copy}" if copy else "No copy could be made: keep the file safe"
+        LogError.__init__(
+            self,
+            f"{problem}. Nothing was opened or changed. {kept}. Copy everything that is intact with "
+            f"`refold salvage NEW.db --db {path}`, then put that in place with "
+            f"`refold restore NEW.db --db {path} --force`.",
+        )
+        self.thread_id = ""
+        self.version = 0
+        self.problem = problem
+        self.path = path
+        self.copy = copy
+
+
+CANNOT_APPEND = (LogNotWritable, LogDamaged)
+"""Raised where a conversation can be read and nothing can be appended to it."""

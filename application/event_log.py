@@ -65,7 +65,7 @@ class Damage(NamedTuple):
     """Something that is wrong with stored data."""
 
     place: str
-    """Where: ``log``, ``snapshots``, ``anchor``, or the name of a table that is folded from the log."""
+    """Where: ``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table that is folded from the log."""
     thread_id: str
     version: int
     """The version of the event, or 0 where it is not about one event."""

@@ -1,8 +1,8 @@
 """Use case: say of each message how the model sees it now, since when, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from refold.domain.events import MessageAppended
@@ -13,8 +13,10 @@ from .addresses import address_of
 from .core import Core
 from .event_log import LoggedEvent
 from .loaded import LoadedConversation
+from .projections.entries import Entry, entries_between
 from .projections.fates import Decisions, When
-from .projections.window import Entry, Preview
+from .projections.window import Preview
+from .stream_places import StreamPlaces
 
 Fate = Literal[
     "full",
@@ -34,9 +36,6 @@ for tool content that is cut short or shown by a preview. ``summarised``: by the
 reaches beyond it, because it belongs to an open request
 or to the tool round of a pinned message. ``preamble``: as part of the system text. ``erased``: as a
 marker in its place, or not at all where a summary covers it."""
-
-AT_ONCE = 2_000
-"""Events read in one go."""
 
 
 class MessageFate(Value, frozen=True):
@@ -82,25 +81,27 @@ def explain(
     if first >= last:
         return ()
     decisions, said = Decisions(), list[LoggedEvent]()
-    for logged in _events_from(core, loaded, first):
+    for logged in _events_about(core, loaded, first, last):
         event = logged.event
         if not isinstance(event, MessageAppended):
             decisions.fold(logged)
         elif first <= event.position < last:
             said.append(logged)
-    judge = _Judge(loaded, decisions)
+    entries = entries_between(loaded.window.entries, first, last)
+    judge = _Judge(loaded, decisions, {entry.position: entry for entry in entries})
     return tuple(judge.fate(logged) for logged in said)
 
 
-def _events_from(core: Core, loaded: LoadedConversation, position: int) -> Iterator[LoggedEvent]:
-    # What was decided about a message was decided after it was said.
-    begin = 1
-    if position:
-        rows = core.views.messages(loaded.thread_id, position, position + 1)
-        begin = rows[0].version if rows else 1  # Without a row it was lost, nobody knows where.
+def _events_about(
+    core: Core, loaded: LoadedConversation, first: int, last: int
+) -> Iterator[LoggedEvent]:
+    """The messages asked for, and all that was decided since the first of them was said."""
     newest = loaded.state.version
-    for version in range(begin, newest + 1, AT_ONCE):
-        yield from core.log.read(loaded.thread_id, version, min(version + AT_ONCE - 1, newest))
+    places = StreamPlaces(partial(core.log.read, loaded.thread_id), newest, loaded.state.length)
+    begin = places.version_of(first) or 1  # A lost message has no place that is known.
+    end = places.version_of(last - 1) or newest
+    yield from places.between(begin, end)
+    yield from places.decisions_after(end)
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,12 @@ class _Verdict:
 class _Judge:
     """Decides what became of a message, from the window that is rendered and what was decided."""
 
-    def __init__(self, loaded: LoadedConversation, decisions: Decisions) -> None:
+    def __init__(
+        self, loaded: LoadedConversation, decisions: Decisions, entries: Mapping[int, Entry]
+    ) -> None:
         self._loaded = loaded
         self._decisions = decisions
-        self._entries = {entry.position: entry for entry in loaded.window.entries}
+        self._entries = entries
         self._coverage = loaded.window.summary.coverage if loaded.window.summary else None
 
     def fate(self, logged: LoggedEvent) -> MessageFate:

@@ -1,13 +1,12 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
-import asyncio
-
 from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
 
+from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core
 from .ladder.exceeding import is_out_of_reach
@@ -68,15 +67,15 @@ async def settle(
     done, results = Shortened(), list[CompactionResult]()
     if before.size > budget.limit:
         # The least that can be missed; they are looked up again below, if there is room for any.
-        done = Shortened(decisions=await asyncio.to_thread(give_up, core, thread_id))
+        done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
     if _may_shorten(core, before):
-        done = done.plus(await asyncio.to_thread(climb, core, thread_id, budget))
+        done = done.plus(await to_the_end(climb, core, thread_id, budget))
     if not done.enough or _is_long(core, before.loaded, before.budget):
         results = await _summarised(core, thread_id, budget, trigger, turn)
-    done = done.plus(await asyncio.to_thread(make_fit, core, thread_id, budget))
+    done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
     if done.decisions or any(result.outcome == "performed" for result in results):
-        await asyncio.to_thread(choose_anew, core, thread_id, budget, below=before.size)
-    return await asyncio.to_thread(_reported, core, before, done, results, trigger)
+        await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
+    return await to_the_end(_reported, core, before, done, results, trigger)
 
 
 def _may_shorten(core: Core, before: Measured) -> bool:
@@ -120,11 +119,11 @@ async def _helper(
     result: CompactionResult,
 ) -> Summariser | None:
     # Code steps in for a model only where the next request would not fit otherwise.
-    now = await asyncio.to_thread(measured, core, thread_id, budget)
+    now = await to_the_end(measured, core, thread_id, budget)
     if now.size <= budget.limit or result.outcome == "nothing_to_do":
         return None
     if result.outcome == "in_flight":
-        await asyncio.to_thread(_abandon, core, thread_id)
+        await to_the_end(_abandon, core, thread_id)
         return core.fallback
     if result.reason == "overtaken":
         return summariser  # It did not fail.

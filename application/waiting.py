@@ -7,6 +7,7 @@ from refold.domain.budget import Budget
 from refold.domain.compacting import holds_lease
 
 from .abandoning import load_settled
+from .blocking import to_the_end
 from .core import Core
 from .ladder.measuring import Measured, measured
 
@@ -27,11 +28,11 @@ class Turn:
 
     async def measured(self, budget: Budget) -> Measured:
         """The newest version; where that does not fit, after what others are making has ended."""
-        now = await asyncio.to_thread(measured, self._core, self._thread_id, budget)
+        now = await to_the_end(measured, self._core, self._thread_id, budget)
         if now.size <= budget.limit or now.loaded.state.attempt is None:
             return now
         await self.comes()
-        return await asyncio.to_thread(measured, self._core, self._thread_id, budget)
+        return await to_the_end(measured, self._core, self._thread_id, budget)
 
     async def comes(self) -> bool:
         """Wait until no living process works on a compaction; whether that came in time."""

@@ -28,6 +28,7 @@
         ├── ThreadExists (ValueError)       a conversation with this id is there already
         ├── NotARefoldLog, NewerLog
         └── LogDamaged                      content differs from its digest, a gap, a broken chain
+            └── WriteAheadDamaged           a bad frame in the write-ahead log, intact ones behind it
 """
 
 from collections.abc import Sequence

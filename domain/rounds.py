@@ -52,11 +52,33 @@ def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessag
 
 def with_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
     """The messages at ``positions``, and the positions of all that stay with them."""
-    if not positions:
-        return frozenset()
-    together = companions(messages)
-    chosen = (m for m in messages if m.position in positions)
-    return frozenset(one.position for m in chosen for one in together.get(m.position, (m,)))
+    found: set[int] = set()
+    for index in (
+        [i for i, m in enumerate(messages) if m.position in positions] if positions else ()
+    ):
+        message = messages[index]
+        # Only its own round is made: a conversation has many, and few positions are asked for.
+        [of] = rounds(messages[_begin(messages, index) : _end(messages, index)])
+        whole = of.whole if message in of.whole else (message,)
+        found.update(one.position for one in whole)
+    return frozenset(found)
+
+
+def _begin(messages: Sequence[LiveMessage], index: int) -> int:
+    return next((i for i in range(index, 0, -1) if _begins(messages, i)), 0)
+
+
+def _end(messages: Sequence[LiveMessage], index: int) -> int:
+    later = range(index + 1, len(messages))
+    return next((i for i in later if _begins(messages, i)), len(messages))
+
+
+def _begins(messages: Sequence[LiveMessage], index: int) -> bool:
+    """Whether a round begins with this message, which is not the first."""
+    before, message = messages[index - 1], messages[index]
+    if message.role != "assistant":
+        return False
+    return before.role != "assistant" or not _goes_on([before], message)
 
 
 def _goes_on(response: list[LiveMessage], message: LiveMessage) -> bool:

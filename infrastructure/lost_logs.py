@@ -2,16 +2,26 @@
 
 from pathlib import Path
 
-from refold.application.errors import LogDamaged, LogError, LogNotFound, NotARefoldLog
+from refold.application.errors import (
+    LogDamaged,
+    LogError,
+    LogNotFound,
+    LogNotWritable,
+    NotARefoldLog,
+)
 from refold.application.upkeep.log_keeping import Checked
 from refold.application.upkeep.salvaging import Salvaged
 from refold.application.upkeep.verifying import Verification, report_of
 
-from .log.anchor import Anchor, anchor_path, read_exported
+from .log.anchor import anchor_path, read_exported
 from .log.checks.checking import Held
 from .log.checks.rows import DAMAGE
-from .log.upkeep.salvaging import salvage
-from .log.upkeep.unopened import check_file, known_outside, mapper_of, read_only
+from .log.file.failures import may_be_damage, translated, typed
+from .log.upkeep import mending
+from .log.upkeep.mending import is_to_be_mended
+from .log.upkeep.unopened import check_file, known_outside
+from .log.write_ahead.copies import keep_copy
+from .log.write_ahead.examining import examine, write_ahead_path
 from .opening import configuration_of, key_source
 from .own_files import refuse_own
 
@@ -20,15 +30,16 @@ def verify_file(path: Path, refused: LogError, *, anchor: Path | None = None) ->
     """What is wrong with a log that could not be opened since it ``refused`` to be.
 
     Raises:
-        LogError: ``refused``, where there was no log.
+        LogError: ``refused``, where there was no log, or a permission is missing.
     """
-    if _is_no_log(path, refused):
+    if isinstance(refused, LogNotWritable) or _is_no_log(path, refused):
         raise refused
     held = known_outside(path.absolute())
     if anchor is not None:
         lines = {line.fingerprint: line for line in read_exported(anchor)}
         held.append(Held(lines, f"the anchor {anchor}"))
-    found = check_file(path, *held, key=_key())
+    with translated(path):
+        found = check_file(path, *held, key=_key())
     if not found.damage:
         # Sound as far as can be seen, and yet not to be opened: the reason is not damage.
         raise refused
@@ -41,32 +52,37 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     Raises:
         LogNotFound: there is no file, or it is empty.
         LogDamaged: SQLite cannot read it at all.
+        LogNotWritable: a permission is missing.
         TargetExists: there is something at ``to``.
     """
-    if not path.exists() or not path.stat().st_size:
-        raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
     refuse_own(to, path)
     try:
-        with read_only(path) as connection:
-            return salvage(
-                connection,
-                mapper_of(connection, _key()),
-                to,
-                *known_outside(path.absolute()),
-                key=_key(),
-            )
+        with translated(path):
+            nothing = not path.exists() or not path.stat().st_size
+        if nothing and not is_to_be_mended(path):
+            raise LogNotFound(f"there is nothing in {path} that could be copied; give another path")
+        return mending.salvage_file(path, to, *known_outside(path.absolute()), key=_key())
     except DAMAGE as error:
+        if not may_be_damage(error):
+            raise typed(path, error) from error
         raise LogDamaged("", 0, f"SQLite cannot read {path} at all ({error})") from error
 
 
 def accept_lost(path: Path) -> bool:
-    """Forget a log of which nothing is left, so that a new one can begin; whether it was so."""
+    """Forget a log of which nothing is left, so that a new one can begin; whether it was so.
+
+    A copy of its write-ahead log is kept.
+    """
     if path.exists() and path.stat().st_size:
         return False
-    anchor = Anchor(anchor_path(path.absolute()))
-    if anchor.path is None or not anchor.path.exists():
+    anchor = anchor_path(path.absolute())
+    orphan = examine(path)
+    if orphan is None and not anchor.exists():
         return False
-    anchor.path.unlink()
+    if orphan is not None:
+        keep_copy(path)
+        write_ahead_path(path).unlink()
+    anchor.unlink(missing_ok=True)
     return True
 
 

@@ -1,6 +1,7 @@
 """New files that have their name only when they are whole, whatever stops their making."""
 
 import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -62,9 +63,26 @@ def sync(path: Path) -> None:
     """Have the disk keep a file."""
     number = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        sync_descriptor(number)
     finally:
         os.close(number)
+
+
+if sys.platform == "darwin":
+    from fcntl import F_FULLFSYNC, fcntl
+
+    def sync_descriptor(number: int) -> None:
+        """Have the disk keep an open file; a plain sync ends in the cache of the drive here."""
+        try:
+            fcntl(number, F_FULLFSYNC)
+        except OSError:  # A file system that has no such sync.
+            os.fsync(number)
+
+else:
+
+    def sync_descriptor(number: int) -> None:
+        """Have the disk keep an open file."""
+        os.fsync(number)
 
 
 def sync_names(folder: Path) -> None:

@@ -112,7 +112,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         owner=ThisProcess(),
         sdk_tools=AnthropicTools(),
     )
-    _settle(core, stores.log)
+    _settle(core, stores, settings.scrub_megabytes)
     return core
 
 
@@ -151,11 +151,33 @@ def _stores(
     return _Stores(log, views, recall)
 
 
-def _settle(core: Core, log: "SQLiteLog") -> None:
-    """Finish what earlier processes left unfinished."""
+def _scrub(stores: _Stores, megabytes: int) -> None:
+    """Have the files read in the background, until the log is closed."""
+    from .log.scrubbing.scrub_thread import Job, ScrubThread
+    from .log.scrubbing.scrubber import LogScrubber
+    from .recall.index import SQLiteRecallIndex
+    from .recall.words_scrub import WordsScrub
+
+    if not megabytes:
+        return
+    known, budget = stores.log.known, megabytes << 20
+    scrubber = LogScrubber(known, budget)
+    jobs: list[Job] = [scrubber]
+    if isinstance(stores.recall.index, SQLiteRecallIndex):
+        followed = stores.recall.index.followed
+        words = WordsScrub(followed, lambda: known.record.words, known.keep_words, budget)
+        jobs.append(words)
+    thread = ScrubThread(jobs, scrubber.finish)
+    known.stop_reading = thread.stop
+    thread.start()
+
+
+def _settle(core: Core, stores: _Stores, scrub_megabytes: int) -> None:
+    """Finish what earlier processes left unfinished, and have the files read in the background."""
     with suppress(LogError):  # The next one that opens it tries again.
-        log.finish_erasures(lambda: drop_derived(core))
+        stores.log.finish_erasures(lambda: drop_derived(core))
     write_notes(core)
+    _scrub(stores, scrub_megabytes)
 
 
 def _summariser(

@@ -92,6 +92,8 @@ class Options(TypedDict, total=False):
     the fingerprint of a key (None: the one to write with) and returns it."""
     anchor: bool | None
     """Whether the newest event of each conversation is kept beside the log, so that a cut one is noticed."""
+    scrub_megabytes: int | None
+    """How much of the log this opening reads in the background; 0: nothing."""
     on_compaction: "OnCompaction | None"
     """Called with every ``CompactionResult``; may be async. What it raises is logged."""
     observers: tuple[Observer, ...]

@@ -7,6 +7,8 @@ from refold.application.errors import TargetExists
 
 from .derived.places import DERIVED, derived_path
 from .log.anchor import anchor_path
+from .log.scrubbing.scrub_file import checked_path
+from .log.write_ahead.copies import is_damaged_copy
 
 _BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
 
@@ -19,7 +21,8 @@ def refuse_own(to: Path, log: Path) -> None:
     """
     place = Path(os.path.realpath(log))
     files = (place, *(derived_path(place, name) for name in DERIVED))
-    own = {str(anchor_path(place)), *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+    beside = (str(anchor_path(place)), str(checked_path(place)))
+    own = {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
     linked = to.exists() and log.exists() and to.samefile(log)
-    if linked or os.path.realpath(to) in own:
+    if linked or os.path.realpath(to) in own or is_damaged_copy(Path(os.path.realpath(to)), log):
         raise TargetExists(to, "is a file of the log itself; give another path")

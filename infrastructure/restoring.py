@@ -1,7 +1,6 @@
 """Puts a backup in the place of a log: checked first, without what was erased since, nothing thrown away."""
 
 import os
-import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from refold.application.derived import close_derived, drop_derived
 from refold.application.erasure.erasing_again import erase_again
 from refold.application.errors import BackupDamaged, LogError, NotARefoldLog, TargetExists
 from refold.application.upkeep.housekeeping import Restored
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .log.anchor import Anchor, anchor_path
 from .log.anchoring import HeldLog
@@ -23,6 +23,7 @@ from .log.file.lock import WriteLock
 from .log.file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
 from .log.upkeep.backing_up import copy_connection
 from .log.upkeep.replacing import earlier_logs, put_in_place
+from .log.write_ahead.refusing import refuse_damaged
 from .new_files import refuse, sync, sync_names
 from .opening import open_core
 from .options import Options
@@ -95,10 +96,12 @@ def _replace(made: Path, to: Path, options: Options) -> Restored:
 
 def _copy(backup: Path, made: Path) -> None:
     """Copy the backup, without leaving anything beside it."""
+    with translated(backup):
+        refuse_damaged(backup)
     # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
     mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
     make_private(made)
-    with closing(sqlite3.connect(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
+    with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
         with translated(backup):
             if not identify(connection, str(backup)):
                 raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")

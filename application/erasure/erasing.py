@@ -101,7 +101,8 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
     """``noted``: the conversations of which something was noted that is gone as a whole."""
     parts = list(done)
     removed = tuple(one for part in parts for one in part.removed)
-    complete = finish(core)
+    kept = tuple(str(path) for path in core.keeper.damaged_copies())
+    complete = finish(core) and not kept
     gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}
     in_files = sorted(gone) if removed else []
     if core.notes_folder is not None:
@@ -118,6 +119,7 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
         removed=removed,
         rebuilt=tuple(one for part in parts for one in part.rebuilt),
         complete=complete,
+        damaged_copies=kept,
         notes_elsewhere=bool(in_files) and core.notes_folder is None,
     )
 

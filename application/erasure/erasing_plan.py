@@ -9,7 +9,7 @@ from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.event_log import Erasure
 from refold.application.loaded import LoadedConversation
-from refold.application.projections.window import Entry
+from refold.application.projections.entries import Entry, entry_at
 from refold.domain.erasing import (
     WITHDRAWN,
     ErasedMessage,
@@ -144,7 +144,7 @@ def erased_message(
     now: LoadedConversation, position: int, message_id: str, tokens: int
 ) -> ErasedMessage:
     """The message that is erased, ``tokens`` of it left, and what that frees in the context."""
-    entry = next((e for e in now.window.entries if e.position == position), None)
+    entry = entry_at(now.window.entries, position)
     freed = _shown(now, entry) - tokens if entry else 0
     return ErasedMessage(position, message_id, tokens, freed)
 

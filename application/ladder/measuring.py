@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.entries import LongEntries
 from refold.application.rendering.render import render
 from refold.domain.budget import Budget
 
@@ -25,8 +26,16 @@ def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
     return measured_as(core, core.log.load(thread_id), budget)
 
 
+def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
+    """Whether a conversation that is not held in memory does not fit: then nobody renders it."""
+    is_long = isinstance(loaded.window.entries, LongEntries)
+    return is_long and loaded.state.tokens + budget.fixed > budget.limit
+
+
 def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
     """Measure the request that this version gives."""
+    if is_out_of_sight(loaded, budget):
+        return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
     # Rendering adds a little that is in no message: a note for each call without a result, say.
     rendered = render(
         loaded.thread_id,

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
-from refold.application.projections.window import Entry, Preview
+from refold.application.projections.entries import Entry, held_entries
+from refold.application.projections.window import Preview
 from refold.application.rendering.preview import shortened
 from refold.domain.events import ShortenedPart
 from refold.domain.messages import THINKING, Block, Message
@@ -27,7 +28,7 @@ def tool_parts(
     """
     allowed = shortenable(loaded.state)
     found: list[ToolPart] = []
-    for entry in loaded.window.entries:
+    for entry in held_entries(loaded.window.entries):
         if entry.tokens - entry.thinking <= least:
             continue
         address = address_of(loaded.thread_id, entry.position)
@@ -59,7 +60,7 @@ def decided(
             shown[position][_Name(call_id, "call" if side == "call" else "result")] = before
     return tuple(
         part
-        for entry in loaded.window.entries
+        for entry in held_entries(loaded.window.entries)
         if entry.position in freed
         for part in _decided_in(
             core,

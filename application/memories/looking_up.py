@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
-from refold.application.projections.window import Entry
+from refold.application.projections.entries import Entry
 from refold.application.recall.asking import ask
 from refold.application.recall.fitting import LEAST_TEXT, fitted
 from refold.application.recall.inquiry import inquire

@@ -6,6 +6,7 @@ from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage
+from refold.application.projections.entries import entries_between
 from refold.domain.events import MessageAppended, MessageErased
 from refold.domain.remembering import Note, NotesFlushed
 
@@ -23,8 +24,7 @@ def messages_to_note(
     """
     found = {
         entry.position: SourceMessage(position=entry.position, message=entry.message)
-        for entry in loaded.window.entries
-        if start <= entry.position < stop
+        for entry in entries_between(loaded.window.entries, start, stop)
     }
     if start < loaded.state.covered_to:
         # A message never has a smaller version than the number of messages up to it.

@@ -115,7 +115,7 @@ class NoteTaking:
             logger.exception("conversation %r: no notes were taken", self._thread_id)
             return
         if recorded:
-            await asyncio.to_thread(write_notes, self._core)
+            await to_the_end(write_notes, self._core)
 
     async def _asked(self, messages: Sequence[SourceMessage]) -> _Taken:
         if self._ask is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, assert_never
 
+from refold.domain.coverage import Coverage
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -23,21 +24,17 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from refold.domain.messages import Message
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-
-class Entry(NamedTuple):
-    """A live message, as the log holds it."""
-
-    position: int
-    message_id: str
-    message: Message
-    tokens: int
-    """Of the whole message, thinking included."""
-    thinking: int
-    stop_reason: str | None
-
+from .entries import (
+    Entries,
+    Entry,
+    LongEntries,
+    StoredMessages,
+    StoredRun,
+    held_entries,
+    shelved,
+)
 
 PreviewKey = tuple[int, str, str]
 """Position, call id, and side of a tool call: ``call`` or ``result``."""
@@ -70,7 +67,7 @@ class PinnedText(NamedTuple):
 class Window:
     """The live part of a conversation with its texts: everything that a context is rendered from."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: Entries = ()
     summary: CompactionPerformed | None = None
     previews: Mapping[PreviewKey, Preview] = field(default_factory=dict[PreviewKey, Preview])
     pins: tuple[PinnedText, ...] = ()
@@ -80,26 +77,49 @@ class Window:
     """Messages before this position are rendered without thinking: the prefix has changed since."""
     answer_pending: bool = False
     """Whether the next answer may have been asked for before that: it loses its thinking as well."""
+    measures: Mapping[int, int] = field(default_factory=dict[int, int])
+    """By position: the size of what is left of a live message that was erased."""
+
+    def shelved(self, keep: int, log: StoredMessages) -> "Window":
+        """This window with only the newest ``keep`` messages in memory; the others are read from ``log``."""
+        begin = self.summary.coverage.stop if self.summary else 0
+        return replace(self, entries=shelved(self.entries, keep, log, self.measures, begin))
+
+    def read_from(self, log: StoredMessages) -> "Window":
+        """This window with what is not in memory read from another place that holds it as well."""
+        if not isinstance(self.entries, LongEntries):
+            return self
+        run = replace(self.entries.stored, log=log)
+        return replace(self, entries=LongEntries(self.entries.kept, run, self.entries.newest))
 
 
-def project(window: Window, events: Sequence[Event]) -> Window:
+def project(
+    window: Window, events: Sequence[Event], undone: frozenset[str] = frozenset()
+) -> Window:
     """Fold events into a window.
 
     An undone compaction must lie among ``events`` together with its undoing: a window does not keep
-    what was covered (see ``must_reload``).
+    what was covered (see ``must_reload``). Or it is among ``undone``, by the ids of summaries.
     """
     if not window.answer_pending and all(isinstance(e, MessageAppended) for e in events):
         # An append: nothing changes but the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
-        return replace(window, entries=window.entries + added)
-    folding = _Folding(window, frozenset(_undone(events)))
+        return replace(window, entries=_with(window.entries, added))
+    folding = _Folding(window, undone.union(undone_by(events)))
     for event in events:
         folding.take(event)
     return folding.window()
 
 
-def _undone(events: Sequence[Event]) -> list[str]:
+def undone_by(events: Sequence[Event]) -> list[str]:
+    """The ids of the summaries that these events undo."""
     return [event.summary_id for event in events if isinstance(event, CompactionReverted)]
+
+
+def _with(entries: Entries, added: tuple[Entry, ...]) -> Entries:
+    if isinstance(entries, LongEntries):
+        return LongEntries(entries.kept, entries.stored, entries.newest + added)
+    return entries + added
 
 
 class _Folding:
@@ -107,22 +127,33 @@ class _Folding:
 
     def __init__(self, window: Window, undone: frozenset[str]) -> None:
         self._undone = undone
-        self._entries = list(window.entries)
+        self._kept: list[Entry] = []
+        self._stored: StoredRun | None = None
+        self._entries = list(held_entries(window.entries))
+        if isinstance(window.entries, LongEntries):
+            self._kept, self._stored = list(window.entries.kept), window.entries.stored
+            self._entries = list(window.entries.newest)
         self._length = window.entries[-1].position + 1 if window.entries else 0
         self._summary, self._previews, self._pins = window.summary, window.previews, window.pins
         self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
         self._memories = window.memories
         self._thinking_from, self._pending = window.thinking_from, window.answer_pending
+        self._measures = window.measures
 
     def window(self) -> Window:
+        entries: Entries = tuple(self._entries)
+        if self._stored is not None:
+            run = replace(self._stored, measures=self._measures)
+            entries = LongEntries(self._kept, run, self._entries)
         return Window(
-            tuple(self._entries),
+            entries,
             self._summary,
             self._previews,
             self._pins,
             self._memories,
             self._thinking_from,
             self._pending,
+            self._measures,
         )
 
     def take(self, event: Event) -> None:
@@ -178,9 +209,25 @@ class _Folding:
         if event.summary_id in self._undone:
             return
         covers = event.coverage.covers
+        self._uncover_stored(event.coverage)
+        self._kept = [e for e in self._kept if not covers(e.position)]
         self._entries = [e for e in self._entries if not covers(e.position)]
+        if self._stored is None:
+            self._kept, self._entries = [], self._kept + self._entries
         self._previews = {at: p for at, p in self._previews.items() if not covers(at[0])}
+        self._measures = {at: n for at, n in self._measures.items() if not covers(at)}
         self._summary = event
+
+    def _uncover_stored(self, coverage: Coverage) -> None:
+        """Keep in memory what a summary leaves of the stored run up to where it reaches."""
+        run = self._stored
+        if run is None or coverage.stop <= run.start:
+            return
+        before = [*run.read(run.start, coverage.start)] if run.start < coverage.start else []
+        excluded = (p for p in coverage.exclusions if run.start <= p < run.stop)
+        left = [entry for p in excluded for entry in run.read(p, p + 1)]
+        self._kept += before + left
+        self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
 
     def _shortened(self, parts: Sequence[ShortenedPart], shown: Preview) -> None:
         previews = dict(self._previews)
@@ -194,10 +241,13 @@ class _Folding:
     def _erased(self, event: MessageErased) -> None:
         # The message itself was rewritten in the log: only its measure is still the old one.
         at = event.position
-        self._entries = [
-            e._replace(tokens=event.tokens, thinking=0) if e.position == at else e
-            for e in self._entries
-        ]
+        is_stored = self._stored is not None and self._stored.start <= at < self._stored.stop
+        if is_stored or any(e.position == at for e in (*self._kept, *self._entries)):
+            self._measures = {**self._measures, at: event.tokens}
+        self._kept, self._entries = (
+            [e._replace(tokens=event.tokens, thinking=0) if e.position == at else e for e in some]
+            for some in (self._kept, self._entries)
+        )
         self._previews = {key: p for key, p in self._previews.items() if key[0] != at}
         self._prefix_changed()
 
@@ -207,7 +257,8 @@ class _Folding:
 
     def _forget(self) -> None:
         self._entries, self._summary, self._pins, self._memories = [], None, (), None
-        self._previews = dict[PreviewKey, Preview]()
+        self._kept, self._stored = [], None
+        self._previews, self._measures = dict[PreviewKey, Preview](), dict[int, int]()
 
     def _pin(self, event: MessagePinned) -> None:
         if event.tokens:

@@ -77,7 +77,9 @@ class Embedding(Asked):
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._asked = self._answered = 0
+        self._asked = self._making = self._known = self._answered = 0
+        """How often vectors were asked for, and for which time they are being made, it is known what is
+        missing, and all were made."""
         self._not_before = 0.0
         self._failures = 0
         self._error: str | None = None
@@ -136,11 +138,9 @@ class Embedding(Asked):
     def lacks(self) -> str | None:
         """What results by meaning do not cover yet, in a few words; None: they cover all."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._missing.coverage.counted or not self._is_running, COUNTING
-            )
-        now = self._missing.coverage
-        if now.counted and not now.lacking:
+            self._changed.wait_for(lambda: self._knows or not self._is_running, COUNTING)
+            now, knows = self._missing.coverage, self._knows
+        if knows and not now.lacking:
             return None
         far = f" ({now.total - now.lacking} of {now.total})" if now.counted else ""
         why = f"; the embedder fails: {self._error}" if self._error else ""
@@ -164,8 +164,17 @@ class Embedding(Asked):
     def _is_running(self) -> bool:
         return self._asked > self._answered and not self._closing and self._error is None
 
+    @property
+    def _knows(self) -> bool:
+        """Whether what is missing was counted since somebody asked last."""
+        return self._missing.coverage.counted and self._known >= self._asked
+
     def _counted(self) -> None:
         with self._changed:
+            if (
+                threading.current_thread() is self._thread
+            ):  # Others count for a look at the progress.
+                self._known = self._making
             self._changed.notify_all()
 
     def _may_run(self) -> bool:
@@ -191,6 +200,7 @@ class Embedding(Asked):
             begun, newest = time.monotonic(), -1
             try:
                 newest = self._newest()
+                self._making = ticket
                 self._missing.make()
                 self._retire_other_models()
             except Stopped:

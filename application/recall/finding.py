@@ -34,6 +34,8 @@ class Finding:
         self._asked: Asked | None = None
         """Who made the vector of the question; ``_losses``: how often vectors had been lost by then."""
         self._losses = 0
+        self._lacked: str | None = None
+        """What the vectors did not cover when the search began."""
         self._backend = core.recall.backend
         if core.recall.embedding is not None:
             core.recall.embedding.wake()
@@ -46,7 +48,7 @@ class Finding:
         if self._asked is None or self._vector is None:
             return self._notices
         damaged = "damaged vectors were left out" if self._asked.losses > self._losses else None
-        return [*self._notices, *filter(None, (damaged, self._asked.lacks()))]
+        return [*self._notices, *filter(None, (damaged, self._lacked or self._asked.lacks()))]
 
     def ranked(self, filters: Filters) -> Sequence[Ranked]:
         """The best passage of each message that the filters let through, best first."""
@@ -116,6 +118,8 @@ class Finding:
             vector = asked.of_question(self._question.text)
             if asked.has_any():
                 self._asked, self._losses = asked, asked.losses
+                # Before the search: what was missing then may be made by its end.
+                self._lacked = asked.lacks()
                 return vector
         except EmbedderError as error:
             self._by_words_since(str(error))

@@ -1,11 +1,10 @@
 """What the context of a conversation shows of each message: the truth that hits are marked with."""
 
-from bisect import bisect_left
-
 from refold.application.addresses import address_of
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.messages import readable
-from refold.application.projections.window import Entry, Preview, PreviewKey
+from refold.application.projections.window import Preview, PreviewKey
 from refold.application.rendering.preview import shortened
 from refold.domain.messages import Block, Message
 
@@ -47,14 +46,11 @@ class Sight:
     def in_full(self) -> frozenset[int]:
         """The positions of all messages that are shown as they are."""
         return frozenset(
-            entry.position for entry in self._window.entries if entry.position not in self._previews
+            at for at in positions_of(self._window.entries) if at not in self._previews
         )
 
     def _entry(self, position: int) -> Entry | None:
-        entries = self._window.entries
-        place = bisect_left(entries, position, key=lambda entry: entry.position)
-        found = entries[place] if place < len(entries) else None
-        return found if found is not None and found.position == position else None
+        return entry_at(self._window.entries, position)
 
     def _shortened(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from refold.application.ports import SourceMessage
-from refold.application.projections.window import Entry, Window
+from refold.application.projections.entries import Entry
+from refold.application.projections.window import Window
 from refold.domain.messages import Block
 
 from . import texts

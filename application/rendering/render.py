@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from refold.application.addresses import address_of
-from refold.application.projections.window import Entry, Window
+from refold.application.projections.entries import Entry
+from refold.application.projections.window import Window
 from refold.domain.messages import Block, said
 
 from . import texts

@@ -7,7 +7,8 @@ a result gets one that says so, a result without a call becomes text, and the la
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from refold.application.projections.window import Entry, PreviewKey, Window
+from refold.application.projections.entries import Entry
+from refold.application.projections.window import PreviewKey, Window
 from refold.domain.messages import THINKING, Block
 
 from . import blocks, texts

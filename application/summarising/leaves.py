@@ -21,11 +21,22 @@ _SHORTER = 3
 
 
 async def leaf_of(
-    core: Core, thread_id: str, messages: Sequence[SourceMessage], plan: CompactionPlan
+    core: Core,
+    thread_id: str,
+    messages: Sequence[SourceMessage],
+    plan: CompactionPlan,
+    ending: str = "",
 ) -> LeafSummary:
-    """The leaf of just these messages, by the embedded summariser; a note where that fails."""
+    """The leaf of just these messages, by the embedded summariser; a note where that fails.
+
+    ``ending``: what its text says at its end.
+    """
     target = min(core.settings.policy.leaf_tokens, plan.target_tokens)
-    return await leaf_within(core, thread_id, messages, target)
+    leaf = await leaf_within(core, thread_id, messages, target)
+    if not ending:
+        return leaf
+    text = leaf.text + ending
+    return leaf.replaced(text=text, tokens=core.counter.count_text(text))
 
 
 async def leaf_within(

@@ -33,6 +33,17 @@ def _emptied(block: Block, note: str) -> Block | None:
             return None
 
 
+def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
+    """The end of a text for which so many of its messages were only looked through; empty where none were."""
+    if not skimmed:
+        return ""
+    start, end = address_of(thread_id, first), address_of(thread_id, last)
+    return (
+        f"\n\n[Of messages {first} to {last}, {skimmed:,} were only looked through by code, for rules, "
+        f"decisions and open requests; each can be read back by its address, {start} to {end}]"
+    )
+
+
 def note_of(thread_id: str, omitted: OmittedMessage) -> str:
     """Position, size and address of a message that was left out."""
     address = address_of(thread_id, omitted.position)

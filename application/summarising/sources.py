@@ -15,6 +15,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessag
 from refold.domain.rebuilding import must_rebuild
 
 from .leaves import stored_leaves
+from .selecting import selected
 
 logger = logging.getLogger(__name__)
 
@@ -23,11 +24,16 @@ class Source(NamedTuple):
     """What a summary stands for."""
 
     messages: tuple[SourceMessage, ...] = ()
-    """What no summary covered before, whole: nothing of it is shortened (requirement D4)."""
+    """What no summary covered before, whole: nothing of it is shortened (requirement D4). Of a history
+    too long for that, what is read closely."""
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
     """What the summary is built from in place of the one before, where it is built anew."""
     focus: str | None = None
+    skimmed: int = 0
+    """How many more messages were only looked through."""
+    looked: str = ""
+    """Names exactly those that were looked through."""
 
     def digest(self, omitted: Sequence[OmittedMessage] = ()) -> str:
         """Names exactly what is handed to a summariser, but for what was left out."""
@@ -36,7 +42,8 @@ class Source(NamedTuple):
         texts = [leaf.text for leaf in self.leaves] or carried
         sent = [[m.position, m.message.content] for m in self.messages if m.position not in gone]
         named = sorted(gone.intersection(m.position for m in self.messages))
-        data = json.dumps([texts, self.focus, sent, named])
+        looked = [self.looked] if self.looked else []
+        data = json.dumps([texts, self.focus, sent, named, *looked])
         return sha256(data.encode("ascii")).hexdigest()
 
 
@@ -44,16 +51,14 @@ def source_of(
     core: Core, loaded: LoadedConversation, plan: CompactionPlan, focus: str | None
 ) -> Source:
     """The source of a plan that was made on this very conversation."""
-    covers = plan.coverage.covers
+    read = selected(loaded.window.entries, plan.coverage)
     return Source(
-        messages=tuple(
-            SourceMessage(position=entry.position, message=entry.message)
-            for entry in loaded.window.entries
-            if covers(entry.position)
-        ),
+        messages=read.messages,
         before=loaded.window.summary,
         leaves=_leaves(core, loaded),
         focus=focus,
+        skimmed=read.skimmed,
+        looked=read.digest,
     )
 
 

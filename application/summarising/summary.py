@@ -14,9 +14,11 @@ from refold.domain.judging import Summary
 from .asking import Asking
 from .dividing import divided
 from .leaves import leaf_of
+from .leaving_out import skimming
 from .sources import Source
 from .writing import Task, Writer, Written
 
+_TOPICAL = 1_000
 _MOST_CARRIED = 100
 """So many messages that were left out stay on record from summary to summary; leaves hold them all."""
 
@@ -46,9 +48,10 @@ async def summarised(
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
         named=source.before.omitted[-_MOST_CARRIED:] if source.before else (),
+        skimming=_skimming(before.thread_id, source),
     )
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
-    leaf = await leaf_of(core, before.thread_id, source.messages, plan)
+    leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
     made = _finished(core, summariser.name, task, written, ledger).replaced(
         model_calls=asking.model_calls,
         source_digest=source.digest(written.omitted),
@@ -58,6 +61,12 @@ async def summarised(
     return made.replaced(
         topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
+
+
+def _skimming(thread_id: str, source: Source) -> str:
+    positions = [one.position for one in source.messages]
+    first, last = min(positions, default=0), max(positions, default=0)
+    return skimming(thread_id, first, last, source.skimmed)
 
 
 def _topics(
@@ -71,7 +80,10 @@ def _topics(
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
-    gathering.take(source.messages, written.topics)
+    # Of a history too long to be read closely, topics are those of its newest part.
+    gathering.take(
+        source.messages[-_TOPICAL:] if source.skimmed else source.messages, written.topics
+    )
     # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
     left = plan.limit_tokens - made.text_tokens + max(0, plan.ledger_tokens - ledger.tokens)
     room = min(left, plan.covered_tokens - made.tokens - 1)

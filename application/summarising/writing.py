@@ -40,6 +40,8 @@ class Task(NamedTuple):
     ledger_tokens: int
     named: tuple[OmittedMessage, ...]
     """What earlier summaries left out, and this one must name as well."""
+    skimming: str = ""
+    """What the text says at its end of messages that were only looked through."""
 
 
 class Written(NamedTuple):
@@ -98,7 +100,8 @@ class Writer:
         return self._written(text, prefix)
 
     def _written(self, text: str, prefix: str | None) -> Written:
-        whole = (text + self._naming()).strip() if self._omitted else text
+        ending = self._naming() + self._task.skimming
+        whole = (text + ending).strip() if ending else text
         newest = self._accepted[-1] if self._accepted else None
         return Written(
             text=whole,
@@ -210,7 +213,8 @@ class Writer:
         return self._size(part.messages) + (leaves or self._count(part.previous))
 
     def _room(self) -> int:
-        return max(1, self._limit - self._count(self._naming()))
+        ending = self._naming() + self._task.skimming
+        return max(1, self._limit - self._count(ending))
 
     def _naming(self) -> str:
         return naming(self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count)

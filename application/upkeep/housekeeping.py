@@ -41,7 +41,8 @@ class FileSize(Value, frozen=True):
     """One file of a memory."""
 
     name: str
-    """``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal`` or ``anchor``."""
+    """``log``, ``wal``, ``views``, ``views wal``, ``recall``, ``recall wal``, ``anchor`` or
+    ``checked``."""
     path: Path
     bytes: int
 

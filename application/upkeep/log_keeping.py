@@ -19,6 +19,8 @@ class Checked(NamedTuple):
     events: int
     conversations: int
     damage: tuple[Damage, ...]
+    notices: tuple[str, ...] = ()
+    """What is to be known of the files, and is no damage."""
 
 
 class LogKeeper(Protocol):
@@ -67,6 +69,10 @@ class LogKeeper(Protocol):
 
     def compress(self, *, keep: int) -> Compressed:
         """Compress the payloads that lie before the live part of each conversation; see ``Memory``."""
+        ...
+
+    def damaged_copies(self) -> Sequence[Path]:
+        """Return the copies of damaged write-ahead logs that lie beside the log."""
         ...
 
     def sizes(self) -> Sizes:

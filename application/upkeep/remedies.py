@@ -17,15 +17,19 @@ _OF_LOG: Mapping[str, str] = MappingProxyType(
         "empty": _BEHIND,
         "erased": "nobody recorded this erasure: restore the log from a backup, if there is one of before",
         "restored": "erase it again: `refold erase`",
-        "keys": "the messages are whole; a delivery of this one that is repeated could be stored twice. "
-        "`refold salvage NEW.db` makes the index anew",
         "newer": "install a newer refold",
+        "write-ahead": "copy every intact event with `refold salvage NEW.db`, which reads it frame by frame, "
+        "then put that in place: `refold restore NEW.db --force`",
         "unsealed": "somebody without the key put it there: see who may write the file; "
         f"{_RESTORE}, which leaves it out",
     }
 )
 _OF_SNAPSHOTS = (
     "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+)
+_OF_KEYS = (
+    "nothing is lost or doubled: it is not believed, and made anew from the messages when a key of the "
+    "conversation is used next, or by `refold verify --repair`"
 )
 _OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
 _OF_VECTORS = "nothing is lost: it is made again when somebody searches by meaning; `refold verify --repair` deletes it"
@@ -48,6 +52,8 @@ def remedy_of(damage: Damage) -> str:
             return _OF_FOREIGN
         case "snapshots":
             return _OF_SNAPSHOTS
+        case "keys":
+            return _OF_KEYS
         case "anchor":
             return _OF_ANCHOR
         case "vectors":

@@ -16,7 +16,7 @@ class DamageReport(Value, frozen=True):
     """One finding of a verification."""
 
     place: str
-    """``log``, ``snapshots``, ``anchor``, or the name of a table that is folded from the log."""
+    """``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table that is folded from the log."""
     thread_id: str
     version: int
     kind: str
@@ -37,6 +37,8 @@ class Verification(Value, frozen=True):
     """What is damaged; what was repaired is not among it."""
     repaired: tuple[str, ...] = ()
     """What was damaged and is repaired."""
+    notices: tuple[str, ...] = ()
+    """What is to be known of the files beside the log, and is no damage."""
 
     @property
     def log_damaged(self) -> bool:
@@ -67,7 +69,7 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
 
     Vectors that are kept are checked as well: that they are what was stored.
 
-    ``repair``: whether these, snapshots and the anchor are made anew where they are damaged; the
+    ``repair``: whether these, snapshots, the index of keys and the anchor are made anew where they are damaged; the
     events are never touched. ``anchor``: one that was exported, to hold the log against as well.
     """
     found = _looked(core, anchor)
@@ -92,6 +94,7 @@ def report_of(checked: Checked, repaired: Sequence[str] = ()) -> Verification:
         conversations=checked.conversations,
         damage=tuple(_report(d) for d in checked.damage),
         repaired=tuple(repaired),
+        notices=checked.notices,
     )
 
 

@@ -94,8 +94,13 @@ class _Choice:
 
 
 def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
-    own = [line for line in lines if line.kind == kind][most:]
-    return [line for line in lines if line not in own]
+    kept, left = list[LedgerLine](), most
+    for line in lines:
+        if line.kind == kind:
+            left -= 1
+        if line.kind != kind or left >= 0:
+            kept.append(line)
+    return kept
 
 
 def _hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:

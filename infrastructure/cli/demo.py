@@ -2,7 +2,6 @@
 
 import json as jsonlib
 import logging
-import sqlite3
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -16,6 +15,7 @@ from refold.application.recordings.playing import Played, Player, PlayFigures
 from refold.application.results import CompactionResult
 from refold.application.upkeep.verifying import Verification
 from refold.domain.value import Value
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .figures import show_figures
 from .options import Json
@@ -131,7 +131,7 @@ def _damage_and_repair(
 
 
 def _damage(views: Path) -> tuple[str, ...]:
-    with closing(sqlite3.connect(views)) as connection, connection:
+    with closing(open_sqlite(views)) as connection, connection:
         connection.execute("UPDATE messages SET text = 'something else' WHERE position = 7")
         connection.execute("DELETE FROM summaries WHERE is_active = 1")
         connection.execute("DROP TABLE compactions")

@@ -69,8 +69,17 @@ def erase(
             else memory.erase_conversation(thread, reason)
         )
     _tell(report, json=json)
-    if not report.complete:
+    _tell_what_is_left(report)
+
+
+def _tell_what_is_left(report: ErasureReport) -> None:
+    for copy in report.damaged_copies:
+        warn(
+            f"{clean(copy)}, a copy of a damaged write-ahead log, may hold it. Delete it if you can."
+        )
+    if not report.complete and not report.damaged_copies:
         warn("Another process was reading: older bytes are left in a file. Run the same again.")
+    if not report.complete:
         raise typer.Exit(1)
 
 

@@ -23,8 +23,8 @@ def verify(
         bool,
         typer.Option(
             "--repair",
-            help="Make read models, snapshots and anchor anew where they are damaged; the events "
-            "are never touched.",
+            help="Make read models, snapshots, index of keys and anchor anew where they are damaged; the "
+            "events are never touched.",
             metavar="",
         ),
     ] = False,
@@ -116,6 +116,8 @@ def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
 def _tell_verification(found: Verification) -> None:
     for line in found.repaired:
         say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
+    for line in found.notices:
+        say(f"[yellow]Note[/yellow]: {clean(line)}.")
     if found.ok:
         say(
             f"[green]All is well.[/green] {found.events:,} events of {found.conversations:,} "

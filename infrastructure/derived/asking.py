@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from .damage import BROKEN
+from refold.application.errors import LogError
+
+from .damage import BROKEN, MemoryShort, blamed_on_file
 from .outdating import FoldOutdated
 
 TRIES = 4
@@ -27,18 +29,22 @@ def answered(
     """Ask, and where that fails ask again: another file as it is, the same one repaired.
 
     ``repair`` is told how often it was called before. What an erasure outdates is no damage: it is not
-    counted.
+    counted. Where memory is short, the same file is asked once more before it is repaired.
 
     Raises:
         NoAnswer: it failed after every repair.
+        LogError: memory is still short after a repair.
     """
-    renewals = repairs = 0
+    renewals = repairs = shortages = 0
     while repairs < TRIES:
         try:
-            return ask()
+            with blamed_on_file():
+                return ask()
         except BROKEN as error:
             is_outdated = isinstance(error, FoldOutdated)
-            if renewals < RENEWALS and (is_outdated or is_replaced()):
+            if isinstance(error, MemoryShort) and (shortages := shortages + 1) != 2:
+                _refuse_third(shortages, error)
+            elif renewals < RENEWALS and (is_outdated or is_replaced()):
                 renewals += 1
                 if is_outdated:
                     repair(error, repairs)
@@ -46,3 +52,10 @@ def answered(
                 repair(error, repairs)
                 repairs += 1
     raise NoAnswer
+
+
+def _refuse_third(shortages: int, error: MemoryShort) -> None:
+    if shortages > 2:
+        raise LogError(
+            "there is not enough memory to answer; free some and ask again, nothing is lost"
+        ) from error

@@ -1,15 +1,18 @@
 """Checking a file that is derived from the log: every table against a fresh fold, row by row."""
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Any
 
 from sqlite_utils import Database
 
 from refold.application.event_log import ConversationLog, Damage, LoggedEvent
+from refold.infrastructure.log.file.failures import is_forbidden
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .content import Comparable, Content, expected_schema, schema_of, wrapped
+from .damage import BROKEN, blamed_on_file
+from .differing import FinalRows, differences, rows_of
 from .file import DerivedFile, begin
 from .outdating import is_outdated
 from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
@@ -17,7 +20,7 @@ from .whose import PlaceTaken
 
 COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
 
-Row = Mapping[str, Any]
+logger = logging.getLogger(__name__)
 
 
 def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
@@ -29,14 +32,19 @@ def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Ite
         yield from taken
         return
     try:
-        with file.unchanged() as db:
+        with blamed_on_file(), file.unchanged() as db:
             if db is not None:
+                yield from _damage_of_file(db, content)
+                yield from content.damage(db)
                 db.conn.execute("BEGIN")
                 try:
                     yield from _check_tables(db, content, log)
                 finally:
                     db.conn.execute("ROLLBACK")
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+    except BROKEN as error:
+        if is_forbidden(error):
+            logger.warning("%s %s cannot be checked: %s", content.title, file.path, error)
+            return
         yield Damage(content.name, "", 0, "unreadable", str(error))
 
 
@@ -49,22 +57,36 @@ def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:
 
 
 def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
-    yield from _damage_of_file(db, content)
-    yield from content.damage(db)
     number = _position(db)
     if number is not None and is_outdated(db, log.scan(number)):
         return  # Another memory erased since; the next question has all folded anew.
     events = log.scan() if number is None else up_to(number, log.scan())
-    # A database without a name lies on disk as soon as it outgrows its cache.
-    with closing(wrapped(sqlite3.connect("", isolation_level=None))) as fresh:
+    final = [FinalRows(table, db) for table in content.compared if table.is_final]
+    others = [table for table in content.compared if not table.is_final]
+    with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as fresh:
         fresh.conn.execute("BEGIN")
         begin(fresh, content)
-        fold_all(content, fresh, events)
-        for table in (*content.compared, COMPARED_POSITIONS):
-            try:
-                yield from _differences(table, _rows(table, db), _rows(table, fresh))
-            except sqlite3.Error as error:
-                yield Damage(table.name, "", 0, "unreadable", str(error))
+        progress, left, more = nowhere(content.projections), iter(events), True
+        while more:
+            progress, more = content.fold(fresh, progress, left)
+            for rows in final:
+                yield from _guarded(rows.table, rows.compare(fresh))
+            content.forget(fresh)
+        for rows in final:
+            yield from _guarded(rows.table, rows.unexpected())
+        for table in (*others, COMPARED_POSITIONS):
+            yield from _guarded(
+                table, differences(table, rows_of(table, db), rows_of(table, fresh))
+            )
+
+
+def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
+    """What is found in a table, and that it cannot be read, if so."""
+    try:
+        with blamed_on_file():
+            yield from found
+    except BROKEN as error:
+        yield Damage(table.name, "", 0, "unreadable", str(error))
 
 
 def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent]) -> None:
@@ -95,45 +117,3 @@ def _position(db: Database) -> int | None:
     numbers = {row[0] for row in db.conn.execute(f"SELECT number FROM {POSITIONS}").fetchall()}
     number = numbers.pop() if len(numbers) == 1 else None
     return number if isinstance(number, int) else None
-
-
-def _differences(
-    table: Comparable, stored: Iterator[Row], expected: Iterator[Row]
-) -> Iterator[Damage]:
-    left, right = next(stored, None), next(expected, None)
-    while left is not None or right is not None:
-        if right is None or (left is not None and _key(table, left) < _key(table, right)):
-            assert left is not None
-            yield _damage(table, left, "unexpected", "replay does not give this row")
-            left = next(stored, None)
-        elif left is None or _key(table, right) < _key(table, left):
-            yield _damage(table, right, "missing", "replay gives this row")
-            right = next(expected, None)
-        else:
-            if differing := [c for c in table.columns if left[c] != right[c]]:
-                yield _damage(table, right, "differs", f"in {', '.join(differing)}")
-            left, right = next(stored, None), next(expected, None)
-
-
-def _rows(table: Comparable, db: Database) -> Iterator[Row]:
-    query = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"
-    for row in db.conn.execute(query):
-        yield dict(zip(table.columns, row, strict=True))
-
-
-def _key(table: Comparable, row: Row) -> tuple[tuple[int, Any], ...]:
-    # SQLite's order of values of different types: a damaged table may hold anything.
-    ranks = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
-    return tuple((ranks[type(row[c])], row[c]) for c in table.key)
-
-
-def _damage(table: Comparable, row: Row, kind: str, detail: str) -> Damage:
-    key = ", ".join(f"{column}={row[column]!r}" for column in table.key)
-    thread_id, version = row.get("thread_id"), row.get("version")
-    return Damage(
-        table.name,
-        thread_id if isinstance(thread_id, str) else "",
-        version if table.of_event and isinstance(version, int) else 0,
-        kind,
-        f"{key}: {detail}",
-    )

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from sqlite_utils import Database
 
 from refold.application.event_log import Damage, LoggedEvent
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .progress import Progress, Projections, create_positions
 
@@ -20,6 +21,9 @@ class Comparable(NamedTuple):
     key: tuple[str, ...]
     of_event: bool = False
     """Whether each row is about one event, whose version it has."""
+    is_final: bool = False
+    """Whether a row never changes once it is folded: such a table grows with the log, and a check needs
+    not hold all of it."""
 
 
 class Content(Protocol):
@@ -83,8 +87,12 @@ class Content(Protocol):
         """How much was folded in: what a rebuild tells."""
         ...
 
+    def forget(self, db: Database) -> None:
+        """Empty the tables with final rows, and what leads to them: a check has compared these rows."""
+        ...
+
     def damage(self, db: Database) -> Iterator[Damage]:
-        """What is damaged besides the rows that are compared; ``db`` is only read."""
+        """What is damaged besides the rows that are compared; ``db``, in no transaction, stays as it is."""
         ...
 
 
@@ -97,7 +105,7 @@ def schema_of(db: Database) -> dict[str, str]:
 @cache
 def expected_schema(content: Content) -> Mapping[str, str]:
     """What ``schema_of`` must give, what is made late included."""
-    db = wrapped(sqlite3.connect(":memory:", isolation_level=None))
+    db = wrapped(open_sqlite(":memory:", isolation_level=None))
     try:
         content.create(db)
         create_positions(db)

@@ -11,7 +11,9 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.log.file.read_only import connected, read_only_place
 from refold.infrastructure.private_files import make_private
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
@@ -130,13 +132,8 @@ class DerivedFile:
         elif self._found() is None:
             yield None
         else:
-            connection = _looking("ro", self.path)
-            try:
-                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            except sqlite3.OperationalError:
-                # Whoever wrote last was killed: what it left must be joined before it can be read.
-                connection.close()
-                connection = _looking("rw", self.path)
+            # Not for reading only: that would leave the files beside it when it is closed.
+            connection = _looking("rw", self.path)
             with closing(connection):
                 yield wrapped(connection)
 
@@ -197,7 +194,7 @@ class DerivedFile:
 
     @staticmethod
     def _connected(place: Path | str, journal: str) -> Database:
-        connection = sqlite3.connect(
+        connection = open_sqlite(
             place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
@@ -223,7 +220,7 @@ class DerivedFile:
 
     def _disconnect(self) -> None:
         if self._db is not None:
-            with suppress(sqlite3.Error):
+            with suppress(Exception):  # Closing writes, and says of damage what nobody can decode.
                 self._db.close()
         self._db = None
 
@@ -251,9 +248,11 @@ def _lies_at(path: Path, *, ours: bool) -> bool:
 
 
 def _looking(mode: str, path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode={mode}", uri=True, timeout=BUSY_TIMEOUT, isolation_level=None
-    )
+    if read_only_place(path) is not None:
+        connection = connected(path)
+    else:
+        uri = f"{path.as_uri()}?mode={mode}"
+        connection = open_sqlite(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
     # Bytes that are no text are a difference, not a reason to stop.
     connection.text_factory = _lenient
     return connection

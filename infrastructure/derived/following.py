@@ -18,7 +18,7 @@ from refold.infrastructure.observing.notices import Notice, nobody
 from .asking import NoAnswer, answered
 from .checking import check_file, check_place, fold_all
 from .content import Content, schema_of
-from .damage import is_unusable
+from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
 from .file import DerivedFile, transaction
 from .outdating import FoldOutdated, reading_from, still_valid
 from .progress import events_after, read_progress
@@ -92,25 +92,33 @@ class FollowedLog:
                 found = (*check_place(self._at(self._path), self._content), *found)
             return iter(found)
 
+    def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
+        """Ask the file as it lies there, without folding anything; None if there is none."""
+        with self._alone(), self._file.unchanged() as db:
+            return None if db is None or self._file.path is None else look(db)
+
+    def distrust(self, problem: str) -> None:
+        """Drop what was found to be damaged; the next question has it rebuilt."""
+        with self._alone():
+            self._repair(FoldDamaged(problem), 0)
+
     def rebuild(self) -> int:
         """Drop everything and fold the log again; returns how much that is (``Content.count``)."""
         with self._alone():
-            try:
-                self._file.drop()
-            except OSError as error:
-                self._move_to_memory(error)
+            self._drop()
             return self.answer(self._content.count)
 
     def drop(self) -> bool:
         """Delete everything that was folded, here and on the disk. Whether nothing is left."""
         with self._alone():
             try:
-                self._file.drop(any_file=True)
-                if self._file.path != self._path:
-                    # It was moved into memory; what the file held is there still.
-                    with closing(self._at(self._path)) as elsewhere:
-                        elsewhere.drop(any_file=True)
-            except OSError as error:
+                with blamed_on_file():
+                    self._file.drop(any_file=True)
+                    if self._file.path != self._path:
+                        # It was moved into memory; what the file held is there still.
+                        with closing(self._at(self._path)) as elsewhere:
+                            elsewhere.drop(any_file=True)
+            except BROKEN as error:
                 logger.warning(
                     "%s %s cannot be deleted: %s", self._content.title, self._path, error
                 )
@@ -179,16 +187,20 @@ class FollowedLog:
         title = self._content.title
         if isinstance(error, FoldOutdated):
             logger.info("folding %s anew: %s", title, error)
-        elif is_unusable(error) or (tries and self._file.path is not None):
+        elif is_unusable(error, self._file.path) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return
         else:
             place = self._file.path or "in memory"
             logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, error)
             self._damaged = True
+        self._drop()
+
+    def _drop(self) -> None:
         try:
-            self._file.drop()
-        except OSError as refused:
+            with blamed_on_file():
+                self._file.drop()
+        except BROKEN as refused:
             self._move_to_memory(refused)
 
     def _move_to_memory(self, error: Exception) -> None:

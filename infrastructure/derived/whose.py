@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.file.file_format import APPLICATION_ID
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 MARKS: Mapping[str, int] = MappingProxyType(
     {"views": 0x5246_5657, "recall": 0x5246_5243, "vectors": 0x5246_5643}
@@ -19,6 +20,8 @@ MARKS: Mapping[str, int] = MappingProxyType(
 _TABLE_OF_LOGS = "stored_events"
 _LOOKED_AT = 1 << 20
 """Bytes of a file in which the declarations of a new log stand."""
+_MARK_AT = 68
+"""Where SQLite's file format has the ``application_id``."""
 
 
 class PlaceTaken(OSError):
@@ -103,14 +106,25 @@ def _found(path: Path) -> _Found:
     try:
         # Immutable: nothing is written beside it, and nobody's locks are touched.
         with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+            open_sqlite(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as db:
             db.text_factory = _lenient
             mark = int(db.execute("PRAGMA application_id").fetchone()[0])
             rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
             return _Found(mark, {str(name): str(sql) for name, sql in rows})
-    except sqlite3.Error:
-        return _Found(mark, None)
+    except Exception:
+        # Whatever damaged bytes raise: Python cannot even say what SQLite says of some.
+        return _Found(mark or _mark_in_header(path), None)
+
+
+def _mark_in_header(path: Path) -> int:
+    """The mark in the bytes of a file that SQLite cannot read as a database; 0 if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(_MARK_AT)
+            return int.from_bytes(file.read(4), "big")
+    except OSError:
+        return 0
 
 
 def _lenient(raw: bytes) -> str:

@@ -20,7 +20,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from refold.infrastructure.private_files import open_private
+from refold.infrastructure.new_files import sync as sync_file
+from refold.infrastructure.new_files import sync_names
+from refold.infrastructure.private_files import make_private
 
 from .file.failures import STORE_ERRORS
 
@@ -152,8 +154,11 @@ class Anchor:
         except STORE_ERRORS as error:  # Of the log as well, which a new file is made from.
             self._tell("written", error)
 
-    def renew(self, marks: Iterable[Mark]) -> None:
-        """Write the file anew; what it knew before is forgotten.
+    def renew(self, marks: Iterable[Mark], *, sync: bool = True) -> None:
+        """Write the file anew; what it knew before is forgotten, also after a loss of power.
+
+        ``sync``: no where it is the first one of a log that is written to: without it, the next
+        writer makes one of the log again.
 
         Raises:
             OSError: it cannot be written.
@@ -163,8 +168,13 @@ class Anchor:
         self.close()
         place = self.path.with_name(f"{self.path.name}.new")
         place.unlink(missing_ok=True)
-        write_anchor(place, marks, like=self._of)
+        make_private(place, like=self._of)
+        write_anchor(place, marks)
+        if sync:
+            sync_file(place)
         place.replace(self.path)
+        if sync:
+            sync_names(self.path.parent)
 
     def close(self) -> None:
         """Release the file."""
@@ -198,7 +208,7 @@ class Anchor:
             self.close()
         if self._file is None:
             if not self.path.exists() or not self.path.stat().st_size:
-                self.renew(everything())
+                self.renew(everything(), sync=False)
             # Without a buffer: every write is one call of the system, and whole or nothing in practice.
             self._file = self.path.open("r+b", buffering=0)
         return self._file
@@ -238,13 +248,13 @@ def _places(data: bytes, name: bytes) -> Iterator[int]:
         start = data.find(name, start + 1)
 
 
-def write_anchor(path: Path, marks: Iterable[Mark], *, like: Path | None = None) -> None:
-    """Write an anchor into a new file.
+def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
+    """Write an anchor into a file that was made for it.
 
     Raises:
-        OSError: it is there already, or cannot be written.
+        OSError: it cannot be written.
     """
-    with open_private(path, "xb", like=like) as file:
+    with path.open("wb") as file:
         newest = Mark("", 0, "-" * 64, 0)
         file.write(_line(_TITLE, newest))
         for mark in marks:

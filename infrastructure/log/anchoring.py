@@ -5,13 +5,13 @@ from pathlib import Path
 
 from eventsourcing.persistence import StoredEvent
 
-from refold.application.errors import LogBehindAnchor
+from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.upkeep.log_keeping import Checked
 
 from .anchor import Anchor, Anchored, Mark, fingerprint
 from .checks.checking import Held, check_log
-from .file.sqlite import Head, LogRecorder
-from .stored.envelope import LONGEST_FRAME
+from .file.sqlite import DurableDatastore, Head, LogRecorder
+from .stored.envelope import LONGEST_FRAME, is_place
 from .stored.mapper import EventMapper, link_of
 
 _NEWEST = """
@@ -109,9 +109,14 @@ class HeldLog:
     def check(self, mapper: EventMapper, *others: Held) -> Checked:
         """Everything that is wrong with the log, as it stands to its anchor and to ``others``."""
         lines, _ = self.anchor.lines()
-        return check_log(
-            self._recorder, mapper, Held(lines, f"the anchor {self.anchor.path}"), *others
-        )
+        held = Held(lines, f"the anchor {self.anchor.path}")
+        found = check_log(self._recorder, mapper, held, *others)
+        datastore = self._recorder.datastore
+        if found.damage and isinstance(datastore, DurableDatastore):
+            # A disk that failed for a moment looks the same.
+            datastore.forget_pages()
+            found = check_log(self._recorder, mapper, held, *others)
+        return found
 
     def renew(self) -> None:
         """Write the anchor anew from the log as it is.
@@ -131,11 +136,17 @@ class HeldLog:
         self._proved = content
 
     def marks(self) -> Iterator[Mark]:
-        """The newest event of each conversation, as the log has it."""
+        """The newest event of each conversation, as the log has it.
+
+        Raises:
+            LogDamaged: a row does not say which event it is.
+        """
         with self._recorder.datastore.transaction(commit=False) as c:
             c.execute(_NEWEST, (LONGEST_FRAME,))
             rows = c.fetchall()
         for stream, version, name, frame, number in rows:
+            if not is_place(stream, version, name):
+                raise LogDamaged("", 0, f"row {number} does not say which event it is")
             yield Mark(stream, version, link_of(StoredEvent(stream, version, name, frame)), number)
 
     def _link(self, thread_id: str, known: Anchored, head: Head) -> str:

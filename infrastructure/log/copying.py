@@ -15,6 +15,7 @@ from refold.domain.events import ConversationForked, Event, MessageErased
 from .file.retries import retried
 from .file.sqlite import Head, LogRecorder
 from .loading import opened
+from .stored.codec import CodecError
 from .stored.envelope import LONGEST_FRAME, EnvelopeError
 from .stored.mapper import EventMapper, UnsealedEvent, link_of
 
@@ -36,6 +37,7 @@ class Copied(NamedTuple):
 class _Pair(NamedTuple):
     original: StoredEvent
     copy: StoredEvent
+    key: str | None
 
 
 class StreamCopier:
@@ -86,19 +88,17 @@ class StreamCopier:
         _begin(c, into)
         self._recorder.note_key(c)
         snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
-        last = Head()
+        last, keys = Head(), dict[str, int]()
         recorded = self._recorded_erasures(c, source, version) | _rewritten(events)
         for batch in self._copies(c, source, version, into, recorded):
-            self._insert(c, [copy for _, copy in batch])
+            self._insert(c, [pair.copy for pair in batch])
+            keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
             last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
             links.update(_links(batch, snapshots))
         added, head = self._sealed(into, events, last, stamp)
         self._insert(c, added)
-        c.execute(
-            "INSERT INTO message_keys SELECT ?, key, originator_version FROM message_keys "
-            "WHERE originator_id=? AND originator_version<=?",
-            (into, source, version),
-        )
+        # As the events have them: what the index of the source says may be wrong.
+        self._recorder.keys.replace(c, into, keys)
         return Copied(head, links, last.link)
 
     def _copies(
@@ -111,7 +111,7 @@ class StreamCopier:
                 if row.originator_version != before.version + 1:
                     break
                 try:
-                    copy = self._mapper.moved(
+                    copy, key = self._mapper.moved(
                         row,
                         into,
                         follows=before.link,
@@ -119,10 +119,10 @@ class StreamCopier:
                         salt=secrets.token_hex(16),
                         erased=row.originator_version in recorded,
                     )
-                except EnvelopeError as error:
+                except (EnvelopeError, CodecError) as error:
                     raise LogDamaged(source, row.originator_version, str(error)) from error
                 before, link = Head(row.originator_version, link_of(row)), link_of(copy)
-                copies.append(_Pair(row, copy))
+                copies.append(_Pair(row, copy, key))
             if not copies:
                 raise LogDamaged(source, before.version + 1, "the event is missing")
             yield copies
@@ -235,6 +235,6 @@ def _rows(c: SQLiteCursor, source: str, after: int, last: int) -> list[StoredEve
 def _links(
     batch: Sequence[_Pair], versions: frozenset[int]
 ) -> Iterator[tuple[int, tuple[str, str]]]:
-    for original, copy in batch:
+    for original, copy, _ in batch:
         if copy.originator_version in versions:
             yield copy.originator_version, (link_of(original), link_of(copy))

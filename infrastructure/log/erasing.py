@@ -1,7 +1,6 @@
 """Erasing in the log's file: rows rewritten in place, and no older bytes of them left in any file."""
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -13,9 +12,10 @@ from eventsourcing.sqlite import SQLiteCursor
 from refold.application.errors import LogDamaged
 from refold.application.event_log import Erasure
 from refold.domain.events import Event, Rewritten
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .file.retries import retried
-from .file.sqlite import Head, LogRecorder
+from .file.sqlite import Head, LogRecorder, sync_fully
 from .stored.envelope import EnvelopeError
 from .stored.mapper import EventMapper
 from .stored.sealing import SealedRows, sealed_rows
@@ -124,7 +124,7 @@ class StreamEraser:
                 )
                 rows = [StoredEvent(*row) for row in c.fetchall()]
                 _update(c, [self._redacted(row, None)[0] for row in rows])
-            c.execute("DELETE FROM message_keys WHERE originator_id=?", (stream,))
+            self._recorder.keys.drop(c, stream)
             _forget(c, stream)
 
         return empty
@@ -168,11 +168,12 @@ class StreamEraser:
         pool = self._recorder.datastore.pool
         if pool.is_sqlite_memory_mode:
             return True
-        with closing(sqlite3.connect(pool.db_name, timeout=PAUSE, isolation_level=None)) as own:
+        with closing(open_sqlite(pool.db_name, timeout=PAUSE, isolation_level=None)) as own:
             # Pages in the file were overwritten with zeros (secure_delete); in the write-ahead log
             # they lie as they were until it is cut to nothing.
             own.execute("PRAGMA secure_delete=ON")
             own.execute("PRAGMA synchronous=FULL")
+            sync_fully(own)
             for _ in range(TRIES):
                 busy, _, _ = own.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if not busy:

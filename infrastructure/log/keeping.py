@@ -12,13 +12,16 @@ from refold.infrastructure.own_files import refuse_own
 
 from .checks.checking import Held
 from .checks.recorded_erasures import erasures_in
+from .checks.stream_checks import LOG
 from .file.failures import translated
 from .store import SQLiteLog
 from .stored.encryption import KeySource
 from .upkeep import repairing
 from .upkeep.backing_up import back_up
+from .upkeep.mending import is_to_be_mended, salvage_file
 from .upkeep.salvaging import salvage
 from .upkeep.sizes import measure
+from .write_ahead.copies import damaged_copies
 
 
 class SQLiteKeeper:
@@ -32,7 +35,11 @@ class SQLiteKeeper:
     def check(self, exported: Path | None) -> Checked:
         """See ``LogKeeper``."""
         with translated(self._log.path):
-            return repairing.check(self._log, exported)
+            checked = repairing.check(self._log, exported)
+        for found in checked.damage:
+            if found.place == LOG and found.thread_id:
+                self._log.known.note_event(found.thread_id, found.version)
+        return checked
 
     def repair(self, damage: Sequence[Damage]) -> Sequence[str]:
         """See ``LogKeeper``."""
@@ -50,6 +57,9 @@ class SQLiteKeeper:
         datastore, mapper = self._log.parts()
         lines, _ = self._log.held.anchor.lines()
         held = Held(lines, f"the anchor {self._log.held.anchor.path}")
+        if is_to_be_mended(self._log.path):
+            with translated(self._log.path):
+                return salvage_file(self._log.path, to, held, key=self._key)
         with translated(self._log.path), datastore.transaction(commit=False) as c:
             connection = c.sqlite_cursor.connection
             usual = connection.text_factory
@@ -70,6 +80,10 @@ class SQLiteKeeper:
     def compress(self, *, keep: int) -> Compressed:
         """See ``LogKeeper``."""
         return self._log.compress(keep)
+
+    def damaged_copies(self) -> Sequence[Path]:
+        """See ``LogKeeper``."""
+        return damaged_copies(self._log.path)
 
     def sizes(self) -> Sizes:
         """See ``LogKeeper``."""

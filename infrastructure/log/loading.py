@@ -1,14 +1,17 @@
 """Loading a stream: from the snapshot and the live tail, checking each link on the way."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogDamaged, LogError, NewerLog
+from refold.application.event_log import LoggedEvent
 from refold.application.loaded import LoadedConversation
-from refold.application.projections.window import Window, must_reload, project
+from refold.application.projections.entries import LongEntries
+from refold.application.projections.window import Window, must_reload
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
@@ -19,15 +22,20 @@ from refold.domain.events import (
     MessagesCondensed,
     ToolContentOffloaded,
 )
-from refold.domain.folding import fold
 from refold.domain.remembering import MemoriesChosen
 
 from .anchoring import HeldLog
+from .file.second_look import looked_twice
 from .file.sqlite import Head, LogRecorder
+from .folding import StreamFolding
 from .snapshots import SnapshotStore
 from .stored.codec import CodecError, NewerShape
 from .stored.envelope import GENESIS, Envelope, EnvelopeError, Place
 from .stored.mapper import EventMapper, RecordedEvent, link_of
+from .stored_messages import BATCH, MessageReader
+from .stored_runs import stored_run, trimmed
+
+Answer = TypeVar("Answer")
 
 
 class Stream(NamedTuple):
@@ -46,14 +54,20 @@ class StreamLoader:
         mapper: EventMapper,
         snapshots: SnapshotStore,
         held: HeldLog,
+        forget: Callable[[], None],
     ) -> None:
+        """``forget``: see ``looked_twice``."""
         self._recorder = recorder
         self._held = held
         self._mapper = mapper
         self._snapshots = snapshots
+        self._forget = forget
 
     def load(self, thread_id: str, *, at: int | None = None) -> Stream:
         """The stream at version ``at``, or now; nothing of it may be missing."""
+        return self._looked(lambda: self._load_held(thread_id, at))
+
+    def _load_held(self, thread_id: str, at: int | None) -> Stream:
         known = self._held.anchor.find(thread_id)
         stream = self._load(thread_id, at)
         self._held.hold(thread_id, known, stream.head, at)
@@ -63,61 +77,131 @@ class StreamLoader:
 
     def _load(self, thread_id: str, at: int | None) -> Stream:
         snapshot = self._snapshots.newest(thread_id, at)
-        if snapshot is None:
-            events = self.read(thread_id, 1, at)
-            return _stream(thread_id, fold(e.event for e in events), events)
-        live = self._live(thread_id, snapshot.state, at)
-        behind = snapshot.version - live[0].originator_version + 1 if live else 0
-        if not 0 < behind <= len(live) or live[behind - 1].link != snapshot.link:
+        state = snapshot.state if snapshot else Conversation()
+        run = self._read_on(StreamFolding(state), thread_id, at)
+        if snapshot and run.link != snapshot.link:
             # The snapshot is of another history: never let it stand for missing events.
             self._snapshots.distrust(thread_id, snapshot.version)
             return self._load(thread_id, at)
-        tail = [recorded.event for recorded in live[behind:]]
-        state, early = fold(tail, snapshot.state), snapshot.state
-        if must_reload(tail):
-            live, early = self._live(thread_id, state, at), state
-        return _stream(thread_id, state, [*self._early(thread_id, early), *live])
+        while run.lacks:
+            # A compaction was undone: what it had covered lies before what was read.
+            run = self._read_on(StreamFolding(run.state, run.undone), thread_id, at)
+        return Stream(LoadedConversation(thread_id, run.state, run.window), run.head)
 
-    def _live(self, thread_id: str, state: Conversation, at: int | None) -> list[RecordedEvent]:
-        return self.read(thread_id, 1 if state.older_live else state.live_from, at)
+    def _looked(self, look: Callable[[], Answer]) -> Answer:
+        return looked_twice(look, self._forget)
+
+    def _read_on(self, run: StreamFolding, thread_id: str, at: int | None) -> StreamFolding:
+        first = 1 if run.state.older_live else run.state.live_from
+        run.begin([recorded.event for recorded in self._early(thread_id, run.state)])
+        stored = stored_run(run.state, partial(self._logged, thread_id), self._messages(thread_id))
+        if stored is not None:
+            first, run.window = stored.first, Window(LongEntries((), stored.run, ()))
+        for recorded in self._batches(thread_id, first, at):
+            run.take(recorded)
+            run.window = trimmed(run.window, run.state, self._messages(thread_id))
+        return run
+
+    def _logged(self, thread_id: str, first: int, last: int) -> list[LoggedEvent]:
+        return [recorded.logged() for recorded in self.read(thread_id, first, last)]
+
+    def _messages(self, thread_id: str) -> MessageReader:
+        return MessageReader(thread_id, self._batches, self._envelopes)
+
+    def after(self, stream: Stream, events: Sequence[Event], head: Head) -> Stream:
+        """The stream with events that were stored since, none of which undoes a compaction."""
+        loaded = stream.loaded.after(events)
+        window = trimmed(loaded.window, loaded.state, self._messages(loaded.thread_id))
+        return Stream(LoadedConversation(loaded.thread_id, loaded.state, window), head)
+
+    def copied(self, loaded: LoadedConversation, into: str) -> LoadedConversation:
+        """The conversation under another name, under which its events are stored as well."""
+        window = loaded.window.read_from(self._messages(into))
+        return LoadedConversation(into, loaded.state, window)
 
     def catch_up(self, stream: Stream) -> Stream:
         """The stream with what was appended since, after a check that its head still stands."""
+        return self._looked(lambda: self._caught_up(stream))
+
+    def _caught_up(self, stream: Stream) -> Stream:
         thread_id, head = stream.loaded.thread_id, stream.head
-        rows = self._recorder.select_events(thread_id, gt=max(0, head.version - 1))
-        if head.version:
-            if not rows or link_of(rows[0]) != head.link:
-                raise LogDamaged(
-                    thread_id, head.version, "the newest event was changed or removed since"
-                )
-            rows = rows[1:]
-        if not rows:
-            return stream
-        events: list[Event] = []
-        for row in rows:
-            recorded = opened(self._mapper, row)
-            follows(recorded, head.link, head.version)
-            head = Head(recorded.originator_version, recorded.link)
-            events.append(recorded.event)
-        if must_reload(events):
-            return self.load(thread_id)
-        return Stream(stream.loaded.after(events), head)
+        while True:
+            rows = self._newer(thread_id, head)
+            if not rows:
+                return stream
+            events: list[Event] = []
+            for row in rows:
+                recorded = opened(self._mapper, row)
+                follows(recorded, head.link, head.version)
+                head = Head(recorded.originator_version, recorded.link)
+                events.append(recorded.event)
+            if must_reload(events):
+                return self._load_held(thread_id, None)
+            stream = self.after(stream, events, head)
+
+    def _newer(self, thread_id: str, head: Head) -> Sequence[StoredEvent]:
+        """The next events behind the head."""
+        rows = self._recorder.select_events(thread_id, gt=max(0, head.version - 1), limit=BATCH)
+        if not head.version:
+            return rows
+        if not rows or link_of(rows[0]) != head.link:
+            detail = "the newest event was changed or removed since"
+            raise LogDamaged(thread_id, head.version, detail)
+        return rows[1:]
 
     def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:
         """The events from version ``first`` to ``last``, each following the one before it."""
-        rows = self._recorder.select_events(thread_id, gt=max(0, first - 2), lte=last)
-        recorded = [opened(self._mapper, row) for row in rows]
-        if recorded and recorded[0].originator_version == 1:
-            follows(recorded[0], GENESIS)
-        for before, event in pairwise(recorded):
-            follows(event, before.link, before.originator_version)
-        found = [event for event in recorded if event.originator_version >= first]
-        if found and found[0].originator_version != first:
-            raise LogDamaged(thread_id, first, "the event is missing")
-        return found
+        batches = partial(self._batches, thread_id, first, last)
+        return self._looked(lambda: [event for batch in batches() for event in batch])
+
+    def _batches(
+        self, thread_id: str, first: int, last: int | None, size: int = BATCH
+    ) -> Iterator[list[RecordedEvent]]:
+        select = partial(self._recorder.select_events, thread_id)
+        after, before, wanted = max(0, first - 2), None, first
+        while True:
+            recorded = self._opened(partial(select, gt=after, lte=last, limit=size))
+            if not recorded:
+                return
+            if before is not None:
+                follows(recorded[0], before.link, before.originator_version)
+            elif recorded[0].originator_version == 1:
+                follows(recorded[0], GENESIS)
+            for one, event in pairwise(recorded):
+                follows(event, one.link, one.originator_version)
+            before = recorded[-1]
+            after = before.originator_version
+            found = [event for event in recorded if event.originator_version >= first]
+            if found and found[0].originator_version != wanted:
+                raise LogDamaged(thread_id, wanted, "the event is missing")
+            if found:
+                wanted = after + 1
+                yield found
+            if len(recorded) < size:
+                return
+
+    def _opened(self, select: Callable[[], Sequence[StoredEvent]]) -> list[RecordedEvent]:
+        return self._looked(lambda: [opened(self._mapper, row) for row in select()])
+
+    def _envelopes(self, thread_id: str, first: int) -> Iterator[tuple[str, Envelope]]:
+        """Names and checked envelopes of the events from version ``first`` on."""
+        after = first - 1
+        while found := self._looked(partial(self._unsealed, thread_id, after)):
+            yield from found
+            after += len(found)
+
+    def _unsealed(self, thread_id: str, after: int) -> list[tuple[str, Envelope]]:
+        rows = self._recorder.rows_of(thread_id, after, BATCH)
+        return [
+            (name, unsealed(self._mapper, Place(thread_id, version, name), state))
+            for version, name, state in rows
+        ]
 
     def read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
         """The events with these versions that are there, each following the one before it."""
+        return self._looked(lambda: self._read_at(thread_id, versions))
+
+    def _read_at(self, thread_id: str, versions: Collection[int]) -> list[RecordedEvent]:
         wanted = frozenset(versions)
         before = {version - 1 for version in wanted if version > 1}
         links = {0: GENESIS}
@@ -172,14 +256,6 @@ class StreamLoader:
         return list(found.values())
 
 
-def _stream(thread_id: str, state: Conversation, events: Sequence[RecordedEvent]) -> Stream:
-    """A stream of which the window is made from ``events``, the newest event the last of them."""
-    window = project(Window(), [recorded.event for recorded in events])
-    newest = events[-1] if events else None
-    head = Head(newest.originator_version, newest.link) if newest else Head()
-    return Stream(LoadedConversation(thread_id, state, window), head)
-
-
 def follows(event: RecordedEvent, link: str | None, version: int | None = None) -> None:
     """Check that an event comes right after the one with this link and version.
 
@@ -200,6 +276,14 @@ def opened(mapper: EventMapper, row: StoredEvent) -> RecordedEvent:
         return mapper.to_domain_event(row)
     except (EnvelopeError, CodecError) as error:
         place = Place(str(row.originator_id), row.originator_version, row.topic)
+        raise _refused(place, error) from error
+
+
+def unsealed(mapper: EventMapper, place: Place, state: object) -> Envelope:
+    """Check a row without decoding it; damage becomes an error of the log that names the place."""
+    try:
+        return mapper.unsealed_columns(place, state)
+    except EnvelopeError as error:
         raise _refused(place, error) from error
 
 

@@ -11,16 +11,23 @@ from refold.infrastructure.observing.notices import Notice, nobody
 
 from .anchor import Anchor, anchor_path
 from .anchoring import HeldLog, refuse_lost
+from .file import network
 from .file.failures import translated
 from .file.file_format import check_place, closed_on_error, make_log
 from .file.lock import WriteLock
+from .file.read_only import ReadOnlyPlace, RefusingLock, read_only_place
 from .file.retries import retried
 from .file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .proven_keys import ProvenKeys
+from .scrubbing.known_damage import KnownDamage
+from .scrubbing.row_proof import RowProver
+from .scrubbing.scrub_file import ScrubFile, checked_path
 from .snapshots import SnapshotStore
 from .stored.encodings import Encodings
 from .stored.encryption import Keys, KeySource
 from .stored.mapper import EventMapper
 from .stored.shelf import SQLiteShelf
+from .write_ahead.refusing import refuse_damaged
 
 
 class LogFile(NamedTuple):
@@ -33,6 +40,8 @@ class LogFile(NamedTuple):
     mapper: EventMapper
     snapshots: SnapshotStore
     held: HeldLog
+    keys: ProvenKeys
+    known: KnownDamage
 
 
 def open_log_file(
@@ -44,29 +53,45 @@ def open_log_file(
     told: Callable[[Notice], None] = nobody,
 ) -> LogFile:
     """Open the log at ``path``, or make one; see ``SQLiteLog``."""
-    keys = Keys(key)
     in_memory = str(path) == ":memory:"
     place = anchor_path(path.absolute()) if anchor and not in_memory else None
     kept = Anchor(place, of=path)
-    if in_memory:
-        name = f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"
-    else:
-        refuse_lost(path, kept)
-        check_place(path, create=create)
-        name = str(path.absolute())
-    datastore = DurableDatastore(name)
-    encodings = Encodings(keys, SQLiteShelf(datastore, trusted=in_memory))
-    recorder = LogRecorder(datastore, encodings)
+    reading = None if in_memory else _checked_place(path, kept, create=create)
+    in_shared = in_memory or (reading is not None and reading.in_memory)
+    name = _name_in_memory() if in_shared else str(path.absolute())
+    datastore = DurableDatastore(name, reading=reading)
+    encodings = Encodings(Keys(key), SQLiteShelf(datastore, trusted=in_memory))
+    recorder, mapper = LogRecorder(datastore, encodings), EventMapper(encodings)
     snapshots = SQLiteAggregateRecorder(datastore, "stored_snapshots")
     with translated(path), closed_on_error(datastore):
         retried(lambda: make_log(None if in_memory else path, [recorder, snapshots]))
         encodings.unlock()
+        if not in_memory:
+            network.NETWORK.look(path, told)
+    lock = None if in_memory else Path(f"{name}.lock")
+    checked = None if in_memory else checked_path(path.absolute())
+    scrub = ScrubFile(checked, of=path, writable=reading is None)
     return LogFile(
-        WriteLock(None if in_memory else Path(f"{name}.lock"), LOCK_TIMEOUT),
+        RefusingLock(reading) if reading else WriteLock(lock, LOCK_TIMEOUT),
         datastore,
         recorder,
         encodings,
-        EventMapper(encodings),
+        mapper,
         SnapshotStore(snapshots, encodings, told),
         HeldLog(path, kept, recorder),
+        ProvenKeys(recorder, mapper, told),
+        KnownDamage(scrub, RowProver(datastore, mapper), told),
     )
+
+
+def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
+    """Check that a log can lie there; how to read it, where it cannot be written."""
+    with translated(path):
+        retried(lambda: refuse_damaged(path))
+        refuse_lost(path, kept)
+        check_place(path, create=create)
+        return read_only_place(path)
+
+
+def _name_in_memory() -> str:
+    return f"file:refold-{secrets.token_hex(8)}?mode=memory&cache=shared"

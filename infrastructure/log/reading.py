@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from refold.application.errors import LogDamaged
 from refold.application.event_log import LoggedEvent
 
-from .scanning import logged
 from .stored.mapper import RecordedEvent
 
 
@@ -26,7 +25,7 @@ def whole(
         there = {event.originator_version for event in found}
         missing = next((version for version in wanted if version not in there), None)
         if missing is None or missing > head():
-            return [logged(event) for event in found]
+            return [event.logged() for event in found]
         if missing == lacking:
             raise LogDamaged(thread_id, missing, "the event is missing")
         # Another process may have appended it after the reading and before the look at the head.

@@ -10,15 +10,19 @@ from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
 
 from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
+from refold.domain.events import CompactionPerformed, CompactionReverted, Event
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .file.failures import STORE_ERRORS
 from .file.retries import retried
+from .file.sqlite import MAX_VERSION
 from .stored.codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .stored.envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
 
 logger = logging.getLogger(__name__)
 
+EVERY = 16_384
+"""Events of a conversation too long for all of its messages to be remembered, between two snapshots."""
 AT_ONCE = 50
 """Snapshots that are copied in one go."""
 
@@ -59,11 +63,19 @@ class SnapshotStore:
             if snapshot is None and rows[0].topic == SNAPSHOT and _is_ours(rows[0]):
                 self._damaged.setdefault(thread_id, set()).add(rows[0].originator_version)
             before = rows[0].originator_version - 1
+            if before < 1:
+                return None
 
     def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
         try:
             return retried(
-                lambda: self._recorder.select_events(thread_id, lte=before, desc=True, limit=1)
+                lambda: self._recorder.select_events(
+                    thread_id,
+                    # A damaged version may be text, which SQLite sorts after all numbers.
+                    lte=MAX_VERSION if before is None else before,
+                    desc=True,
+                    limit=1,
+                )
             )
         except STORE_ERRORS as error:
             logger.warning("conversation %r: no snapshot could be read: %s", thread_id, error)
@@ -116,12 +128,24 @@ class SnapshotStore:
             logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
 
 
+def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
+    """Whether it is time for a snapshot, after these events gave this state."""
+    if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
+        return True
+    before = state.version - len(appended)
+    return state.older_live > 0 and state.version // EVERY > before // EVERY
+
+
 def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:
-    """Remove the snapshots of these conversations and versions."""
+    """Remove the snapshots of these conversations and versions, and those that say neither."""
     with datastore.transaction(commit=True) as c:
         c.executemany(
             "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
             list(places),
+        )
+        c.execute(
+            "DELETE FROM stored_snapshots "
+            "WHERE typeof(originator_version)!='integer' OR typeof(originator_id)!='text'"
         )
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -22,18 +22,20 @@ from refold.application.loaded import LoadedConversation
 from refold.application.projections.window import must_reload
 from refold.application.upkeep.housekeeping import Compressed
 from refold.domain.errors import RefoldError
-from refold.domain.events import CompactionPerformed, CompactionReverted, Event
+from refold.domain.events import Event
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .copying import StreamCopier, stamp_of
 from .erasing import Appended, StreamEraser
 from .file.failures import translated
+from .file.second_look import looked_twice
 from .file.sqlite import DurableDatastore, Row
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
 from .reading import whole
 from .remembered import RememberedStreams
 from .scanning import BATCH, scanned
+from .snapshots import is_due
 from .stored.encryption import KeySource
 from .stored.mapper import EventMapper
 from .stored.sealing import sealed_rows
@@ -69,9 +71,11 @@ class SQLiteLog:
         self._pid = os.getpid()
         self._closed = False
         opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
-        self._lock, self._datastore, self._recorder, encodings, mapper, snapshots, held = opened
-        self._mapper, self._snapshots, self.held = mapper, snapshots, held
-        self._loader = StreamLoader(self._recorder, mapper, snapshots, held)
+        self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
+        self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
+        self.known, self._keys = opened.known, opened.keys
+        self._forget = self._datastore.forget_pages
+        self._loader = StreamLoader(self._recorder, mapper, snapshots, self.held, self._forget)
         self._copier = StreamCopier(self._recorder, mapper)
         self._eraser = StreamEraser(self._recorder, mapper)
         self._compressor = LogCompressor(self._recorder, encodings, self._lock)
@@ -95,14 +99,16 @@ class SQLiteLog:
                 if not events:
                     return stream.loaded, ()
                 self.held.admit()
+                self.known.refuse(thread_id)
                 try:
-                    stream = self._insert(stream, events, stamp)
+                    insert = partial(self._insert, stream, events, stamp)
+                    stream = looked_twice(insert, self._forget)
                 except IntegrityError:
                     # Somebody appended since the cached state: load it and decide again.
                     self._refreshed(thread_id)
                     continue
                 self._remembered.put(thread_id, stream)
-                if any(isinstance(e, CompactionPerformed | CompactionReverted) for e in events):
+                if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
         raise self._overtaken()
@@ -158,9 +164,10 @@ class SQLiteLog:
                 self._snapshots.take(into, before.state, copied.link)
             if must_reload(events):
                 return self._refreshed(into).loaded
-            loaded = LoadedConversation(into, before.state, before.window).after(events)
-            self._remembered.put(into, Stream(loaded, copied.head))
-            return loaded
+            stream = Stream(self._loader.copied(before, into))
+            stream = self._loader.after(stream, events, copied.head)
+            self._remembered.put(into, stream)
+            return stream.loaded
 
     def forks(self) -> Sequence[Fork]:
         """See ``ConversationLog``."""
@@ -175,7 +182,7 @@ class SQLiteLog:
     def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
         """See ``ConversationLog``."""
         with self._guarded():
-            return self._recorder.versions_of_keys(thread_id, keys)
+            return self._keys.versions(thread_id, keys)
 
     def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
         """See ``ConversationLog``."""
@@ -193,7 +200,8 @@ class SQLiteLog:
         """See ``ConversationLog``."""
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
-        yield from scanned(self._rows_after, self._mapper, after, seen)
+        with self._guarded():
+            yield from scanned(self._rows_after, self._mapper, after, seen, self._forget)
         self.held.prove(expected, seen, after)
         self.held.proved(anchored)
 
@@ -213,16 +221,22 @@ class SQLiteLog:
         with self._guarded():
             return self._datastore, self._mapper
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Hold the lock of the writers."""
+    def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
+        """Hold the lock of the writers; ``or_reading``: where the log cannot be written, hold nothing."""
         with self._guarded():
-            return self._lock.held()
+            return nullcontext() if or_reading and self._lock.refuses else self._lock.held()
+
+    def renew_keys(self) -> None:
+        """Make the index of keys from the events."""
+        with self._guarded(), self._lock.held():
+            self._keys.renew_all()
 
     def close(self) -> None:
         """See ``ConversationLog``."""
         self._closed = True
         self._remembered.clear()
         self.held.anchor.close()
+        self.known.close()
         self._datastore.close()
         self._lock.close()
 
@@ -233,7 +247,7 @@ class SQLiteLog:
             raise LogError(
                 f"{self.path} was opened before this process was forked; open it again here"
             )
-        return translated(self.path)
+        return self.known.noting(translated(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
         with self._guarded():
@@ -268,7 +282,7 @@ class SQLiteLog:
         self.held.keep(thread_id, head, numbers[-1] if numbers else None)
         if must_reload(events):
             return self._loader.load(thread_id)
-        return Stream(stream.loaded.after(events), head)
+        return self._loader.after(stream, events, head)
 
     def _loaded_into(self, streams: dict[str, Stream], thread_id: str) -> LoadedConversation:
         if thread_id not in streams:

@@ -83,7 +83,11 @@ def serve_http(memory: Memory, thread_id: str | None, listener: socket.socket) -
 async def _serve_http(server: Server[Any], listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     app = server.streamable_http_app(
-        streamable_http_path=PATH, host=host, transport_security=_only_from_here(host, port)
+        streamable_http_path=PATH,
+        host=host,
+        # Every request says all that its answer needs. A session would be kept for clients that went away.
+        stateless_http=True,
+        transport_security=_only_from_here(host, port),
     )
     config = uvicorn.Config(
         app,

@@ -1,7 +1,9 @@
 """Standard input and output as the protocol's transport: ended at once, and never with an answer owed."""
 
 import asyncio
+import json
 import os
+import re
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +15,8 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from refold.application.tools.quoting import well_formed
+
 if TYPE_CHECKING:
     import anyio
 
@@ -20,6 +24,7 @@ Incoming = SessionMessage | Exception
 Streams = tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
 STANDARD_INPUT = 0
 AT_ONCE = 65_536
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
 CANCELLED = "notifications/cancelled"
 OWED = 30.0
 """Seconds that an answer may still take after the client has closed its end."""
@@ -70,8 +75,21 @@ class _Lines:
             self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        text = None if line is None else line.decode("utf-8", "replace")
+        text = None if line is None else readable(line.decode("utf-8", "replace"))
         asyncio.run_coroutine_threadsafe(self._found.put(text), self._loop).result()
+
+
+def readable(line: str) -> str:
+    """The line with U+FFFD for each half of a character that it escapes.
+
+    Python and JavaScript write such halves into JSON, and the SDK refuses the line without an answer.
+    """
+    if not _HALVES.search(line):
+        return line
+    try:
+        return well_formed(json.dumps(json.loads(line), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return line
 
 
 class _Owed:

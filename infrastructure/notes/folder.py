@@ -10,7 +10,7 @@ from tempfile import NamedTemporaryFile
 
 from refold.application.notes.files import DAILY, MEMORY
 from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.new_files import sync_names
+from refold.infrastructure.new_files import sync_descriptor, sync_names
 from refold.infrastructure.private_files import PRIVATE
 
 from .block import with_block
@@ -86,7 +86,7 @@ def _replaced(path: Path, found: bytes | None, made: bytes) -> bool:
         try:
             file.write(made)
             file.flush()
-            os.fsync(file.fileno())
+            sync_descriptor(file.fileno())
             place.chmod(mode)
             if _content(path) != found:
                 return False

@@ -40,7 +40,9 @@ LEVELS = {
     "embedder.failed": logging.WARNING,
     "vectors.damaged": logging.WARNING,
     "snapshot.replaced": logging.WARNING,
+    "keys.rebuilt": logging.WARNING,
     "log.damaged": logging.ERROR,
+    "log.on_network": logging.WARNING,
 }
 """Every name that a line can have."""
 

@@ -33,7 +33,13 @@ def _version() -> str:
     return version("refold")
 
 
-REPAIRS = ("views.rebuilt", "recall.rebuilt", "vectors.damaged", "snapshot.replaced")
+REPAIRS = (
+    "views.rebuilt",
+    "recall.rebuilt",
+    "vectors.damaged",
+    "snapshot.replaced",
+    "keys.rebuilt",
+)
 
 
 class Telemetry:

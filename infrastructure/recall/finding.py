@@ -31,9 +31,9 @@ _LET_THROUGH = """
     AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
     AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
 """
-_NUMBERED = f"""SELECT p.* FROM json_each(:numbers) AS wanted
-    LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value
-    WHERE (p.number IS NULL AND :all_there) OR ({_LET_THROUGH})"""
+# With those that are not let through: a damaged row could have been one of the others.
+_NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
+    LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
 _IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
     ORDER BY p.number LIMIT :limit"""
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
@@ -98,7 +98,8 @@ def _let_through(
     size = limit
     while len(found) < limit and (wanted := list(islice(numbers, size))):
         rows = db.conn.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
-        found += _passages(rows)
+        passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
+        found += [passage for is_wanted, passage in passages if is_wanted]
         size *= 4
     return found[:limit]
 
@@ -140,7 +141,7 @@ def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
     return [_passage(row) for row in rows]
 
 
-def _passage(row: tuple[Any, ...]) -> Passage:
+def _passage(row: Sequence[Any]) -> Passage:
     if row[0] is None:
         raise FoldDamaged("a passage that the words lead to is missing")
     values: tuple[Any, ...] = opened(PASSAGES, row)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from refold.application.errors import EmbedderError
+from refold.infrastructure.derived.damage import FoldDamaged
 
 AT_ONCE = 2_000
 """Digests that are asked for in one statement."""
@@ -29,7 +30,11 @@ class Stored(NamedTuple):
 def model_in(db: sqlite3.Connection, name: str) -> Model | None:
     """The model of this name; None if it has no vectors."""
     row = db.execute("SELECT id, dimension FROM models WHERE name = ?", (name,)).fetchone()
-    return None if row is None else Model(*row)
+    if row is None:
+        return None
+    if not isinstance(row[1], int):
+        raise FoldDamaged(f"the dimension of {name} is {row[1]!r}")
+    return Model(*row)
 
 
 def model_for(db: sqlite3.Connection, name: str, dimension: int) -> Model:
@@ -80,11 +85,22 @@ def vectors_in(db: sqlite3.Connection, model: Model, digests: Sequence[str]) -> 
             "AND digest IN (SELECT value FROM json_each(?))",
             asked,
         ):
-            if len(vector) == 4 * model.dimension and checksum(digest.encode(), vector) == check:
+            if _is_stored(model.dimension, digest, vector, check):
                 vectors[digest] = vector
             else:
                 damaged.append(number)
     return Stored(vectors, damaged)
+
+
+def _is_stored(dimension: object, digest: object, vector: object, check: object) -> bool:
+    """Whether these columns are as they were stored: a damaged one may hold anything."""
+    return (
+        isinstance(dimension, int)
+        and isinstance(digest, str)
+        and isinstance(vector, bytes)
+        and len(vector) == 4 * dimension
+        and checksum(digest.encode(), vector) == check
+    )
 
 
 def checksum(digest: bytes, vector: bytes) -> int:
@@ -101,14 +117,17 @@ def problems_of(db: sqlite3.Connection) -> Iterator[str]:
 
 def damaged_in(db: sqlite3.Connection) -> Iterator[int]:
     """The rows, of all models, that are not as they were stored."""
-    # As bytes: what was text may be none any more.
     for number, dimension, digest, vector, check in db.execute(
-        "SELECT v.id, m.dimension, CAST(v.digest AS BLOB), CAST(v.vector AS BLOB), v.checksum "
-        "FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
+        "SELECT v.id, m.dimension, iif(typeof(v.digest) = 'text', CAST(v.digest AS BLOB), NULL), "
+        "v.vector, v.checksum FROM vectors AS v LEFT JOIN models AS m ON m.id = v.model"
     ):
-        fits = dimension is not None and len(vector) == 4 * dimension
-        if not fits or checksum(digest, vector) != check:
+        # As bytes: what was text may be none any more.
+        if not _is_stored(dimension, _decoded(digest), vector, check):
             yield number
+
+
+def _decoded(raw: object) -> str | None:
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else None
 
 
 def put_vectors(db: sqlite3.Connection, model: Model, vectors: Mapping[str, bytes]) -> None:
@@ -136,8 +155,10 @@ def digests_since(db: sqlite3.Connection, model: Model, number: int) -> Sequence
 
 
 def delete_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Delete what is damaged: it will be made again."""
+    """Delete what is damaged, and models without vectors: it will be made again."""
     db.executemany("DELETE FROM vectors WHERE id = ?", [(number,) for number in numbers])
+    # Where all vectors of a model are damaged, its dimension may be what is wrong.
+    db.execute("DELETE FROM models WHERE id NOT IN (SELECT model FROM vectors)")
 
 
 def has_others(db: sqlite3.Connection, name: str) -> bool:

@@ -14,7 +14,7 @@ from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
 from refold.infrastructure.derived.asking import TRIES, NoAnswer, answered
-from refold.infrastructure.derived.damage import BROKEN, is_unusable
+from refold.infrastructure.derived.damage import BROKEN, blamed_on_file, is_unusable
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .vector_rows import (
@@ -153,7 +153,8 @@ class SQLiteVectorStore:
         with self._alone():
             self._forget()
             try:
-                self._file.prune(texts)
+                with blamed_on_file():
+                    self._file.prune(texts)
             except BROKEN as error:
                 logger.warning("the vectors %s are deleted: %s", self._path, error)
                 return self.drop()
@@ -198,8 +199,9 @@ class SQLiteVectorStore:
 
     def _dropped(self, file: VectorsFile) -> bool:
         try:
-            file.drop()
-        except OSError as error:
+            with blamed_on_file():
+                file.drop()
+        except BROKEN as error:
             logger.warning("the vectors %s cannot be deleted: %s", file.path, error)
             return False
         return True
@@ -232,7 +234,7 @@ class SQLiteVectorStore:
 
     def _repair(self, error: Exception, tries: int) -> None:
         self._forget()
-        if is_unusable(error) or (tries and self._file.path is not None):
+        if is_unusable(error, self._file.path) or (tries and self._file.path is not None):
             self._move_to_memory(error)
             return
         logger.warning(
@@ -240,8 +242,9 @@ class SQLiteVectorStore:
         )
         self._told(Notice("vectors.damaged", "", {"vectors": 0}))
         try:
-            self._file.drop(only_mine=True)
-        except OSError as refused:
+            with blamed_on_file():
+                self._file.drop(only_mine=True)
+        except BROKEN as refused:
             self._move_to_memory(refused)
 
     def _move_to_memory(self, error: Exception) -> None:

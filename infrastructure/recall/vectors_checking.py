@@ -1,11 +1,13 @@
 """Checking the file of the vectors: nothing can be folded anew to compare with, so each vector has a checksum."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 from refold.application.event_log import Damage
-from refold.infrastructure.derived.damage import BROKEN
+from refold.infrastructure.derived.damage import BROKEN, blamed_on_file
 from refold.infrastructure.derived.whose import PlaceTaken
+from refold.infrastructure.log.file.failures import is_forbidden
 
 from .vector_rows import damaged_in, delete_rows, forget_model, model_in, problems_of
 from .vectors_file import VectorsFile
@@ -13,11 +15,13 @@ from .vectors_file import VectorsFile
 PLACE = "vectors"
 """What damage names."""
 
+logger = logging.getLogger(__name__)
+
 
 def damage_of(file: VectorsFile) -> Iterator[Damage]:
     """What is not as it was stored; a file that is not there is as it should be."""
     try:
-        with file.reading() as db:
+        with blamed_on_file(), file.reading() as db:
             if db is not None:
                 for problem in problems_of(db):
                     yield Damage(PLACE, "", 0, "unreadable", problem)
@@ -26,6 +30,9 @@ def damage_of(file: VectorsFile) -> Iterator[Damage]:
     except PlaceTaken as error:
         yield Damage(PLACE, "", 0, "foreign", str(error))
     except BROKEN as error:
+        if is_forbidden(error):
+            logger.warning("the vectors %s cannot be checked: %s", file.path, error)
+            return
         yield Damage(PLACE, "", 0, "unreadable", str(error))
 
 
@@ -40,7 +47,7 @@ def taken(path: Path | None) -> Iterator[Damage]:
 def delete_damaged(file: VectorsFile) -> bool:
     """Delete the vectors that were changed; whether that helps, or the file as such is damaged."""
     try:
-        with file.writing() as db:
+        with blamed_on_file(), file.writing() as db:
             if any(problems_of(db)):
                 return False
             delete_rows(db, list(damaged_in(db)))

@@ -12,6 +12,7 @@ from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 FORMAT = 1
 """Of the file. One of another format is dropped: what it held is made again."""
@@ -106,7 +107,8 @@ class VectorsFile:
 
     def drop(self, *, only_mine: bool = False) -> None:
         """Delete the file, if it is ours; ``only_mine``: unless another process has replaced it already."""
-        if self.path is None or self._is_foreign():
+        if self.path is None or not self._lies_here(self.path):
+            # Without the lock, whose file would say that one of ours had been there.
             self._disconnect()
             return
         with self._held():
@@ -123,7 +125,7 @@ class VectorsFile:
                 gone = [(one,) for one in _digests(connection) if one not in keep]
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
             return
-        if self._is_foreign():
+        if not self._lies_here(self.path):
             return
         with self._held():
             if self._found() is None:
@@ -159,6 +161,11 @@ class VectorsFile:
 
     def _is_foreign(self) -> bool:
         return is_foreign(self.path, MARK, _declared())
+
+    def _lies_here(self, path: Path) -> bool:
+        """Whether there is anything of ours, finished or not."""
+        ends = ("", ".new", "-wal", "-shm", "-journal")
+        return any(os.path.lexists(f"{path}{end}") for end in ends) and not self._is_foreign()
 
     def _opened(self) -> sqlite3.Connection:
         if self.path is not None and not (self._found() and self.path.stat().st_size):
@@ -216,13 +223,13 @@ class VectorsFile:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            with suppress(sqlite3.Error):
+            with suppress(Exception):  # Closing writes, and says of damage what nobody can decode.
                 self._connection.close()
         self._connection = self._identity = None
 
 
 def _connected(place: Path | str, journal: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
+    connection = open_sqlite(
         place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
@@ -240,7 +247,7 @@ def _connected(place: Path | str, journal: str) -> sqlite3.Connection:
 @cache
 def _declared() -> Mapping[str, str]:
     """What a file of vectors declares, by name."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+    with closing(open_sqlite(":memory:", isolation_level=None)) as connection:
         connection.executescript(_BEGIN)
         rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
         return {str(name): str(sql) for name, sql in rows}

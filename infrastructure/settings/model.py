@@ -148,6 +148,11 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Whether the newest event of each conversation is kept in ``agent.db.anchor`` beside the log, so that
     a log that was cut or put back to an earlier day is noticed."""
 
+    scrub_megabytes: int = Field(default=10, ge=0)
+    """How much of the log each opening reads in the background, in megabytes, so that damage is known while
+    a backup is still young; the next opening goes on where it stopped, as ``agent.db.checked`` says. The
+    index of recall is checked as well. 0: nothing."""
+
     log_level: LogLevel | None = None
     """The level of the logger ``refold``; without it, as the program around it says."""
     telemetry: bool = True

@@ -20,6 +20,8 @@ from .tables import (
     create_tables,
 )
 
+MESSAGES = "messages"
+
 
 class ViewsContent:
     """``Content`` of the read models: one table for each, with tallies."""
@@ -32,7 +34,11 @@ class ViewsContent:
     compared: Sequence[Comparable] = (
         *(
             Comparable(
-                table.name, tuple(table.types), table.key, table.name in ("messages", "summaries")
+                table.name,
+                tuple(table.types),
+                table.key,
+                of_event=table.name in ("messages", "summaries"),
+                is_final=table.name == MESSAGES,
             )
             for table in TABLES
         ),
@@ -56,6 +62,10 @@ class ViewsContent:
     def count(self, db: Database) -> int:
         """See ``Content``."""
         return count_events(db)
+
+    def forget(self, db: Database) -> None:
+        """See ``Content``."""
+        db.conn.execute(f"DELETE FROM {MESSAGES}")
 
     def damage(self, db: Database) -> Iterator[Damage]:
         """See ``Content``. Every table is compared row by row."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ThreadExists,
         TokenCountError,
         TranscriptError,
+        WriteAheadDamaged,
     )
     from refold.application.explaining import (
         MessageFate,
@@ -277,6 +278,7 @@ __all__ = [
     "UnknownSummary",
     "UnknownToolCall",
     "Verification",
+    "WriteAheadDamaged",
     "aopen",
     "instruction_text",
     "open",
@@ -293,7 +295,7 @@ _PLACES = {
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
         "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists "
-        "ThreadExists TokenCountError TranscriptError"
+        "ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.instructions": "instruction_text",

@@ -1,38 +1,46 @@
-"""The lock file that CI installs from fits what pyproject.toml asks for, and pins everything."""
+"""The lock files that CI installs from fit what pyproject.toml asks for, and pin everything."""
 
 import re
 import tomllib
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tests.architecture.rules import ROOT
 
 LOCK = ROOT / "requirements.lock"
+LOWEST = ROOT / "requirements-lowest.lock"
 AGAIN = "make the lock anew: see Requirements in CONTRIBUTING.md"
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
-def locked() -> dict[str, list[Requirement]]:
+def locked(lock: Path = LOCK) -> dict[str, list[Requirement]]:
     """The pinned packages; one may have several versions, for different platforms."""
     found: dict[str, list[Requirement]] = {}
-    for entry in entries():
+    for entry in entries(lock):
         requirement = Requirement(entry.partition(" --hash")[0].strip())
         found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
     return found
 
 
-def entries() -> Iterator[str]:
-    lines = LOCK.read_text("utf-8").replace("\\\n", " ").splitlines()
+def entries(lock: Path) -> Iterator[str]:
+    lines = lock.read_text("utf-8").replace("\\\n", " ").splitlines()
     return (line for line in lines if line and not line.startswith("#"))
 
 
-def wanted() -> Iterator[Requirement]:
+def wanted(*, tools: bool = True) -> Iterator[Requirement]:
+    """The direct requirements; ``tools``: also those of the checks and of building."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    extras = project["project"]["optional-dependencies"].values()
-    direct = chain(project["project"]["dependencies"], *extras, project["build-system"]["requires"])
+    extras = dict(project["project"]["optional-dependencies"])
+    building = project["build-system"]["requires"]
+    if not tools:
+        del extras["dev"], building[:]
+    direct = chain(project["project"]["dependencies"], *extras.values(), building)
     own = project["project"]["name"]
     return (r for r in map(Requirement, direct) if r.name != own)
 
@@ -48,8 +56,24 @@ def test_the_lock_has_every_requirement_in_a_version_that_fits() -> None:
             assert exact.version in requirement.specifier, f"{version} for {requirement}: {AGAIN}"
 
 
-def test_every_file_that_is_installed_has_its_hash_and_nothing_says_from_where() -> None:
-    for entry in entries():
+def test_the_lowest_versions_that_are_tested_are_those_that_are_promised() -> None:
+    pinned = locked(LOWEST)
+    for requirement in wanted(tools=False):
+        (lowest,) = (
+            each.version for each in requirement.specifier if each.operator in (">=", "~=")
+        )
+        versions = [
+            Version(next(iter(v.specifier)).version)
+            for v in pinned[canonicalize_name(requirement.name)]
+        ]
+        assert min(versions) == Version(lowest), (
+            f"{requirement}, and {min(versions)} is tested: {AGAIN}"
+        )
+
+
+@pytest.mark.parametrize("lock", [LOCK, LOWEST], ids=lambda lock: lock.name)
+def test_every_file_that_is_installed_has_its_hash_and_nothing_says_from_where(lock: Path) -> None:
+    for entry in entries(lock):
         assert HASH.search(entry), entry
         assert HASH.sub("", entry).count("--") == 0, entry
         assert "://" not in entry

@@ -22,6 +22,7 @@ OUR_NAMES = {
     "', '.join(table.key)",
     # Made of columns and question marks only, in the function where they are used.
     "marks",
+    "columns",
     "to",
     "where",
     # Written out at each call, in the same module.
@@ -35,7 +36,11 @@ OUR_NAMES = {
     "self.events_table_name",
 }
 """What may be put into a statement, besides constants; each line with its reason."""
-OUR_STATEMENTS = {"statement", "self._recorder.insert_events_statement"}
+OUR_STATEMENTS = {
+    "statement",
+    "self._recorder.insert_events_statement",
+    "expected_schema(RECALL)[table.name]",
+}
 """Statements that come from the library or from our own constants."""
 
 
@@ -126,6 +131,30 @@ def is_choice(value: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def connections_elsewhere(module: Module) -> Iterator[str]:
+    """Connections that could write temporary files: see ``open_sqlite``."""
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="sqlite3"), attr="connect")):
+                if module.path.name != "sqlite_connection.py":
+                    yield f"{module.path}:{node.lineno}: connects by itself"
+            case ast.Call(func=ast.Name(id="open_sqlite"), args=[ast.Constant(value=""), *_]):
+                yield f"{module.path}:{node.lineno}: a database without a name lies on disk"
+            case _:
+                pass
+
+
+def test_every_connection_keeps_what_is_temporary_in_memory() -> None:
+    faults = [f for m in modules_under("infrastructure") for f in connections_elsewhere(m)]
+    if faults:
+        pytest.fail("\n".join(faults), pytrace=False)
+
+
+@pytest.mark.parametrize("text", ["sqlite3.connect(path)", "open_sqlite('')"])
+def test_a_connection_that_could_write_temporary_files_is_told(text: str) -> None:
+    assert list(connections_elsewhere(Module(PurePath("infrastructure/a.py"), text)))
 
 
 def test_no_statement_is_built_from_text() -> None:

@@ -85,6 +85,9 @@ class OneDictionary:
     def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
         raise AssertionError((stream, encoder))
 
+    def newest_key(self) -> str | None:
+        return None
+
     def refuse_unnoted(self) -> None:
         raise AssertionError
 

@@ -359,5 +359,8 @@ class NoShelf:
     def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
         raise AssertionError((stream, encoder))
 
+    def newest_key(self) -> str | None:
+        return None
+
     def refuse_unnoted(self) -> None:
         raise AssertionError

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import refold
 from refold.application.errors import LogError, LogGone
 from refold.application.loaded import LoadedConversation
 from refold.domain.appending import append_messages
@@ -53,6 +54,20 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
         with pytest.raises(LogGone, match=r"open it at its new place|put it back"):
             say(log, "three")
     log.close()
+
+
+@pytest.mark.parametrize("act", [delete, move, replace], ids=lambda act: act.__name__)
+def test_a_read_of_a_log_that_was_replaced_does_not_serve_the_old_one(
+    tmp_path: Path, act: Callable[[Path], None]
+) -> None:
+    path = log_of(tmp_path / "a.db", "one")
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        assert len(chat.messages()) == 1
+        act(path)
+        for read in (chat.messages, chat.context, memory.conversations, memory.verify):
+            with pytest.raises(LogGone):
+                read()
 
 
 def test_a_file_that_vanishes_during_a_write_is_not_written_to_unseen(tmp_path: Path) -> None:

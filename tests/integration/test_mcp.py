@@ -309,6 +309,29 @@ def test_what_was_asked_is_answered_although_the_client_has_closed_its_end(place
     assert "5403" in answers[1]["result"]["content"][0]["text"]
 
 
+HALF = "port of service s3 \ud83d"
+"""It ends in one half of a character."""
+
+
+def test_a_call_with_half_a_character_is_answered(place: Path) -> None:
+    call = {**CALL, "params": {"name": "recall_memory", "arguments": {"query": HALF}}}
+    lines = "".join(json.dumps(message) + "\n" for message in (*HANDSHAKE, call))
+    done = subprocess.run(
+        [*PROGRAM, "mcp"], cwd=place, input=lines.encode(), capture_output=True, timeout=60
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "5403" in answers[1]["result"]["content"][0]["text"]
+
+
+def test_nothing_is_kept_of_clients_that_went_away(place: Path) -> None:
+    with served(place) as serving, httpx2.Client() as client:
+        accept = {"Accept": "application/json, text/event-stream"}
+        answers = [client.post(serving.url, json=HANDSHAKE[0], headers=accept) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert not any("mcp-session-id" in answer.headers for answer in answers)
+
+
 def test_nothing_but_the_protocol_is_on_standard_output(place: Path) -> None:
     (place / "agent.views.db").write_bytes(b"damaged " * 2_000)
     junk = b'\n\nnot json\n{"jsonrpc": "2.0"}\n[]\n\xff\xfe\n"x"\n'

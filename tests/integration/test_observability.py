@@ -22,6 +22,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports import SummaryDraft, SummaryRequest
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
+from refold.infrastructure.log.file.network import Mount, NetworkWarnings
 from refold.infrastructure.observing.log_lines import LEVELS
 from refold.infrastructure.observing.notices import of_decisions
 from tests.architecture.rules import ROOT
@@ -138,6 +139,7 @@ def everything() -> None:
         memory.erase_conversation("one")
     tools()
     damages()
+    network()
     vectors()
     memories()
     asyncio.run(two_at_once())
@@ -158,9 +160,20 @@ def damages() -> None:
         with refold.open(path, window=8_000) as memory:
             memory.conversation("t").messages()
             memory.search("one")
+            memory.conversation("keys").append({"role": "user", "content": SECRET}, key="k")
+            execute(path, "DELETE FROM message_keys")
+            memory.conversation("keys").append({"role": "user", "content": SECRET}, key="k")
         execute(path, "DELETE FROM stored_events WHERE originator_version>20")
         with refold.open(path, window=8_000) as memory, suppress(refold.RefoldError):
             memory.conversation("t").context()
+
+
+def network() -> None:
+    """The log lies on a network file system, as the table of mounts has it."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        on_network = NetworkWarnings(lambda: [Mount("/", "nfs4")])
+        patch.setattr("refold.infrastructure.log.file.network.NETWORK", on_network)
+        refold.open(Path(folder) / "a.db").close()
 
 
 def vectors() -> None:

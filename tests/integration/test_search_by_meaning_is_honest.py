@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,9 @@ import refold
 from refold.application.errors import EmbedderError
 from refold.application.recall import embedding as schedule
 from refold.application.recall.results import RecallMode
-from refold.application.recall.vectors import Vector
-from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder
+from refold.application.recall.vectors import Nearest, Vector
+from refold.infrastructure.recall.vectors import SQLiteVectorStore
+from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder
 
 SAID = tuple(f"Postgres listens on {5433 + number}." for number in range(5))
 WAIT = 30.0
@@ -99,3 +101,23 @@ def test_a_question_without_a_direction_is_searched_by_words(embedded: Path) -> 
         found = memory.conversation("t").recall("postgres", mode="vector")
         assert (found.mode, len(found.hits)) == ("keyword", 5)
         assert "nothing but zeros" in str(found.notice)
+
+
+def test_vectors_that_are_made_while_it_searches_do_not_vouch_for_the_answer(
+    embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "COUNTING", WAIT)
+    held, search = HeldEmbedder(), SQLiteVectorStore.nearest
+    with refold.open(embedded, embedder=held) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "Postgres has a newer port"})
+
+        def nearest(self: SQLiteVectorStore, *asked: Any) -> Sequence[Nearest]:
+            found = search(self, *asked)
+            held.let.set()
+            memory.embed(WAIT)
+            return found
+
+        monkeypatch.setattr(SQLiteVectorStore, "nearest", nearest)
+        assert "vectors are still being made (5 of 6)" in str(chat.recall("postgres").notice)
+        assert chat.recall("postgres").notice is None

@@ -41,16 +41,11 @@ def cut(path: Path) -> None:
     execute(path, "DELETE FROM message_keys WHERE originator_version=5")
 
 
-def key_lost(path: Path) -> None:
-    execute(path, "DELETE FROM message_keys WHERE originator_version=4")
-
-
 CASES: list[tuple[Callable[[Path], None], int, str]] = [
     (copied, 6, "duplicate"),
     (moved, 2, "reordered"),
     (taken_out, 3, "erased"),
     (cut, 5, "behind"),
-    (key_lost, 4, "keys"),
 ]
 
 

@@ -180,6 +180,9 @@ class NoKeeper:
     def compress(self, *, keep: int) -> Compressed:
         raise AssertionError(keep)
 
+    def damaged_copies(self) -> Sequence[Path]:
+        return ()
+
     def sizes(self) -> Sizes:
         return Sizes(conversations=(), frames=(), files=())
 

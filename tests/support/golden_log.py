@@ -47,7 +47,13 @@ LOST = (2, 4, 16)
 """Versions that damage took from one of them: two before its compaction, one after it."""
 GONE = "gone"
 """A conversation that was erased as a whole: it has no contexts."""
-LOGS = {"log-1": THREADS[:3], "log-2": THREADS[:6], "log-3": THREADS, "log-4": THREADS}
+LOGS = {
+    "log-1": THREADS[:3],
+    "log-2": THREADS[:6],
+    "log-3": THREADS,
+    "log-4": THREADS,
+    "log-5": THREADS,
+}
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 KEYS = {"log-4": bytes(range(32))}
 """The keys of those that are encrypted, but for their beginning, and compressed."""

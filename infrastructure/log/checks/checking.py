@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from eventsourcing.persistence import StoredEvent
@@ -16,8 +16,9 @@ from refold.infrastructure.log.stored.encodings import DictionaryDamaged
 from refold.infrastructure.log.stored.envelope import EnvelopeError, Unsealed
 from refold.infrastructure.log.stored.mapper import EventMapper, RecordedEvent, link_of
 
+from .key_checks import INDEX_TABLES, KEYS, check_chains, check_keys
 from .misplaced import whereabouts
-from .rows import DAMAGE, RowReader, lenient
+from .rows import DAMAGE, RowReader, lenient, refuse_trouble
 from .snapshot_checks import check_snapshots
 from .stream_checks import LOG, StreamCheck
 
@@ -49,15 +50,20 @@ def check_log(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Checke
             connection.text_factory = usual
 
 
-def check_connection(connection: sqlite3.Connection, mapper: EventMapper, *held: Held) -> Checked:
-    """The same for a log that may not be fit to be opened as one."""
+def check_connection(
+    connection: sqlite3.Connection,
+    mapper: EventMapper,
+    *held: Held,
+    rows: Callable[[sqlite3.Connection], RowReader] = RowReader,
+) -> Checked:
+    """The same for a log that may not be fit to be opened as one. ``rows``: reads its events."""
     lenient(connection)
-    check = _LogCheck(connection, mapper, held)
-    found = [
-        *check.file_damage(),
-        *check.event_damage(),
-        *check_snapshots(connection, mapper),
-    ]
+    check = _LogCheck(connection, mapper, held, rows(connection))
+    found = [*check.file_damage(), *check.event_damage()]
+    found += check_keys(connection, mapper, check.streams)
+    if not any(damage.place == LOG for damage in found):
+        found += check_chains(connection, mapper, check.streams)
+    found += check_snapshots(connection, mapper)
     order = {thread_id: at for at, thread_id in enumerate(check.streams)}
     found.sort(key=lambda d: (order.get(d.thread_id, -1), d.version))
     return Checked(check.events, len(check.streams), tuple(whereabouts(connection, mapper, found)))
@@ -75,31 +81,49 @@ def once_for_all(checked: Checked) -> Checked:
 
 class _LogCheck:
     def __init__(
-        self, connection: sqlite3.Connection, mapper: EventMapper, held: tuple[Held, ...]
+        self,
+        connection: sqlite3.Connection,
+        mapper: EventMapper,
+        held: tuple[Held, ...],
+        rows: RowReader,
     ) -> None:
         self.streams: dict[str, StreamCheck] = {}
         self.events = 0
         self._connection = connection
         self._mapper = mapper
         self._held = held
+        self._rows = rows
         self._links: dict[tuple[bytes, int], str] = {}
         """Of the events that are anchored."""
 
     def file_damage(self) -> Iterator[Damage]:
         """What SQLite itself finds. It does not look at contents."""
         try:
-            for (problem,) in self._connection.execute(f"PRAGMA integrity_check({PROBLEMS})"):
-                if problem != "ok":
-                    yield Damage(LOG, "", 0, "unreadable", f"SQLite says of the file: {problem}")
+            problems = self._problems(PROBLEMS)
+            place = KEYS if problems and self._is_of_index() else LOG
+            for problem in problems:
+                yield Damage(place, "", 0, "unreadable", f"SQLite says of the file: {problem}")
         except DAMAGE as error:
+            refuse_trouble(error)
             yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
+
+    def _problems(self, most_or_table: int | str) -> list[str]:
+        query = "SELECT * FROM pragma_integrity_check(?)"
+        found = self._connection.execute(query, (most_or_table,))
+        return [str(problem) for (problem,) in found if problem != "ok"]
+
+    def _is_of_index(self) -> bool:
+        """Whether all damaged pages are those of the index of keys, which can be made again."""
+        query = "SELECT name FROM sqlite_schema WHERE type='table'"
+        names = [str(name) for (name,) in self._connection.execute(query)]
+        damaged = {name for name in names if self._problems(name)}
+        return bool(damaged) and damaged <= INDEX_TABLES
 
     def event_damage(self) -> Iterator[Damage]:
         """What is wrong with the events, and with what is kept beside them."""
         wanted = {(line.fingerprint, line.version) for h in self._held for line in h.lines.values()}
         names: dict[str, bytes] = {}
-        reader = RowReader(self._connection)
-        for row in reader.rows():
+        for row in self._rows.rows():
             self.events += 1
             stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
             link = link_of(stored)
@@ -112,35 +136,12 @@ class _LogCheck:
             if place in wanted:
                 self._links[place] = link
             yield from stream.take(row, link, recorded, problem)
-        for problem_of_file in reader.problems:
+        for problem_of_file in self._rows.problems:
             yield Damage(LOG, "", 0, "unreadable", problem_of_file)
         for stream in self.streams.values():
             yield from stream.finish()
-        yield from self._check_keys()
         for held in self._held:
             yield from self._check_held(held, {name: s for s, name in names.items()})
-
-    def _check_keys(self) -> Iterator[Damage]:
-        stored: dict[str, set[tuple[str, int]]] = {}
-        try:
-            query = "SELECT originator_id, key, originator_version FROM message_keys"
-            for thread_id, key, version in self._connection.execute(query):
-                stored.setdefault(thread_id, set()).add((key, version))
-        except DAMAGE as error:
-            yield Damage(LOG, "", 0, "keys", f"the index of keys cannot be read: {error}")
-            return
-        nothing = StreamCheck("")
-        for thread_id in stored.keys() | self.streams.keys():
-            stream, known = self.streams.get(thread_id, nothing), stored.get(thread_id, set())
-            # Where the conversation was erased, its events have no keys any more.
-            extra = () if stream.gone else known - stream.keys
-            for key, version in sorted(extra, key=str):
-                if version not in stream.unread:
-                    detail = f"the index of keys knows the message {key!r} here, the log does not"
-                    yield Damage(LOG, thread_id, version, "missing", detail)
-            for key, version in sorted(stream.keys - known):
-                detail = f"the key {key!r} of this message is not in the index of keys"
-                yield Damage(LOG, thread_id, version, "keys", detail)
 
     def _check_held(self, held: Held, threads: Mapping[bytes, str]) -> Iterator[Damage]:
         for name, line in held.lines.items():

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from refold.application.upkeep.housekeeping import KnownErasures, RecordedErasure
@@ -10,12 +9,16 @@ from refold.domain.events import ConversationErased, MessageErased
 from refold.infrastructure.log.stored.codec import CodecError
 from refold.infrastructure.log.stored.envelope import LONGEST_FRAME, EnvelopeError, Place, framed
 from refold.infrastructure.log.stored.mapper import EventMapper
+from refold.infrastructure.log.upkeep.mending import Mended, mended
 from refold.infrastructure.log.upkeep.unopened import shelf_of
+from refold.infrastructure.log.write_ahead.examining import read_write_ahead, write_ahead_path
+from refold.infrastructure.log.write_ahead.main_file import is_without_pages
 
-_ERASURES = """
-SELECT originator_id, originator_version, topic, state FROM stored_events
-WHERE topic IN ('message_erased', 'conversation_erased')
+_NAMES = ("message_erased", "conversation_erased")
+_ERASURES = f"""
+SELECT originator_id, originator_version, topic, state FROM stored_events WHERE topic IN {_NAMES}
 """
+_Row = tuple[str, int, str, object]
 _FIRST = """
 SELECT substr(state, 1, ?) FROM stored_events WHERE originator_id=? AND originator_version=1
 """
@@ -23,21 +26,28 @@ SELECT substr(state, 1, ?) FROM stored_events WHERE originator_id=? AND originat
 
 def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
     """Every erasure that the log in this file records, and whether all of them could be read."""
-    if not path.stat().st_size:
+    if is_without_pages(path) and read_write_ahead(write_ahead_path(path)) is None:
         return KnownErasures()
     found: list[RecordedErasure] = []
     try:
-        with closing(sqlite3.connect(path)) as connection:
-            mapper = mapper.reading(shelf_of(connection))
-            for row in connection.execute(_ERASURES):
-                found.extend(_read(connection, row, mapper))
-    except (sqlite3.Error, EnvelopeError, CodecError):
+        with mended(path, path.parent) as log:
+            mapper = mapper.reading(shelf_of(log.connection))
+            for row in _recorded(log, mapper):
+                found.extend(_read(log.connection, row, mapper))
+            return KnownErasures(tuple(found), complete=log.is_whole)
+    except (sqlite3.Error, OSError, EnvelopeError, CodecError):
         return KnownErasures(tuple(found), complete=False)
-    return KnownErasures(tuple(found))
+
+
+def _recorded(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
+    if not log.found:
+        return log.connection.execute(_ERASURES)
+    rows = log.rows_with(mapper)(log.connection).rows()
+    return ((r.stream, r.version, r.name, r.state) for r in rows if r.name in _NAMES)
 
 
 def _read(
-    connection: sqlite3.Connection, row: tuple[str, int, str, object], mapper: EventMapper
+    connection: sqlite3.Connection, row: _Row, mapper: EventMapper
 ) -> Iterator[RecordedErasure]:
     stream, version, name, state = row
     _, event = mapper.open(Place(stream, version, name), state)

@@ -3,13 +3,22 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple, cast
+from typing import NamedTuple
+
+from refold.infrastructure.log.file.failures import may_be_damage
+from refold.infrastructure.log.stored.envelope import is_place
 
 BATCH = 500
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file raises: of some, Python cannot even say what SQLite says."""
 SMALLEST_ROW = 200
 """Bytes: no stored event is smaller, so that the size of a file bounds how many it can have."""
+
+
+def refuse_trouble(error: Exception) -> None:
+    """Raise what is no damage: a missing permission, a disk that fails, a file that is in use."""
+    if not may_be_damage(error):
+        raise error
 
 
 class RawRow(NamedTuple):
@@ -42,6 +51,7 @@ class RowReader:
             try:
                 found = self._some("rowid > ? ORDER BY rowid LIMIT ?", after, BATCH)
             except DAMAGE as error:
+                refuse_trouble(error)
                 self.problems.append(str(error))
                 yield from self._one_by_one(after)
                 return
@@ -56,7 +66,8 @@ class RowReader:
         for number in range(after + 1, last + 1):
             try:
                 found = self._some("rowid = ?", number)
-            except DAMAGE:
+            except DAMAGE as error:
+                refuse_trouble(error)
                 missed += 1
                 continue
             yield from (row for row in found if self._is_whole(row))
@@ -87,13 +98,7 @@ class RowReader:
         return [RawRow(*row) for row in cursor.fetchall()]
 
     def _is_whole(self, row: RawRow) -> bool:
-        stream, version, name = cast("tuple[object, object, object]", row[1:4])
-        whole = (
-            isinstance(stream, str)
-            and isinstance(version, int)
-            and isinstance(name, str)
-            and 0 < version < 2**62
-        )
+        whole = is_place(*row[1:4])
         if not whole:
             self.problems.append(f"row {row.number} does not say which event it is")
         return whole

@@ -12,7 +12,7 @@ from refold.infrastructure.log.stored.codec import SHAPES, SNAPSHOT, CodecError,
 from refold.infrastructure.log.stored.envelope import EnvelopeError
 from refold.infrastructure.log.stored.mapper import EventMapper, RecordedEvent
 
-from .rows import DAMAGE
+from .rows import DAMAGE, refuse_trouble
 
 SNAPSHOTS = "snapshots"
 """The place of damage that is of snapshots: it is repaired from the events."""
@@ -27,10 +27,16 @@ def check_snapshots(connection: sqlite3.Connection, mapper: EventMapper) -> Iter
             "ORDER BY originator_id, originator_version"
         ).fetchall()
     except DAMAGE as error:
+        refuse_trouble(error)
         yield Damage(SNAPSHOTS, "", 0, "unreadable", f"they cannot be read: {error}")
         return
     threads: dict[str, list[int]] = {}
     for thread_id, version in found:
+        if not isinstance(version, int):
+            yield Damage(
+                SNAPSHOTS, str(thread_id), 0, "snapshot", "it does not say of which version"
+            )
+            continue
         threads.setdefault(str(thread_id), []).append(version)
     for thread_id, versions in threads.items():
         yield from _check_stream(connection, mapper, thread_id, versions)
@@ -52,6 +58,7 @@ def _check_stream(
         except (EnvelopeError, CodecError):
             return  # Said of the event itself; nothing can be told of what follows.
         except DAMAGE as error:
+            refuse_trouble(error)
             problem = f"it cannot be read: {error}"
         if problem is not None:
             yield Damage(SNAPSHOTS, thread_id, version, "snapshot", problem)

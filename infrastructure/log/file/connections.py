@@ -57,12 +57,13 @@ class OpenedFiles:
             raise self._gone()
 
     def check_shared(self) -> None:
-        """Check only what tells whether others can be heard: enough for a read, which is paid often.
+        """Check only what tells whether this is the log and others can be heard: a read is paid often.
 
         Raises:
-            LogGone: it was deleted or replaced.
+            LogGone: the log or the shared memory was deleted or replaced.
         """
-        if identity_of(self._names[2]) != self._files.shared:
+        log, _, shared = self._names
+        if (identity_of(log), identity_of(shared)) != (self._files.log, self._files.shared):
             raise self._gone()
 
     def _gone(self) -> LogGone:

@@ -1,6 +1,7 @@
 """What can go wrong below the log, as errors of the log: what happened, and what to do next."""
 
 import errno
+import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -52,7 +53,25 @@ def translated(path: Path) -> Generator[None]:
     try:
         yield
     except STORE_ERRORS as error:
-        raise typed(path, error) from error
+        from .second_look import judged  # It needs more than this module, and only now.
+
+        raise judged(path, error) from error
+
+
+def may_be_damage(error: BaseException) -> bool:
+    """Whether content may be wrong; not where a permission is missing, or the disk is full or fails."""
+    troubles = (*_FULL, *_GONE, *_NOT_WRITABLE, *_BUSY, *_DEVICE, *_SCARCE)
+    return not kind_of(error).startswith(troubles)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether the store says that content is damaged; it says so of some reads that fail as well."""
+    return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_DAMAGED)
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether a permission is missing."""
+    return kind_of(error).startswith(_NOT_WRITABLE)
 
 
 def is_passing(error: BaseException) -> bool:
@@ -72,8 +91,9 @@ def typed(path: Path, error: Exception) -> LogError:
             f"{path} was moved or deleted while it was open; put it back, or open it at its new place"
         )
     if kind.startswith(_NOT_WRITABLE):
+        what = "written" if _is_readable(path) else "read"
         return LogNotWritable(
-            f"{path} cannot be written ({_said(error)}); check its permissions, and those of the -wal and "
+            f"{path} cannot be {what} ({_said(error)}); check its permissions, and those of the -wal and "
             "-shm files beside it"
         )
     if kind.startswith(_BUSY):
@@ -85,6 +105,12 @@ def typed(path: Path, error: Exception) -> LogError:
     if kind == "CLOSED":
         return LogError(f"{path} was closed meanwhile; open it again to go on")
     return LogError(f"the log {path} failed: {_said(error)}; {_advice(kind)}")
+
+
+def _is_readable(path: Path) -> bool:
+    return not path.is_absolute() or os.access(
+        path, os.R_OK, effective_ids=os.access in os.supports_effective_ids
+    )
 
 
 def kind_of(error: BaseException) -> str:

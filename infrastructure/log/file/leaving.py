@@ -12,6 +12,21 @@ _SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
 
 _kept: list[int] = []
 """Descriptors that stay open: closing one would end all locks of this process on its file."""
+_looking: dict[tuple[int, int], int] = {}
+"""The same by file, for reading past SQLite."""
+
+
+def kept_descriptor(path: str) -> int:
+    """A descriptor of a database file to read with; it stays open.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    status = os.stat(path)  # noqa: PTH116 (as in ``connections``)
+    file = status.st_dev, status.st_ino
+    if file not in _looking:
+        _looking[file] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return _looking[file]
 
 
 @contextmanager

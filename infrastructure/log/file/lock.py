@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from refold.application.errors import LogBusy
+from refold.application.withdrawal import CURRENT, Withdrawal
 from refold.infrastructure.private_files import open_private
 
 from .line import line_at
@@ -44,6 +45,8 @@ POLL = 0.001
 """Seconds between tries of a lock that another process holds."""
 POLL_NEXT = 0.0003
 """The same for who is next: the lock lies idle meanwhile."""
+PATIENCE = 0.05
+"""Seconds after which a thread that waits for another looks whether it is still wanted."""
 
 
 class WriteLock:
@@ -51,6 +54,9 @@ class WriteLock:
 
     The system releases it when its holder dies.
     """
+
+    refuses = False
+    """Whether it lets nobody in."""
 
     def __init__(self, path: Path | None, timeout: float, *, of: Path | None = None) -> None:
         """``path`` is the lock file; None where no other process can write (memory).
@@ -71,15 +77,32 @@ class WriteLock:
         Raises:
             LogBusy: another process held it for longer than the time-out.
         """
-        with self._threads:
+        withdrawal = CURRENT.get()
+        with self._alone(withdrawal):
             if self._path is None:
+                _begin(withdrawal)
                 yield
                 return
             file = self._acquired(self._path)
             try:
+                _begin(withdrawal)
                 yield
             finally:
                 _unlock(file)
+
+    @contextmanager
+    def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
+        """Be the only thread; one that was given up meanwhile waits no longer."""
+        if withdrawal is None:
+            with self._threads:
+                yield
+            return
+        while not self._threads.acquire(timeout=PATIENCE):
+            withdrawal.refuse()
+        try:
+            yield
+        finally:
+            self._threads.release()
 
     def close(self) -> None:
         """Close the lock file."""
@@ -106,6 +129,8 @@ class WriteLock:
             line.admit()
             deadline = time.monotonic() + self._timeout
             while not ((is_next := line.step()) and _is_locked(file)):
+                if (withdrawal := CURRENT.get()) is not None:
+                    withdrawal.refuse()
                 if time.monotonic() > deadline:
                     raise LogBusy(
                         f"another process held {self._path} for over {self._timeout:.0f} s; try again"
@@ -113,6 +138,11 @@ class WriteLock:
                 time.sleep(POLL_NEXT if is_next else POLL)
         finally:
             line.leave()
+
+
+def _begin(withdrawal: Withdrawal | None) -> None:
+    if withdrawal is not None:
+        withdrawal.write()
 
 
 def _lies_at(path: Path, file: IO[bytes]) -> bool:

@@ -112,6 +112,18 @@ def decode(
         raise CodecError(f"event {name!r} cannot be read: {error}") from error
 
 
+def key_of(name: str, payload: bytes) -> str | None:
+    """The idempotency key of a message that was stored with one; nothing else of it is looked at.
+
+    Raises:
+        CodecError: the payload is no object.
+    """
+    if name != _MESSAGE_APPENDED or b'"key"' not in payload:
+        return None
+    key = _fields(payload).get("key")
+    return key if isinstance(key, str) else None
+
+
 def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
     """The state that a snapshot holds; None if it is of another shape: then it is not used."""
     if shape != SHAPES[SNAPSHOT]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from .codec import SNAPSHOT
 from .compression import Compressor, require_zstandard
 from .encryption import Key, Keys
-from .envelope import GENESIS, Envelope, EnvelopeError, Place, Unsealed
+from .envelope import GENESIS, PLAIN, PROOF_BYTES, Envelope, EnvelopeError, Place, Unsealed
 
 ZSTD, AES = "zstd", "aes"
 HIDDEN = "-"
@@ -49,6 +49,10 @@ class Shelf(Protocol):
         Raises:
             EnvelopeError: that was changed.
         """
+        ...
+
+    def newest_key(self) -> str | None:
+        """The fingerprint of the key that the newest event is encrypted with; None if it is not."""
         ...
 
     def refuse_unnoted(self) -> None:
@@ -139,6 +143,21 @@ class Encodings:
         ):
             raise Unsealed("it is not encrypted, and not the event that lay here before the key")
 
+    def proof(self, said: bytes) -> bytes:
+        """See ``Encoder``."""
+        key = self._keys.writing
+        return PLAIN.proof(said) if key is None else key.proof(said)
+
+    def proves(self, said: bytes, proof: bytes) -> bool:
+        """See ``Encoder``."""
+        if not self.encoding:
+            return PLAIN.proves(said, proof)
+        fingerprint = proof[:-PROOF_BYTES].hex()
+        try:
+            return self._known_key(fingerprint).proves(said, proof)
+        except EnvelopeError:
+            return False
+
     def look_again(self) -> None:
         """The log has a key by now, unless what is being done fails."""
         self._looks_again = 0.0
@@ -150,11 +169,16 @@ class Encodings:
             LogLocked: a key is missing or another one.
             LogDamaged: the note of the keys was taken out.
         """
-        fingerprints = self._shelf.fingerprints()
+        fingerprints, newest = self._shelf.fingerprints(), self._shelf.newest_key()
+        own = self._keys.fingerprint
+        if fingerprints and own is not None and newest == own not in fingerprints:
+            self._shelf.refuse_unnoted()  # It was changed.
         for fingerprint in fingerprints:
             self._keys.key(fingerprint)
         if self.encoding and not fingerprints:
             self._shelf.refuse_unnoted()
+        if newest is not None and not self.encoding:
+            self._keys.key(newest)  # What is written now without a key, nobody would believe.
 
     def _plain_head(self, stream: str) -> PlainHead | None:
         known = self._heads.get(stream)

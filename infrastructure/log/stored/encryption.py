@@ -1,6 +1,7 @@
 """Keys of an encrypted log, and the cipher: AES-256-GCM, bound to the place of each event."""
 
 import binascii
+import hmac
 import re
 import secrets
 from base64 import urlsafe_b64decode
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 from refold.application.errors import LogLocked
 from refold.domain.errors import InvalidSetting
 
-from .envelope import EnvelopeError
+from .envelope import PROOF_BYTES, EnvelopeError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -33,6 +34,22 @@ class Key(NamedTuple):
 
     fingerprint: str
     cipher: "AESGCM"
+    prover: bytes
+    """Made from the key: what proofs are made with."""
+
+    def __repr__(self) -> str:
+        """The fingerprint alone."""
+        return f"Key({self.fingerprint})"
+
+    def proof(self, said: bytes) -> bytes:
+        """What nobody without the key can make of ``said``, the fingerprint before it."""
+        return (
+            bytes.fromhex(self.fingerprint) + hmac.digest(self.prover, said, "sha256")[:PROOF_BYTES]
+        )
+
+    def proves(self, said: bytes, proof: bytes) -> bool:
+        """Whether ``proof`` was made of ``said``, with this key."""
+        return hmac.compare_digest(proof, self.proof(said))
 
     def encrypt(self, plain: bytes, bound: bytes) -> bytes:
         """The bytes encrypted, with a new nonce before them."""
@@ -143,7 +160,7 @@ def key_of(given: object) -> Key:
         ) from None
     # A digest of 256 random bits tells nothing of them; the words before keep it apart from others.
     fingerprint = sha256(b"refold key\0" + raw).hexdigest()[:16]
-    return Key(fingerprint, AESGCM(raw))
+    return Key(fingerprint, AESGCM(raw), sha256(b"refold proof\0" + raw).digest())
 
 
 def hidden_key(given: bytes | str) -> SecretStr:

@@ -34,6 +34,8 @@ GENESIS = "0" * 64
 """What the first event of a stream names as the previous link."""
 LONGEST_FRAME = 300
 """No frame is longer than so many bytes."""
+PROOF_BYTES = 16
+"""Of a proof, without the fingerprint of its key."""
 
 
 class EnvelopeError(ValueError):
@@ -50,6 +52,19 @@ class Place(NamedTuple):
     stream: str
     version: int
     name: str
+
+
+HIGHEST_VERSION = 2**62
+
+
+def is_place(stream: object, version: object, name: object) -> bool:
+    """Whether these columns say which event a row is: damaged ones may hold anything."""
+    return (
+        isinstance(stream, str)
+        and isinstance(version, int)
+        and isinstance(name, str)
+        and 0 < version < HIGHEST_VERSION
+    )
 
 
 class Envelope(NamedTuple):
@@ -99,6 +114,16 @@ class Encoder(Protocol):
         """
         ...
 
+    def proof(self, said: bytes) -> bytes:
+        """What is kept with ``said`` so that a change of it is noticed; by a key, who has none cannot
+        make it.
+        """
+        ...
+
+    def proves(self, said: bytes, proof: bytes) -> bool:
+        """Whether ``proof`` was made of ``said``, and with a key where the log has one."""
+        ...
+
     def reading(self, shelf: "Shelf") -> "Encoder":
         """The encoder of another file, with the same keys."""
         ...
@@ -121,6 +146,14 @@ class PlainEncoder:
 
     def vouch(self, place: Place, envelope: Envelope) -> None:
         """See ``Encoder``."""
+
+    def proof(self, said: bytes) -> bytes:
+        """See ``Encoder``."""
+        return sha256(said).digest()[:PROOF_BYTES]
+
+    def proves(self, said: bytes, proof: bytes) -> bool:
+        """See ``Encoder``."""
+        return proof == self.proof(said)
 
     def reading(self, shelf: "Shelf") -> Encoder:
         """See ``Encoder``."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventsourcing.persistence import Mapper, StoredEvent
 
+from refold.application.event_log import LoggedEvent
 from refold.domain.events import Event, EventLost
 
 from . import codec
@@ -28,6 +29,11 @@ class RecordedEvent(NamedTuple):
     remains: str | None = None
     """The SHA-256 of what is left of its payload, if it was erased."""
 
+    def logged(self) -> LoggedEvent:
+        """The same without its links; its place in the whole log is not known."""
+        stream, version = self.originator_id, self.originator_version
+        return LoggedEvent(0, stream, version, self.at, self.event, self.remains is not None)
+
 
 class UnsealedEvent(NamedTuple):
     """An event about to be stored, before it has a link."""
@@ -46,6 +52,11 @@ class EventMapper(Mapper[Any]):
     def __init__(self, encoder: Encoder = PLAIN) -> None:
         """Needs no transcoder: see ``codec``."""
         self._encoder = encoder
+
+    @property
+    def encoder(self) -> Encoder:
+        """What knows how payloads are stored."""
+        return self._encoder
 
     def reading(self, shelf: "Shelf") -> "EventMapper":
         """The mapper of another file, with the same keys."""
@@ -89,8 +100,9 @@ class EventMapper(Mapper[Any]):
 
     def moved(
         self, row: StoredEvent, into: str, *, follows: str, previous: str, salt: str, erased: bool
-    ) -> StoredEvent:
-        """The row of the same event, in its shape and of its time, for the stream ``into``.
+    ) -> tuple[StoredEvent, str | None]:
+        """The row of the same event, in its shape and of its time, for the stream ``into``; and the
+        idempotency key, where it is a message with one.
 
         ``follows``: the link that it must name where it is; ``previous``: the one that it names from
         now on. ``erased``: whether it stays marked as erased there, if it is; else what is left of it
@@ -103,7 +115,8 @@ class EventMapper(Mapper[Any]):
         envelope = unseal(Place(str(row.originator_id), version, name), row.state, self._encoder)
         if envelope.previous != follows:
             raise EnvelopeError("it does not follow the event before")
-        return self.reseal(Place(into, version, name), envelope, previous, salt, erased=erased)
+        moved = self.reseal(Place(into, version, name), envelope, previous, salt, erased=erased)
+        return moved, codec.key_of(moved.topic, envelope.payload)
 
     def reseal(
         self, place: Place, envelope: Envelope, previous: str, salt: str, *, erased: bool
@@ -143,7 +156,11 @@ class EventMapper(Mapper[Any]):
     def unsealed(self, row: StoredEvent) -> Envelope:
         """Check a row of whatever name, and take it apart; raises as ``to_domain_event`` does."""
         place = Place(str(row.originator_id), row.originator_version, row.topic)
-        return unseal(place, row.state, self._encoder)
+        return self.unsealed_columns(place, row.state)
+
+    def unsealed_columns(self, place: Place, state: object) -> Envelope:
+        """The same for a row that comes as its columns."""
+        return unseal(place, state, self._encoder)
 
     def open(self, place: Place, state: object) -> tuple[Envelope, Event]:
         """Check and open the columns of a row; raises as ``to_domain_event`` does."""

@@ -38,6 +38,7 @@ SELECT 1 FROM stored_events WHERE instr(
     substr(state, 1, instr(substr(state, 1, {LONGEST_FRAME}), x'0a')), CAST('{AES}:' AS BLOB)
 ) LIMIT 1
 """
+_LAST = f"SELECT substr(state, 1, {LONGEST_FRAME}) FROM stored_events ORDER BY rowid DESC LIMIT 1"
 _NEWEST = f"""
 SELECT e.originator_id, e.originator_version, substr(e.state, 1, {LONGEST_FRAME})
 FROM stored_events e JOIN (
@@ -93,6 +94,18 @@ class SQLiteShelf:
         return _opened_head(stream, version, state, encoder)
 
     @retrying
+    def newest_key(self) -> str | None:
+        """See ``Shelf``."""
+        with self._datastore.transaction(commit=False) as c:
+            c.execute(_LAST)
+            row = c.fetchone()
+        try:
+            steps = framed(row[0]).encoding.split(",") if row is not None else []
+        except EnvelopeError:
+            return None  # It is damaged; whoever reads it says so.
+        return next((s.partition(":")[2] for s in steps if s.startswith(f"{AES}:")), None)
+
+    @retrying
     def refuse_unnoted(self) -> None:
         """See ``Shelf``."""
         if self._began_encrypted:
@@ -141,7 +154,7 @@ def _unnoted() -> LogDamaged:
     return LogDamaged(
         "",
         0,
-        "the log has encrypted events, and the note of the key was taken out of it: so it cannot be "
+        "the log has encrypted events, and the note of the key was taken out of it, or changed: so it cannot be "
         "told what was stored before there was a key. What is encrypted, `refold salvage NEW.db` copies",
     )
 

@@ -15,12 +15,14 @@ from refold.infrastructure.log.anchor import Anchor, Mark, anchor_path
 from refold.infrastructure.log.anchoring import HeldLog
 from refold.infrastructure.log.checks.checking import check_log
 from refold.infrastructure.log.checks.stream_checks import LOG
-from refold.infrastructure.log.file.failures import translated
+from refold.infrastructure.log.file.failures import STORE_ERRORS, is_damage, translated
+from refold.infrastructure.log.file.second_look import judged, looked_twice
 from refold.infrastructure.log.file.sqlite import DurableDatastore, LogRecorder
 from refold.infrastructure.log.stored.mapper import EventMapper
 from refold.infrastructure.log.stored.shelf import SQLiteShelf
 from refold.infrastructure.new_files import new_file, sync
 from refold.infrastructure.own_files import refuse_own
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +45,33 @@ def back_up(
     real = Path(os.path.realpath(to))
     refuse_own(to, path)
     with translated(to), new_file(real, replace=replace) as made:
-        copy_log(source, made)
-        size, marks = check_copy(made, mapper, of=path)
+        size, marks = _copied(source, mapper, made, path)
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
     _keep_anchor(anchor_path(real), marks)
     return size.replaced(path=to)
+
+
+def _copied(
+    source: SQLiteDatastore, mapper: EventMapper, made: Path, path: Path
+) -> tuple[BackedUp, Sequence[Mark]]:
+    """Copy and check; where the copy seems damaged, do both once more."""
+
+    def copied() -> tuple[BackedUp, Sequence[Mark]]:
+        copy_log(source, made)
+        return check_copy(made, mapper, of=path)
+
+    def forget() -> None:
+        os.truncate(made, 0)
+        if isinstance(source, DurableDatastore):
+            source.forget_pages()
+
+    try:
+        return looked_twice(copied, forget)
+    except STORE_ERRORS as error:
+        if is_damage(error):
+            raise judged(path, error) from error
+        raise
 
 
 def _keep_anchor(path: Path, marks: Sequence[Mark]) -> None:
@@ -100,7 +123,7 @@ def _has_same_numbers(source: SQLiteDatastore, made: Path) -> bool:
         "ORDER BY originator_id, originator_version"
     )
     with (
-        closing(sqlite3.connect(made)) as copy,
+        closing(open_sqlite(made)) as copy,
         source.transaction(commit=False) as c,
         suppress(ValueError),
     ):
@@ -124,7 +147,7 @@ def copy_pages(source: SQLiteDatastore, made: Path) -> None:
 
 def copy_connection(source: sqlite3.Connection, made: Path) -> None:
     """Copy the database of a connection in steps; it is on the disk when this returns."""
-    with closing(sqlite3.connect(made, isolation_level=None)) as copy:
+    with closing(open_sqlite(made, isolation_level=None)) as copy:
         source.backup(copy, pages=PAGES, progress=_between_steps)
     sync(made)
 
@@ -170,7 +193,7 @@ def settle(to: Path) -> None:
     beside = [Path(f"{to}{suffix}") for suffix in ("-wal", "-shm")]
     if not any(path.exists() for path in beside):
         return
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(to, timeout=1)) as connection:
+    with suppress(sqlite3.DatabaseError), closing(open_sqlite(to, timeout=1)) as connection:
         # The last connection that closes takes the files beside it away.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     if any(path.exists() for path in beside):

@@ -1,4 +1,4 @@
-"""Repairing what is kept beside the events: snapshots and the anchor. The events are never touched."""
+"""Repairing what is kept with the events: snapshots, the index of keys, the anchor; never the events."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,11 +7,15 @@ from refold.application.errors import LogError, TargetExists
 from refold.application.event_log import Damage
 from refold.application.upkeep.log_keeping import Checked
 from refold.application.upkeep.verifying import AnchorState
-from refold.infrastructure.log.anchor import read_exported, write_anchor
+from refold.infrastructure.log.anchor import Mark, read_exported, write_anchor
 from refold.infrastructure.log.checks.checking import Held
+from refold.infrastructure.log.checks.key_checks import KEYS
 from refold.infrastructure.log.checks.snapshot_checks import SNAPSHOTS
+from refold.infrastructure.log.checks.stream_checks import LOG
 from refold.infrastructure.log.snapshots import drop_snapshots
 from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.log.upkeep.unopened import beside
+from refold.infrastructure.new_files import new_file
 from refold.infrastructure.own_files import refuse_own
 
 ANCHOR = "anchor"
@@ -33,7 +37,7 @@ def check(log: SQLiteLog, exported: Path | None) -> Checked:
         detail = f"{damaged} lines of {log.held.anchor.path} are damaged"
         found = Damage(ANCHOR, "", 0, "unreadable", detail)
         checked = checked._replace(damage=(*checked.damage, found))
-    return checked
+    return checked if str(log.path) == ":memory:" else beside(log.path, checked)
 
 
 def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
@@ -42,8 +46,13 @@ def repair(log: SQLiteLog, damage: Sequence[Damage]) -> Iterator[str]:
     if snapshots:
         drop_snapshots(log.parts()[0], snapshots)
         yield f"{len(snapshots)} damaged snapshots were removed; loads read the events instead"
+    if any(d.place == KEYS for d in damage):
+        if any(d.place == LOG for d in damage):
+            return  # The index may know of what the log lacks.
+        log.renew_keys()
+        yield "the index of keys was made anew from the messages"
     if any(d.place == ANCHOR for d in damage):
-        if any(d.place == "log" for d in damage):
+        if any(d.place == LOG for d in damage):
             return  # The log may lack what the other lines of the anchor know.
         renew(log)
         yield "the anchor was made anew from the log"
@@ -64,6 +73,17 @@ def renew(log: SQLiteLog) -> None:
             ) from error
 
 
+def _export(out: Path, marks: Sequence[Mark]) -> None:
+    """Write an anchor into a new file, which is there and whole also after a loss of power."""
+    if out.exists():
+        raise TargetExists(out, "is there already; give another path")
+    try:
+        with new_file(out, replace=False) as made:
+            write_anchor(made, marks)
+    except OSError as error:
+        raise LogError(f"the anchor {out} cannot be written: {error}") from error
+
+
 def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
     """Say what the anchor knows; write it into a file of its own; make it anew from the log.
 
@@ -75,16 +95,11 @@ def anchor(log: SQLiteLog, *, out: Path | None, accept: bool) -> AnchorState:
         refuse_own(out, log.path)
     if accept:
         renew(log)
-    with log.writing():
+    with log.writing(or_reading=True):
         log.held.admit()
         marks = list(log.held.marks())
     if out is not None:
-        try:
-            write_anchor(out, marks)
-        except FileExistsError as error:
-            raise TargetExists(out, "is there already; give another path") from error
-        except OSError as error:
-            raise LogError(f"the anchor {out} cannot be written: {error}") from error
+        _export(out, marks)
     path = log.held.anchor.path
     known = len(log.held.anchor.lines()[0]) if out is None else len(marks)
     return AnchorState(path=out or path, conversations=known, accepted=accept)

@@ -8,6 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from refold.infrastructure.log.anchor import anchor_path
+from refold.infrastructure.log.file.sqlite import sync_fully
+from refold.infrastructure.log.scrubbing.scrub_file import checked_path
+from refold.infrastructure.log.write_ahead.copies import damaged_copies
+from refold.infrastructure.log.write_ahead.examining import examine, write_ahead_path
+from refold.infrastructure.sqlite_connection import open_sqlite
 
 OF_SQLITE = ("", "-wal", "-shm")
 """The files in which SQLite keeps a database while programs have it open."""
@@ -22,11 +27,14 @@ def earlier_logs(log: Path) -> list[Path]:
 
 def put_in_place(made: Path, log: Path) -> Path | None:
     """Make ``made`` the log; where the one that was there has been moved to. Under its write lock."""
-    moved = _move_aside(log) if log.exists() else None
+    # Without its file, a write-ahead log may hold everything.
+    moved = _move_aside(log) if log.exists() or write_ahead_path(log).exists() else None
     # The write-ahead log of the old file must not be taken for one of the new. Programs that have the
     # old one open keep all of its files, and notice that they lie elsewhere now.
     for suffix in OF_SQLITE[1:]:
         Path(f"{log}{suffix}").unlink(missing_ok=True)
+    # What was found in the old file is not said of the new one.
+    checked_path(log).unlink(missing_ok=True)
     made.replace(log)
     # Not before: until there is the new log, the anchor tells of the old one.
     anchor_path(made).replace(anchor_path(log))
@@ -35,13 +43,17 @@ def put_in_place(made: Path, log: Path) -> Path | None:
 
 def _move_aside(log: Path) -> Path:
     """Give the files of a log a second name, so that at every moment there is a log at the first."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(log, timeout=1)) as connection:
-        # As far as nobody reads it just now, the file has everything by itself afterwards.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if log.exists() and examine(log) is None:
+        with suppress(sqlite3.Error), closing(open_sqlite(log, timeout=1)) as connection:
+            # As far as nobody reads it just now, the file has everything by itself afterwards.
+            sync_fully(connection)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     moved = _name_aside(log)
     for suffix in OF_SQLITE:
         _name_as_well(Path(f"{log}{suffix}"), Path(f"{moved}{suffix}"))
     _name_as_well(anchor_path(log), anchor_path(moved))
+    for copy in damaged_copies(log):
+        copy.rename(copy.with_name(copy.name.replace(log.name, moved.name, 1)))
     return moved
 
 

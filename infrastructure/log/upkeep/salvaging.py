@@ -31,6 +31,7 @@ from refold.infrastructure.log.stored.encryption import Keys, KeySource
 from refold.infrastructure.log.stored.envelope import EnvelopeError, Place
 from refold.infrastructure.log.stored.mapper import EventMapper, UnsealedEvent, link_of
 from refold.infrastructure.log.stored.shelf import SQLiteShelf
+from refold.infrastructure.log.write_ahead.mended_rows import RowsOf
 from refold.infrastructure.new_files import new_file
 
 from .lost_places import lost_positions
@@ -57,27 +58,29 @@ def salvage(
     to: Path,
     *held: Held,
     key: KeySource | None = None,
+    rows: RowsOf = RowReader,
 ) -> Salvaged:
     """Make the new log ``to`` of all that is intact in ``source``, which is only read.
+
+    ``rows``: reads its events.
 
     Raises:
         TargetExists: there is something at ``to``.
         NewerLog: an event can only be read by a newer refold.
     """
-    if to.is_file():
-        raise TargetExists(to, "is there already; give another path")
-    damage = check_connection(source, mapper, *held).damage
+    refuse_target(to)
+    damage = check_connection(source, mapper, *held, rows=rows).damage
     for found in damage:
         if found.kind == "newer":
             raise NewerLog(f"{found.detail}; install a newer refold to salvage this log")
-    streams = _plans(source, mapper, damage)
+    streams = _plans(rows(source), mapper, damage)
     with new_file(to, replace=False) as made:
         copied = 0
         with closing(SQLiteLog(made, anchor=False, key=key)) as log:
             datastore, target = log.parts()
             recorder = LogRecorder(datastore, Encodings(Keys(key), SQLiteShelf(datastore)))
             batch: list[tuple[StoredEvent, str | None]] = []
-            for row, kept in _rows(source, mapper, target, streams):
+            for row, kept in _rows(rows(source), mapper, target, streams):
                 copied += kept
                 batch.append(row)
                 if len(batch) >= WRITTEN_AT_ONCE:
@@ -88,6 +91,16 @@ def salvage(
     Anchor(anchor_path(to)).renew(marks)
     lost = tuple(_lost(found, streams.get(found.thread_id)) for found in damage if _is_loss(found))
     return Salvaged(path=to, events=copied, conversations=len(streams), lost=lost)
+
+
+def refuse_target(to: Path) -> None:
+    """Refuse a place where there is a file already.
+
+    Raises:
+        TargetExists: as said.
+    """
+    if to.is_file():
+        raise TargetExists(to, "is there already; give another path")
 
 
 class _Plan:
@@ -127,12 +140,10 @@ class _Plan:
         return version < self.gone or self.rewritten.get(version) == sha256(remains).hexdigest()
 
 
-def _plans(
-    source: sqlite3.Connection, mapper: EventMapper, damage: tuple[Damage, ...]
-) -> dict[str, _Plan]:
+def _plans(source: RowReader, mapper: EventMapper, damage: tuple[Damage, ...]) -> dict[str, _Plan]:
     bad = {(d.thread_id, d.version) for d in damage if d.kind in LOST_KINDS and not _is_late(d)}
     streams: dict[str, _Plan] = {}
-    for row in RowReader(source).rows():
+    for row in source.rows():
         plan = streams.setdefault(row.stream, _Plan())
         if row.version in plan.good:
             continue
@@ -160,7 +171,7 @@ def _is_late(damage: Damage) -> bool:
 
 
 def _rows(
-    source: sqlite3.Connection,
+    source: RowReader,
     mapper: EventMapper,
     target: EventMapper,
     streams: Mapping[str, _Plan],
@@ -189,8 +200,8 @@ def _rows(
             yield made, version in plan.good
 
 
-def _intact(source: sqlite3.Connection, streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
-    for row in RowReader(source).rows():
+def _intact(source: RowReader, streams: Mapping[str, _Plan]) -> Iterator[RawRow]:
+    for row in source.rows():
         plan = streams.get(row.stream)
         if plan is not None and plan.good.get(row.version) == row.number:
             yield row

@@ -8,6 +8,7 @@ from refold.infrastructure.log.file.retries import retrying
 from refold.infrastructure.log.file.sqlite import LogRecorder
 from refold.infrastructure.log.loading import StreamLoader
 from refold.infrastructure.log.snapshots import SnapshotStore
+from refold.infrastructure.log.stored.envelope import is_place
 
 
 class Old(NamedTuple):
@@ -52,4 +53,5 @@ def _in_use(state: Conversation) -> frozenset[int]:
 def _newest(recorder: LogRecorder) -> list[tuple[str, int]]:
     with recorder.datastore.transaction(commit=False) as c:
         c.execute("SELECT originator_id, max(originator_version) FROM stored_events GROUP BY 1")
-        return [(str(stream), int(version)) for stream, version in c.fetchall()]
+        rows = ((stream, version) for stream, version in c.fetchall())
+        return [row for row in rows if is_place(*row, "")]

@@ -12,6 +12,7 @@ from refold.domain.events import MessageAppended
 from refold.infrastructure.derived.places import DERIVED, derived_path
 from refold.infrastructure.log.anchor import anchor_path
 from refold.infrastructure.log.file.failures import translated
+from refold.infrastructure.log.scrubbing.scrub_file import checked_path
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.log.stored.codec import CodecError
 from refold.infrastructure.log.stored.envelope import (
@@ -68,9 +69,9 @@ def measure(log: SQLiteLog) -> Sizes:
         connection = c.sqlite_cursor.connection
         connection.create_function("frame_kind", 1, frame_kind, deterministic=True)
         c.execute(_ROWS)
-        groups = [_Group(*row) for row in c.fetchall()]
+        groups = [_Group(*map(_named, row[:2]), *row[2:]) for row in c.fetchall()]
         c.execute(_SNAPSHOTS)
-        snapshots = {stream: (count, size) for stream, count, size in c.fetchall()}
+        snapshots = {_named(stream): (count, size) for stream, count, size in c.fetchall()}
         decoded = _decoded_bytes(c.sqlite_cursor, mapper) if _encoded(groups) else {}
     streams: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
@@ -84,6 +85,10 @@ def measure(log: SQLiteLog) -> Sizes:
         frames=added([Share(name=g.frame, count=g.events, bytes=g.bytes) for g in groups]),
         files=tuple(_files(log.path)),
     )
+
+
+def _named(column: object) -> str:
+    return column if isinstance(column, str) else DAMAGED
 
 
 def frame_kind(head: object) -> str:
@@ -140,7 +145,8 @@ def _files(log: Path) -> Iterable[FileSize]:
     for name in DERIVED:
         path = Path(derived_path(log, name))
         names |= {name: path, f"{name} wal": Path(f"{path}-wal")}
-    for name, path in {**names, "anchor": anchor_path(log)}.items():
+    names |= {"anchor": anchor_path(log), "checked": checked_path(log)}
+    for name, path in names.items():
         try:
             size = path.stat().st_size
         except FileNotFoundError:

@@ -12,12 +12,15 @@ from refold.application.event_log import Damage
 from refold.application.upkeep.log_keeping import Checked
 from refold.infrastructure.log.anchor import Anchor, anchor_path
 from refold.infrastructure.log.checks.checking import Held, check_connection, once_for_all
-from refold.infrastructure.log.checks.rows import DAMAGE, lenient
+from refold.infrastructure.log.checks.rows import DAMAGE, lenient, refuse_trouble
 from refold.infrastructure.log.checks.stream_checks import LOG
+from refold.infrastructure.log.file.read_only import connected
 from refold.infrastructure.log.stored.encodings import Encodings
 from refold.infrastructure.log.stored.encryption import Keys, KeySource
 from refold.infrastructure.log.stored.mapper import EventMapper
 from refold.infrastructure.log.stored.shelf import SQLiteShelf
+from refold.infrastructure.log.write_ahead.copies import notices_of_copies
+from refold.infrastructure.log.write_ahead.refusing import finding
 
 
 @contextmanager
@@ -27,8 +30,7 @@ def read_only(path: Path) -> Generator[sqlite3.Connection]:
     Raises:
         sqlite3.Error: SQLite cannot open it at all.
     """
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+    with closing(connected(path)) as connection:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         yield lenient(connection)
 
@@ -50,7 +52,25 @@ def known_outside(path: Path) -> list[Held]:
 
 
 def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked:
-    """Everything that is wrong with a log file; never raises for what is wrong with it."""
+    """Everything that is wrong with a log file; never raises for what is wrong with it.
+
+    Raises:
+        sqlite3.Error, OSError: it cannot be read for another reason than damage.
+    """
+    found = beside(path, Checked(0, 0, ()))
+    if found.damage:
+        return found  # SQLite would read a part of it, and the rest would be called lost.
+    return _checked(path, *held, key=key)._replace(notices=found.notices)
+
+
+def beside(path: Path, checked: Checked) -> Checked:
+    """Return what was found with what is to be said of the write-ahead log and its copies."""
+    found = finding(path)
+    damage = checked.damage if found is None else (found, *checked.damage)
+    return checked._replace(damage=damage, notices=notices_of_copies(path))
+
+
+def _checked(path: Path, *held: Held, key: KeySource | None) -> Checked:
     if not path.exists():
         return _nothing("missing", f"there is no file {path}", *held)
     if not path.stat().st_size:
@@ -59,6 +79,7 @@ def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked
         with read_only(path) as connection:
             return once_for_all(check_connection(connection, mapper_of(connection, key), *held))
     except DAMAGE as error:
+        refuse_trouble(error)
         return _nothing("unreadable", f"SQLite cannot read the file at all: {error}", *held)
 
 

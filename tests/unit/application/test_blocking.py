@@ -1,10 +1,13 @@
 """Calls that block, where nobody could ever answer them."""
 
+import signal
 import threading
+import time
 
 import pytest
 
-from refold.application.blocking import Runner
+from refold.application.blocking import Runner, to_the_end
+from refold.application.withdrawal import Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
 
@@ -30,3 +33,44 @@ def test_what_runs_in_the_loop_and_waits_for_it_is_refused_instead_of_waiting_fo
     asking.join(20)
     assert ended == ["done"]
     runner.close()
+
+
+def test_who_interrupts_is_answered_when_what_was_written_has_ended() -> None:
+    runner, began, ended = Runner(), threading.Event(), list[str]()
+
+    def write() -> None:
+        began.set()
+        time.sleep(0.2)
+        ended.append("written")
+
+    def interrupt() -> None:
+        began.wait(10)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(to_the_end(write))
+    assert ended == ["written"]
+    runner.close()
+
+
+def test_what_was_given_up_before_it_wrote_never_writes() -> None:
+    withdrawal = Withdrawal()
+    withdrawal.start()
+    assert withdrawal.withdraw()
+    for act in (withdrawal.write, withdrawal.refuse, Withdrawal.start.__get__(withdrawal)):
+        with pytest.raises(Withdrawn):
+            act()
+
+
+def test_what_writes_already_goes_on_to_its_end() -> None:
+    withdrawal = Withdrawal()
+    withdrawal.start()
+    withdrawal.write()
+    assert withdrawal.withdraw()
+    withdrawal.refuse()
+    withdrawal.write()
+
+
+def test_what_no_thread_has_taken_up_is_not_waited_for() -> None:
+    assert not Withdrawal().withdraw()

@@ -1,0 +1,205 @@
+"""The live messages of a window: in memory, but for a long run of old ones that stays in the log."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import eq
+from typing import NamedTuple, Protocol, cast, overload
+
+from refold.domain.messages import Message
+
+
+class Entry(NamedTuple):
+    """A live message, as the log holds it."""
+
+    position: int
+    message_id: str
+    message: Message
+    tokens: int
+    """Of the whole message, thinking included."""
+    thinking: int
+    stop_reason: str | None
+
+
+class Words(NamedTuple):
+    """What stored messages are looked through for."""
+
+    promises: Mapping[bytes, float]
+    """What each word promises: one of ASCII letters in lower case, its apostrophes left out."""
+    others: Sequence[tuple[bytes, float]]
+    """The same for words with other characters, as UTF-8; these may be part of a longer one."""
+
+
+class Looked(NamedTuple):
+    """What came of looking through stored messages."""
+
+    digest: str
+    """Names exactly the messages that were looked through."""
+    telling: frozenset[int]
+    """The positions of those that promise most."""
+
+
+class StoredMessages(Protocol):
+    """Reads live messages of one conversation from the log, in order."""
+
+    def read(self, start: int, stop: int) -> Iterator[Entry]:
+        """The messages at positions ``start`` up to but not including ``stop``.
+
+        Raises:
+            LogError: they cannot be read.
+        """
+        ...
+
+    def look_through(self, start: int, stop: int, words: Words, most: int) -> Looked:
+        """Find the user's messages there that promise most, at most so many; the newer ones among
+        equals. A message promises what the best of its words does.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """Live messages one after the other that are read from the log whenever they are wanted."""
+
+    start: int
+    stop: int
+    count: int
+    """How many there are: fewer than positions where some were lost."""
+    log: StoredMessages
+    measures: Mapping[int, int]
+    """By position: the size of what is left of an erased message."""
+
+    def read(self, start: int, stop: int) -> Iterator[Entry]:
+        """Those at positions ``start`` up to but not including ``stop``."""
+        for entry in self.log.read(max(start, self.start), min(stop, self.stop)):
+            tokens = self.measures.get(entry.position)
+            yield entry if tokens is None else entry._replace(tokens=tokens, thinking=0)
+
+    def from_on(self, start: int) -> "StoredRun":
+        """The run without what lies before ``start``."""
+        gone = sum(1 for _ in self.read(self.start, start))
+        return replace(self, start=start, count=self.count - gone)
+
+
+class LongEntries(Sequence[Entry]):
+    """Entries of a conversation too long to be held: first those kept on purpose, then a stored run,
+    then the newest.
+    """
+
+    def __init__(self, kept: Sequence[Entry], stored: StoredRun, newest: Sequence[Entry]) -> None:
+        self.kept = tuple(kept)
+        self.stored = stored
+        self.newest = tuple(newest)
+
+    @property
+    def held(self) -> tuple[Entry, ...]:
+        """Those that are in memory."""
+        return self.kept + self.newest
+
+    def between(self, start: int, stop: int) -> Iterator[Entry]:
+        """Those at positions ``start`` up to but not including ``stop``."""
+        yield from (e for e in self.kept if start <= e.position < stop)
+        if start < self.stored.stop and stop > self.stored.start:
+            yield from self.stored.read(start, stop)
+        yield from (e for e in self.newest if start <= e.position < stop)
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self.kept
+        yield from self.stored.read(self.stored.start, self.stored.stop)
+        yield from self.newest
+
+    def __reversed__(self) -> Iterator[Entry]:
+        yield from reversed(self.newest)
+        yield from reversed([*self.stored.read(self.stored.start, self.stored.stop)])
+        yield from reversed(self.kept)
+
+    def __len__(self) -> int:
+        return len(self.kept) + self.stored.count + len(self.newest)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        at = index - len(self) if index >= 0 else index
+        if -len(self.newest) <= at < 0:
+            return self.newest[at]
+        if not -len(self) <= at < 0:
+            raise IndexError(index)
+        return next(islice(self, at + len(self), None))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        its = cast(Sequence[object], other)
+        return len(self) == len(its) and all(map(eq, self, its))
+
+    def __hash__(self) -> int:
+        return hash(len(self))
+
+
+Entries = tuple[Entry, ...] | LongEntries
+
+
+def held_entries(entries: Entries) -> tuple[Entry, ...]:
+    """The entries in memory: all but what only the log holds."""
+    return entries.held if isinstance(entries, LongEntries) else entries
+
+
+def entries_between(entries: Entries, start: int, stop: int) -> Iterator[Entry]:
+    """The entries at positions ``start`` up to but not including ``stop``."""
+    if isinstance(entries, LongEntries):
+        return entries.between(start, stop)
+    return (entry for entry in entries if start <= entry.position < stop)
+
+
+def entry_at(entries: Entries, position: int) -> Entry | None:
+    """The entry at a position; None where no live message is."""
+    if isinstance(entries, LongEntries):
+        return next(entries.between(position, position + 1), None)
+    place = bisect_left(entries, position, key=_position)
+    found = entries[place] if place < len(entries) else None
+    return found if found is not None and found.position == position else None
+
+
+def positions_of(entries: Entries) -> Iterator[int]:
+    """The positions of the entries; of a stored run also those of messages that were lost."""
+    if isinstance(entries, LongEntries):
+        yield from map(_position, entries.kept)
+        yield from range(entries.stored.start, entries.stored.stop)
+        yield from map(_position, entries.newest)
+    else:
+        yield from map(_position, entries)
+
+
+def shelved(
+    entries: Entries,
+    keep: int,
+    log: StoredMessages,
+    measures: Mapping[int, int],
+    begin: int,
+) -> Entries:
+    """The entries with only the newest ``keep`` of them in memory.
+
+    ``begin``: the position from which on every message is live; those before it stay in memory.
+    """
+    if isinstance(entries, LongEntries):
+        kept, newest = entries.kept, entries.newest
+    else:
+        first = bisect_left(entries, begin, key=_position)
+        kept, newest = entries[:first], entries[first:]
+    old = newest[: max(0, len(newest) - keep)]
+    if not old:
+        return entries
+    start, count = old[0].position, len(old)
+    if isinstance(entries, LongEntries):
+        start, count = entries.stored.start, count + entries.stored.count
+    run = StoredRun(start, old[-1].position + 1, count, log, measures)
+    return LongEntries(kept, run, newest[len(old) :])
+
+
+def _position(entry: Entry) -> int:
+    return entry.position

@@ -1,0 +1,238 @@
+"""Cancelled coroutines: what a caller sees when the cancellation reaches it is what stays."""
+
+import asyncio
+import random
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import pytest
+
+import refold
+from refold.infrastructure.log.file.lock import WriteLock
+
+ROUNDS = 150
+P = ParamSpec("P")
+
+
+def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A test that is a coroutine."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+def stored(path: Path) -> list[tuple[str, int]]:
+    """Every event in the file, as a look from outside sees it."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "SELECT originator_id, originator_version FROM stored_events ORDER BY 1, 2"
+        ).fetchall()
+
+
+async def cancelled_at(work: Awaitable[object], pause: float) -> bool:
+    """Whether the work was cancelled, so many seconds after it began."""
+    task = asyncio.ensure_future(work)
+    await asyncio.sleep(pause)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return True
+    return False
+
+
+def said(number: int) -> dict[str, object]:
+    return {"role": "user", "content": f"message {number}"}
+
+
+@in_a_loop
+async def test_an_append_is_stored_when_its_cancellation_is_told_or_never(tmp_path: Path) -> None:
+    path, chance = tmp_path / "a.db", random.Random(7)
+    async with refold.aopen(path) as memory:
+        chat = memory.conversation("t")
+        await chat.append(said(-1))
+        cancelled = 0
+        for number in range(ROUNDS):
+            cancelled += await cancelled_at(chat.append(said(number)), chance.random() * 0.002)
+            then = stored(path)
+            await asyncio.sleep(chance.random() * 0.004)
+            assert stored(path) == then
+        assert cancelled > ROUNDS / 4
+        texts = [str(m.message.content) for m in await chat.messages()]
+        assert len(texts) == len(set(texts))
+        assert texts == sorted(texts, key=lambda text: int(text.split()[1]))
+
+
+WRITING: dict[str, Callable[[refold.AsyncMemory, refold.AsyncChat], Awaitable[object]]] = {
+    "append": lambda memory, chat: chat.append(said(0)),
+    "label": lambda memory, chat: chat.label(f"label {random.random()}"),
+    "pin": lambda memory, chat: chat.pin(f"a text to keep {random.random()}"),
+    "unpin": lambda memory, chat: chat.unpin("none"),
+    "fork": lambda memory, chat: chat.fork(),
+    "erase": lambda memory, chat: chat.erase(1),
+    "compact": lambda memory, chat: chat.compact(),
+    "revert": lambda memory, chat: chat.revert_compaction(),
+    "context": lambda memory, chat: chat.context(),
+    "erase_conversation": lambda memory, chat: memory.erase_conversation("other"),
+}
+
+
+async def filled(memory: refold.AsyncMemory, turns: int = 20) -> refold.AsyncChat:
+    chat = memory.conversation("t")
+    for thread_id in ("t", "other"):
+        words = [said(n) | {"content": f"{n} " + "word " * 60} for n in range(2 * turns)]
+        for n in range(1, 2 * turns, 2):
+            words[n]["role"] = "assistant"
+        await memory.conversation(thread_id).append([*words, said(0)])
+    return chat
+
+
+@pytest.mark.parametrize("name", WRITING)
+@in_a_loop
+async def test_what_writes_has_written_when_its_cancellation_is_told_or_never_does(
+    tmp_path: Path, name: str
+) -> None:
+    chance = random.Random(name)
+    path = tmp_path / "a.db"
+    async with refold.aopen(path, window=4_000) as memory:
+        chat = await filled(memory)
+        for _ in range(12):
+            with suppress(refold.RefoldError):
+                await cancelled_at(WRITING[name](memory, chat), chance.random() * 0.012)
+            then = stored(path)
+            await asyncio.sleep(0.015)
+            assert stored(path) == then
+        assert (await memory.verify()).ok
+
+
+@pytest.mark.parametrize("name", [n for n in WRITING if n not in ("unpin", "revert", "context")])
+@in_a_loop
+async def test_what_waits_for_another_writer_is_given_up_at_once_and_never_written(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "a.db"
+    async with refold.aopen(path, window=4_000) as memory:
+        chat = await filled(memory)
+        before, other = stored(path), WriteLock(Path(f"{path}.lock"), 30)
+        loop = asyncio.get_running_loop()
+        with other.held():
+            began = loop.time()
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(WRITING[name](memory, chat), 0.1)
+            assert loop.time() - began < 5
+        other.close()
+        await asyncio.sleep(0.05)
+        assert [row for row in stored(path) if row not in before] == []
+        await chat.append(said(1))
+
+
+@in_a_loop
+async def test_what_waits_for_a_thread_of_the_pool_never_begins(tmp_path: Path) -> None:
+    loop, busy = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    async with refold.aopen(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        blocking = loop.run_in_executor(None, busy.wait)
+        for number in range(5):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await chat.append(said(number))
+        busy.set()
+        await blocking
+        assert await chat.messages() == []
+
+
+@in_a_loop
+async def test_threads_of_the_pool_come_back(tmp_path: Path) -> None:
+    loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(2)
+    loop.set_default_executor(pool)
+    async with refold.aopen(tmp_path / "a.db") as memory:
+        chat, chance = memory.conversation("t"), random.Random(3)
+        for number in range(40):
+            tasks = [asyncio.ensure_future(chat.append(said(number))) for _ in range(4)]
+            await asyncio.sleep(chance.random() * 0.004)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(chat.append(said(n)) for n in range(8)))
+
+
+@in_a_loop
+async def test_a_task_that_is_cancelled_twice_still_waits_for_what_it_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from refold.infrastructure.log.store import SQLiteLog
+
+    writes, go_on = threading.Event(), threading.Event()
+    insert = SQLiteLog._insert  # type: ignore[attr-defined,unused-ignore]
+
+    def slow(log: SQLiteLog, *given: Any) -> Any:
+        writes.set()
+        go_on.wait(10)
+        return insert(log, *given)
+
+    async with refold.aopen(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        monkeypatch.setattr(SQLiteLog, "_insert", slow)
+        task = asyncio.ensure_future(chat.append(said(0)))
+        await asyncio.to_thread(writes.wait, 10)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.01)
+            assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(await chat.messages()) == 1
+
+
+@in_a_loop
+async def test_a_task_group_that_fails_leaves_no_append_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+
+    async def fails() -> None:
+        await asyncio.sleep(0.003)
+        raise ValueError("of the program's own")
+
+    async with refold.aopen(path) as memory:
+        chat = memory.conversation("t")
+
+        async def together() -> None:
+            async with asyncio.TaskGroup() as group:
+                for number in range(6):
+                    group.create_task(chat.append(said(number)))
+                group.create_task(fails())
+
+        for _ in range(10):
+            with pytest.raises(ExceptionGroup):
+                await together()
+            then = stored(path)
+            await asyncio.sleep(0.01)
+            assert stored(path) == then
+
+
+def test_a_loop_that_ends_while_an_append_waits_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    other, left = WriteLock(Path(f"{path}.lock"), 30), list[refold.AsyncMemory]()
+
+    async def leave() -> None:
+        memory = await refold.aopen(path)
+        left.append(memory)
+        asyncio.get_running_loop().create_task(memory.conversation("t").append(said(0)))
+        await asyncio.sleep(0.05)
+
+    with other.held():
+        asyncio.run(leave())
+    other.close()
+    asyncio.run(left[0].close())
+    assert stored(path) == []
