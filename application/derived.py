@@ -29,6 +29,10 @@ class Fold(Protocol):
         """Delete everything that was folded; whether nothing is left."""
         ...
 
+    def forget_erased(self) -> bool:
+        """Take out what was erased, so that no byte of it is left; whether none is."""
+        ...
+
     def close(self) -> None:
         """Release files and connections; closing twice is fine."""
         ...
@@ -40,11 +44,16 @@ def folds(core: Core) -> Mapping[str, Fold]:
 
 
 def drop_derived(core: Core) -> bool:
-    """Delete what was made from the log, so that nothing of what was erased is left in it.
+    """Delete everything that was made from the log. The next question makes it anew. Whether nothing is left."""
+    return _all_done(core, [fold.drop() for fold in folds(core).values()])
 
-    The next question makes it anew. Whether nothing is left.
-    """
-    done = [fold.drop() for fold in folds(core).values()]
+
+def forget_erased(core: Core) -> bool:
+    """Take what was erased out of everything that was made from the log; whether nothing of it is left."""
+    return _all_done(core, [fold.forget_erased() for fold in folds(core).values()])
+
+
+def _all_done(core: Core, done: list[bool]) -> bool:
     if core.recall.vectors is not None:
         done.append(_pruned(core.recall.index, core.recall.vectors))
     if core.recall.backend is not None:

@@ -23,6 +23,8 @@ from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
+READERS = 1.0
+"""Seconds that an erasure waits for those who read from the write-ahead log."""
 CACHE_KIB = 16_384
 """Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
 
@@ -119,6 +121,42 @@ class DerivedFile:
         return is_foreign(self.path, MARKS[self._content.name], expected_schema(self._content))
 
     @contextmanager
+    def lasting(self) -> Generator[None]:
+        """What is committed inside is on the disk when it ends, even if the machine fails then."""
+        db = self.database()
+        db.conn.execute("PRAGMA synchronous=FULL")
+        try:
+            yield
+        finally:
+            db.conn.execute("PRAGMA synchronous=OFF")
+
+    def empty_ahead(self) -> bool:
+        """Move everything from the write-ahead log into the file, and cut it to nothing; whether that could
+        be done. False while another process reads from it.
+        """
+        if self.path is None:
+            return True
+        connection = self.database().conn
+        connection.execute(f"PRAGMA busy_timeout={int(READERS * 1_000)}")
+        try:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1_000}")
+        return not busy
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._db is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the file is there, with nothing beside it that was not finished."""
+        return self.path is not None and (
+            self._found() is not None and not os.path.lexists(_unfinished(self.path))
+        )
+
+    @contextmanager
     def unchanged(self) -> Generator[Database | None]:
         """The database as it is, for reading only; None if there is no file yet.
 
@@ -203,6 +241,8 @@ class DerivedFile:
             # A crash of the process loses nothing. A power loss may damage the file: every read notices,
             # and the rows are folded again. Syncs would only make rebuilding and following slower.
             connection.execute("PRAGMA synchronous=OFF")
+            # What an erasure takes out must not stay in pages that are free.
+            connection.execute("PRAGMA secure_delete=ON")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         except BaseException:
             connection.close()

@@ -75,6 +75,10 @@ class SQLiteRecallIndex:
         """See ``RecallIndex``."""
         return self.followed.drop()
 
+    def forget_erased(self) -> bool:
+        """See ``RecallIndex``."""
+        return self.followed.forget_erased()
+
     def close(self) -> None:
         """See ``RecallIndex``."""
         self.followed.close()

@@ -74,6 +74,9 @@ class PassageList:
     def rebuild(self) -> int:
         return len(self.texts)
 
+    def forget_erased(self) -> bool:
+        return self.drop()
+
     def drop(self) -> bool:
         return True
 

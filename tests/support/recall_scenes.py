@@ -74,6 +74,9 @@ class ListedIndex:
     def rebuild(self) -> int:
         return 0
 
+    def forget_erased(self) -> bool:
+        return True
+
     def drop(self) -> bool:
         return True
 
