@@ -1,6 +1,7 @@
 """What the file of the recall index consists of."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from sqlite_utils import Database
 
@@ -11,7 +12,7 @@ from refold.infrastructure.derived.progress import Progress, read_progress
 
 from .folding import fold_into
 from .postings import TERM_BITS
-from .segments import problem_of, segments_in
+from .segments import PassageDamaged, problem_of, segments_in
 from .tables import (
     IS_THERE,
     PASSAGE_COLUMNS,
@@ -73,8 +74,10 @@ class RecallContent:
         """See ``Content``. The postings of each segment are held against its passages."""
         known = segments_in(db)
         for segment in known:
-            if problem := problem_of(db, segment):
-                yield Damage(POSTINGS, "", 0, "differs", problem)
+            # A passage that was changed is named by the comparison.
+            with suppress(PassageDamaged):
+                if problem := problem_of(db, segment):
+                    yield Damage(POSTINGS, "", 0, "differs", problem)
         query = f"SELECT DISTINCT place >> {TERM_BITS} FROM {POSTINGS}"
         for (segment,) in db.conn.execute(query).fetchall():
             if segment not in known:

@@ -13,6 +13,7 @@ from refold.infrastructure.derived.outdating import Left
 from refold.infrastructure.derived.progress import Progress, Total, mark_of, write_progress
 
 from .erasing import erase
+from .postings import EVENTS, segment_of
 from .segments import Growth
 from .tables import PASSAGE_COLUMNS, PASSAGES, PROJECTIONS, TERMS
 from .threads import Thread, put_thread, stored_thread
@@ -29,7 +30,7 @@ def fold_into(
     """See ``Content.fold``."""
     batch = Batch(db, progress.totals[PASSAGES])
     taken, last = 0, None
-    while taken < BATCH and not batch.is_full and (logged := next(events, None)):
+    while not _is_enough(batch, taken, last) and (logged := next(events, None)):
         taken += 1
         if logged.number <= progress.number:
             continue
@@ -43,7 +44,15 @@ def fold_into(
     if last is not None:
         progress = Progress(last.number, mark_of(last), {PASSAGES: batch.write()})
         write_progress(db, PROJECTIONS, progress)
-    return progress, taken == BATCH or batch.is_full
+    return progress, _is_enough(batch, taken, last)
+
+
+def _is_enough(batch: "Batch", taken: int, last: LoggedEvent | None) -> bool:
+    """Whether what was gathered is written before more is taken in: whole segments where there are many."""
+    if taken >= BATCH or batch.is_full:
+        return True
+    is_end = last is not None and (last.number + 1) % EVENTS == 0
+    return is_end and taken > BATCH - EVENTS
 
 
 class Batch:
@@ -54,8 +63,7 @@ class Batch:
         self._total = total
         self._threads: dict[str, Thread] = {}
         self._rows: list[Sealed] = []
-        self._growth = Growth()
-        self._terms = Counter[int]()
+        self._growths: dict[int, Growth] = {}
 
     @property
     def is_full(self) -> bool:
@@ -76,18 +84,23 @@ class Batch:
         grown = Total(len(rows), sum(row[-1] for row in rows))
         thread.total, self._total = thread.total.plus(grown), self._total.plus(grown)
         self._rows += rows
-        for passage, row in zip(found, rows, strict=True):
-            self._terms.update(self._growth.take(passage.number, passage.tokens, row[-1]))
+        if found:
+            segment = segment_of(first)
+            growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
+            for passage, row in zip(found, rows, strict=True):
+                growth.take(passage.number, passage.tokens, row[-1])
 
     def write(self) -> Total:
         """Write everything, in the transaction that is open; returns how much there is now."""
         marks = ",".join("?" * len(PASSAGE_COLUMNS))
         self._db.conn.executemany(f"INSERT INTO {PASSAGES} VALUES ({marks})", self._rows)
-        self._growth.write(self._db)
+        terms = Counter[int]()
+        for segment in sorted(self._growths):
+            terms.update(self._growths[segment].write(self._db))
         self._db.conn.executemany(
             f"INSERT INTO {TERMS} VALUES (?, ?) ON CONFLICT DO UPDATE SET passages = passages + "
             "excluded.passages",
-            sorted(self._terms.items()),
+            sorted(terms.items()),
         )
         for thread_id, thread in self._threads.items():
             put_thread(self._db, thread_id, thread)

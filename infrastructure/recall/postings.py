@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlite_utils import Database
 
@@ -29,6 +29,9 @@ _IN_SEGMENTS = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM {SEGMEN
     CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
 _AT = f"""SELECT p.place, p.passages, p.checksum, p.locals FROM json_each(?) AS wanted
     CROSS JOIN {POSTINGS} AS p ON p.place = wanted.value"""
+
+_BYTES = 4
+_ODD = 0x9E37_79B9_7F4A_7C15
 
 Stored = tuple[int, int, int, bytes]
 """A row of postings."""
@@ -95,18 +98,18 @@ def packed(place: int, found: Iterable[int]) -> Stored:
     return place, len(places), _checksum(place, len(places), content), content
 
 
-def unpacked(row: Sequence[object]) -> Posting:
+def unpacked(row: Sequence[Any]) -> Posting:
     """The posting that a row holds.
 
     Raises:
         FoldDamaged: it was changed since it was stored.
     """
     place, count, check, content = row
-    if not isinstance(place, int) or not isinstance(content, bytes) or len(content) % 4:
+    if not (isinstance(place, int) and isinstance(count, int) and isinstance(content, bytes)):
         raise FoldDamaged("a posting is none")
-    if _checksum(place, count, content) != check or len(content) != 4 * int(str(count)):
+    if _checksum(place, count, content) != check or len(content) != _BYTES * count:
         raise FoldDamaged(f"posting {place} was changed")
-    return Posting(place, int(str(check)), array("I", content))
+    return Posting(place, check, array("I", content))
 
 
 def postings_at(db: Database, places: Sequence[int]) -> Iterator[Posting]:
@@ -120,5 +123,6 @@ def postings_of(db: Database, term: int) -> Iterator[Posting]:
     return map(unpacked, db.conn.execute(_IN_SEGMENTS, (term,)))
 
 
-def _checksum(place: int, count: object, content: bytes) -> int:
-    return zlib.crc32(content, zlib.crc32(f"{place} {count}".encode()))
+def _checksum(place: int, count: int, content: bytes) -> int:
+    # A checksum goes on from any 32 bits: an odd factor spreads the place and the count over them.
+    return zlib.crc32(content, (place * _ODD + count) & 0xFFFF_FFFF)

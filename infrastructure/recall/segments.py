@@ -19,9 +19,7 @@ from .postings import (
     packed,
     place_of,
     postings_at,
-    segment_of,
-    terms_of,
-    unpacked,
+    term_of,
 )
 from .tables import IS_THERE, PASSAGE_COLUMNS, PASSAGES, POSTINGS, SEGMENTS
 
@@ -39,41 +37,41 @@ class Sums(NamedTuple):
         return Sums(self.passages.plus(more.passages), self.postings.plus(more.postings))
 
 
-class Grown(NamedTuple):
-    """Passages of one segment that are to be added to it."""
-
-    passages: Total
-    locals: Mapping[int, list[int]]
-    """By the hash of a token: the places of those that have it, ascending."""
-
-
 class Growth:
-    """Passages that are gathered, segment by segment."""
+    """Passages of one segment that are gathered."""
 
-    def __init__(self) -> None:
-        self._totals: defaultdict[int, Total] = defaultdict(Total)
-        self._locals: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+    def __init__(self, segment: int) -> None:
+        self.segment = segment
+        self._rows = self._checksums = 0
+        self._locals: defaultdict[str, list[int]] = defaultdict(list)
 
-    def take(self, number: int, tokens: str, checksum: int) -> set[int]:
-        """Take a passage in; returns the hashes of its tokens."""
-        segment, local, terms = segment_of(number), local_of(number), terms_of(tokens)
-        self._totals[segment] = self._totals[segment].plus(Total(1, checksum))
-        places = self._locals[segment]
-        for term in terms:
-            places[term].append(local)
-        return terms
+    def take(self, number: int, tokens: str, checksum: int) -> None:
+        """Take a passage in; numbers ascend."""
+        local, places = local_of(number), self._locals
+        for token in set(tokens.split()):
+            places[token].append(local)
+        self._rows += 1
+        self._checksums += checksum
 
-    def rows_of(self, segment: int) -> list[Stored]:
-        """The rows of postings of a segment that has nothing else."""
-        found = sorted(self._locals[segment].items()) if segment in self._locals else ()
-        return [packed(place_of(segment, term), places) for term, places in found]
+    @property
+    def total(self) -> Total:
+        """How many passages there are."""
+        return Total(self._rows, self._checksums)
 
-    def write(self, db: Database) -> None:
-        """Write everything, in the transaction that is open."""
-        for segment in sorted(self._totals):
-            _grow(db, segment, Grown(self._totals[segment], self._locals[segment]))
+    def by_term(self) -> dict[int, list[int]]:
+        """By the hash of a token, in ascending order: the places of the passages that have it."""
+        found: dict[int, list[int]] = {}
+        for token, places in self._locals.items():
+            term = term_of(token)
+            shared = found.get(term)
+            found[term] = places if shared is None else sorted({*shared, *places})
+        return dict(sorted(found.items()))
+
+    def write(self, db: Database) -> Mapping[int, int]:
+        """Write everything, in the transaction that is open; by the hash of a token, how many have it."""
+        found = self.by_term()
+        _grow(db, self.segment, self.total, found)
+        return {term: len(places) for term, places in found.items()}
 
 
 def stored_sums(db: Database, segment: int) -> Sums | None:
@@ -112,10 +110,20 @@ def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]
     _record(db, segment, sums.plus(less))
 
 
+class PassageDamaged(FoldDamaged):
+    """A passage was changed since it was stored."""
+
+
 def problem_of(db: Database, segment: int) -> str:
-    """What is wrong with a segment, its passages held against its postings; empty: nothing."""
+    """What is wrong with a segment, its passages held against its postings; empty: nothing.
+
+    Raises:
+        PassageDamaged: a passage is not as it was stored.
+    """
     try:
         return _problem(db, segment)
+    except PassageDamaged:
+        raise
     except FoldDamaged as error:
         return str(error)
 
@@ -126,11 +134,13 @@ def segments_in(db: Database) -> list[int]:
     return [segment for (segment,) in rows]
 
 
-def copy_segment(source: Database, into: Database, segment: int) -> None:
-    """Put a segment as it is now into empty tables."""
+def copy_segment(source: Database, into: Database, segment: int) -> bool:
+    """Put a segment as it is now into empty tables; whether there is any."""
     numbers, places = numbers_of(segment), (segment << TERM_BITS, (segment + 1) << TERM_BITS)
     source.conn.execute("BEGIN")
     try:
+        if stored_sums(source, segment) is None:
+            return False
         for table, column, (first, stop) in (
             (SEGMENTS, "segment", (segment, segment + 1)),
             (PASSAGES, "number", numbers),
@@ -140,26 +150,26 @@ def copy_segment(source: Database, into: Database, segment: int) -> None:
             rows = source.conn.execute(query, (first, stop))
             marks = ",".join("?" * len(rows.description))
             into.conn.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        return True
     finally:
         source.conn.execute("ROLLBACK")
 
 
-def _grow(db: Database, segment: int, grown: Grown) -> None:
+def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]]) -> None:
     sums = stored_sums(db, segment)
     before: dict[int, Posting] = {}
     if sums is not None:
-        places = [place_of(segment, term) for term in grown.locals]
+        places = [place_of(segment, term) for term in found]
         before = {posting.term: posting for posting in postings_at(db, places)}
+    base = segment << TERM_BITS
     rows = [
-        packed(
-            place_of(segment, term), (*before[term].locals, *more) if term in before else more
-        )
-        for term, more in sorted(grown.locals.items())
+        packed(base | term, (*before[term].locals, *places) if term in before else places)
+        for term, places in found.items()
     ]
     _put(db, rows)
     checksums = sum(row[2] for row in rows) - sum(p.checksum for p in before.values())
-    more = Sums(grown.passages, Total(len(rows) - len(before), checksums))
-    _record(db, segment, (sums or Sums()).plus(more))
+    grown = Sums(more, Total(len(rows) - len(before), checksums))
+    _record(db, segment, (sums or Sums()).plus(grown))
 
 
 def _put(db: Database, rows: Iterable[Stored]) -> None:
@@ -179,21 +189,21 @@ def _without(posting: Posting, lost: set[int]) -> list[int]:
 
 
 def _problem(db: Database, segment: int) -> str:
-    sums, growth, total = stored_sums(db, segment), Growth(), Total()
-    first, stop = numbers_of(segment)
+    growth, bounds = Growth(segment), numbers_of(segment)
     query = f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
-    for row in db.conn.execute(query, (first, stop)):
-        values = opened(PASSAGES, row)
+    for row in db.conn.execute(query, bounds):
+        try:
+            values = opened(PASSAGES, row)
+        except FoldDamaged as error:
+            raise PassageDamaged(str(error)) from error
         growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
-        total = total.plus(Total(1, int(row[-1])))
-    expected = growth.rows_of(segment)
+    base = segment << TERM_BITS
+    expected = [packed(base | term, places) for term, places in growth.by_term().items()]
     query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
-    bounds = (segment << TERM_BITS, (segment + 1) << TERM_BITS)
-    found = [tuple(row) for row in db.conn.execute(query, bounds)]
-    for row in found:
-        unpacked(row)
+    found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
     if found != expected:
         return f"the postings of segment {segment} are not those of its passages"
-    if sums != Sums(total, Total(len(found), sum(row[2] for row in found))):
+    posted = Total(len(found), sum(row[2] for row in found))
+    if stored_sums(db, segment) != Sums(growth.total, posted):
         return f"segment {segment} has not what is recorded of it"
     return ""

@@ -11,7 +11,7 @@ from refold.infrastructure.derived.damage import BROKEN, blamed_on_file, is_unus
 from refold.infrastructure.derived.following import FollowedLog
 from refold.infrastructure.sqlite_connection import open_sqlite
 
-from .segments import copy_segment, problem_of, segments_in
+from .segments import PassageDamaged, copy_segment, problem_of, segments_in
 from .tables import create_tables
 
 _SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
@@ -37,6 +37,7 @@ class SegmentsScrub:
         self._last = last
         self._keep = keep
         self._left = budget
+        self._count = 0
         self._done: set[int] = set()
         self._interrupted = False
 
@@ -61,7 +62,7 @@ class SegmentsScrub:
             self._followed.distrust(problem)
             return False
         self._keep(str(segment))
-        return self._left > 0
+        return self._left > 0 and len(self._done) < self._count
 
     def interrupt(self) -> None:
         """Give up the check that is under way."""
@@ -72,6 +73,7 @@ class SegmentsScrub:
         if found is None or not found[0]:
             return None
         segments, size = found
+        self._count = len(segments)
         self._left -= size // len(segments)
         last = self._last()
         after = [s for s in segments if last.isdecimal() and s > int(last)]
@@ -85,8 +87,13 @@ class SegmentsScrub:
         # In memory: nobody waits for what is made of a copy.
         with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as copy:
             create_tables(copy)
-            self._followed.look_into(lambda db: copy_segment(db, copy, segment))
-            return "" if self._interrupted else problem_of(copy, segment)
+            found = self._followed.look_into(lambda db: copy_segment(db, copy, segment))
+            if not found or self._interrupted:
+                return ""
+            try:
+                return problem_of(copy, segment)
+            except PassageDamaged as error:
+                return str(error)
 
 
 def _overview(db: Database) -> tuple[list[int], int]:
