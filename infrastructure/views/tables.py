@@ -153,7 +153,10 @@ TABLES = (
     ),
 )
 
-PROJECTIONS: Mapping[str, int] = {table.name: table.version for table in TABLES}
+FORMAT = 2
+"""Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it."""
+
+PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
 TALLIES = "tallies"
 TALLY_COLUMNS: Mapping[str, type] = {
