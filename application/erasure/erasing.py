@@ -210,7 +210,7 @@ class _Erasing:
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
             known = Lineage(thread_id, positions)
-        known = trace(self._core, thread_id, known, loaded.state.version)
+        known = trace(self._core, loaded, known)
         self._known[thread_id] = known
         return known
 
