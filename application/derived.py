@@ -1,13 +1,12 @@
 """Everything that is derived from the log: dropped, checked, rebuilt and closed together, in one place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from .core import Core
 from .errors import LogError
 from .event_log import Damage
 from .recall.index import RecallIndex
-from .recall.passages import Passage
 from .recall.vectors import VectorStore
 
 FOREIGN = "foreign"
@@ -96,14 +95,7 @@ def close_derived(core: Core) -> None:
 
 def _pruned(index: RecallIndex, vectors: VectorStore) -> bool:
     """Vectors may have cost money: those of texts that are still there stay."""
-
-    def kept() -> Iterator[str]:
-        page: Sequence[Passage] = index.passages()
-        while page:
-            yield from (passage.digest for passage in page)
-            page = index.passages(page[-1].number)
-
     try:
-        return vectors.prune(kept)
+        return vectors.prune(index.digests)
     except LogError:
         return vectors.drop()  # The log is damaged: it cannot tell what is still there.

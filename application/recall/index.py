@@ -1,6 +1,6 @@
 """The port of the recall index: candidates for a question, with what ranking needs to know of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from refold.application.event_log import Damage
@@ -76,6 +76,10 @@ class RecallIndex(Protocol):
         self, after: int = 0, limit: int = 1_000, *, filters: Filters = NO_FILTERS
     ) -> Sequence[Passage]:
         """The passages with a number over ``after``, in their order."""
+        ...
+
+    def digests(self) -> Collection[str]:
+        """Of the words of every passage: ``Passage.digest``."""
         ...
 
     def check(self) -> Iterator[Damage]:

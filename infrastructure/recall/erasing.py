@@ -77,10 +77,11 @@ def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> N
     db.conn.executemany(
         f"DELETE FROM {TERMS} WHERE term = ? AND passages <= 0", [(term,) for term in counts]
     )
-    columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS)
+    # Not the number itself: a row whose key is set is deleted, and SQLite moves others into its place.
+    columns = ", ".join(f"{column} = ?" for column in PASSAGE_COLUMNS if column != "number")
     db.conn.executemany(
         f"UPDATE {PASSAGES} SET {columns} WHERE number = ?",
-        [(*_emptied(passage.number), passage.number) for passage in passages],
+        [(*_emptied(passage.number)[1:], passage.number) for passage in passages],
     )
 
 

@@ -76,6 +76,13 @@ def in_order(
     return _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
 
 
+def every_digest(db: Database, proved: Proved) -> frozenset[str]:
+    """See ``RecallIndex.digests``."""
+    proved.total(db, None)
+    rows = db.conn.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
+    return frozenset(digest for (digest,) in rows)
+
+
 def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
     """Those that have one of the tokens: two tokens may share a posting."""
     padded = [f" {token} " for token in tokens]

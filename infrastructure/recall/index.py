@@ -1,6 +1,6 @@
 """The recall index of a log, in a file beside it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from refold.application.event_log import ConversationLog, Damage
@@ -62,6 +62,10 @@ class SQLiteRecallIndex:
         return self.followed.answer(
             lambda db: finding.in_order(db, after, limit, filters, self._proved)
         )
+
+    def digests(self) -> Collection[str]:
+        """See ``RecallIndex``."""
+        return self.followed.answer(lambda db: finding.every_digest(db, self._proved))
 
     def check(self) -> Iterator[Damage]:
         """See ``RecallIndex``."""

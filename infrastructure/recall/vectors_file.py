@@ -8,16 +8,20 @@ from functools import cache
 from pathlib import Path
 
 from refold.application.errors import LogBusy, LogError
-from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.damage import BROKEN, FoldDamaged, blamed_on_file
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 from refold.infrastructure.sqlite_connection import open_sqlite
 
+from .vector_rows import overwrite_others
+
 FORMAT = 1
 """Of the file. One of another format is dropped: what it held is made again."""
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
+READERS = 1
+"""Seconds that an erasure waits for those who read from the write-ahead log."""
 MARK = MARKS["vectors"]
 """What tells the file from those of others."""
 PAGE_SIZE = 8_192
@@ -119,13 +123,13 @@ class VectorsFile:
             _delete(_unfinished(self.path))
 
     def prune(self, keep: frozenset[str]) -> None:
-        """Delete the vectors of all other texts. A file is written anew: nothing of it is left."""
+        """Delete the vectors of all other texts, so that no byte of them is left in a file."""
         if self.path is None:
             with self.writing() as connection:
                 gone = [(one,) for one in _digests(connection) if one not in keep]
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
             return
-        if not self._lies_here(self.path):
+        if not self._lies_here(self.path) or self._is_pruned_in_place(self.path, keep):
             return
         with self._held():
             if self._found() is None:
@@ -139,6 +143,28 @@ class VectorsFile:
                 name_new(place, self.path)
             finally:
                 _delete(place)
+
+    def _is_pruned_in_place(self, path: Path, keep: frozenset[str]) -> bool:
+        """Overwrite the vectors of all other texts, if they are few; False: the file is to be written anew."""
+        if self._found() is None or os.path.lexists(_unfinished(path)):
+            return False
+        try:
+            with blamed_on_file():
+                with self.writing() as connection:
+                    if not overwrite_others(connection, keep):
+                        return False
+                return self._has_emptied_ahead()
+        except BROKEN:
+            return False
+
+    def _has_emptied_ahead(self) -> bool:
+        connection = self._current()
+        connection.execute(f"PRAGMA busy_timeout={READERS * 1_000}")
+        try:
+            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1_000}")
+        return not busy
 
     def close(self) -> None:
         """Release the connection."""

@@ -57,6 +57,9 @@ class MemoryIndex:
         found = [p for p in self._every() if p.number > after and _passes(p, filters)]
         return found[:limit]
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self._every()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 

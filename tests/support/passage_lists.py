@@ -68,6 +68,9 @@ class PassageList:
     ) -> Found:
         raise AssertionError((tokens, filters, limit, also))
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self.all()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 

@@ -68,6 +68,9 @@ class ListedIndex:
     ) -> Sequence[Passage]:
         return [p for p in self._all() if p.number > after and _fits(p, filters)][:limit]
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self._all()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 
