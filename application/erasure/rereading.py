@@ -58,7 +58,11 @@ def read_again(
     for start, stop in _runs(positions):
         for logged in places.messages(start, stop):
             event = logged.event
-            if isinstance(event, MessageAppended) and not logged.erased and event.position in wanted:
+            if (
+                isinstance(event, MessageAppended)
+                and not logged.erased
+                and event.position in wanted
+            ):
                 yield event
 
 

@@ -11,20 +11,19 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.log.file.read_only import connected, read_only_place
 from refold.infrastructure.private_files import make_private
 from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
+from .emptying import has_emptied_ahead
+from .looking import looking_into
 from .outdating import write_reading_from
 from .progress import create_positions, nowhere, write_progress
 from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
-READERS = 1.0
-"""Seconds that an erasure waits for those who read from the write-ahead log."""
 CACHE_KIB = 16_384
 """Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
 
@@ -134,15 +133,7 @@ class DerivedFile:
         """Move everything from the write-ahead log into the file, and cut it to nothing; whether that could
         be done. False while another process reads from it.
         """
-        if self.path is None:
-            return True
-        connection = self.database().conn
-        connection.execute(f"PRAGMA busy_timeout={int(READERS * 1_000)}")
-        try:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1_000}")
-        return not busy
+        return self.path is None or has_emptied_ahead(self.database().conn)
 
     @property
     def is_open(self) -> bool:
@@ -170,9 +161,7 @@ class DerivedFile:
         elif self._found() is None:
             yield None
         else:
-            # Not for reading only: that would leave the files beside it when it is closed.
-            connection = _looking("rw", self.path)
-            with closing(connection):
+            with closing(looking_into(self.path, BUSY_TIMEOUT)) as connection:
                 yield wrapped(connection)
 
     def close(self) -> None:
@@ -285,21 +274,6 @@ def _lies_at(path: Path, *, ours: bool) -> bool:
     """Whether there is anything of ours, finished or not."""
     ends = (".new", *(("", "-wal", "-shm", "-journal") if ours else ()))
     return any(os.path.lexists(f"{path}{end}") for end in ends)
-
-
-def _looking(mode: str, path: Path) -> sqlite3.Connection:
-    if read_only_place(path) is not None:
-        connection = connected(path)
-    else:
-        uri = f"{path.as_uri()}?mode={mode}"
-        connection = open_sqlite(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
-    # Bytes that are no text are a difference, not a reason to stop.
-    connection.text_factory = _lenient
-    return connection
-
-
-def _lenient(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 @contextmanager

@@ -297,11 +297,9 @@ class SQLiteLog:
         stored: dict[str, Stored] = {}
         for thread_id, (events, head, _) in appended.items():
             state = state_after_erasing(before[thread_id].loaded.state, events)
-            if state is not None:
-                self._snapshots.take(thread_id, state, head.link)
+            state = state or self._loader.load(thread_id).loaded.state
+            self._snapshots.take(thread_id, state, head.link)
             stream = self._refreshed(thread_id)
-            if state is None:
-                self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
             stored[thread_id] = Stored(stream.loaded, events)
         return stored
 

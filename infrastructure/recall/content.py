@@ -27,6 +27,7 @@ from .tables import (
     create_tables,
 )
 
+
 class RecallContent:
     """``Content`` of the recall index."""
 
@@ -67,8 +68,9 @@ class RecallContent:
 
     def forget(self, db: Database) -> None:
         """See ``Content``."""
-        for table in (PASSAGES, POSTINGS, SEGMENTS):
-            db.conn.execute(f"DELETE FROM {table}")
+        db.conn.execute(f"DELETE FROM {PASSAGES}")
+        db.conn.execute(f"DELETE FROM {POSTINGS}")
+        db.conn.execute(f"DELETE FROM {SEGMENTS}")
 
     def damage(self, db: Database) -> Iterator[Damage]:
         """See ``Content``. The postings of each segment are held against its passages."""

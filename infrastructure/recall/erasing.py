@@ -87,8 +87,8 @@ def _erase_passages(db: Database, passages: Sequence[Passage], gone: Total) -> N
 
 def _emptied(number: int) -> tuple[str | int | None, ...]:
     """The row that stays in the place of a passage: shorter than any other, so that nothing is moved."""
-    empty = {str: "", int: 0}
-    values = [empty[kind] for kind in [*PASSAGE_COLUMNS.values()][:-1]]
+    kinds = [*PASSAGE_COLUMNS.values()][:-1]
+    values: list[str | int | None] = ["" if kind is str else 0 for kind in kinds]
     # Places are unique; of a row that stands for nothing the number is one.
     values[0] = values[2] = number
     return sealed(tuple(values))

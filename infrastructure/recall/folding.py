@@ -86,7 +86,9 @@ class Batch:
         self._rows += rows
         if found:
             segment = segment_of(first)
-            growth = self._growths.get(segment) or self._growths.setdefault(segment, Growth(segment))
+            growth = self._growths.get(segment) or self._growths.setdefault(
+                segment, Growth(segment)
+            )
             for passage, row in zip(found, rows, strict=True):
                 growth.take(passage.number, passage.tokens, row[-1])
 

@@ -68,9 +68,7 @@ def best_first(
     return iter(newest_first)
 
 
-def _postings(
-    db: Database, term: int, segments: Collection[int] | None
-) -> Iterator[Posting]:
+def _postings(db: Database, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
     if segments is None:
         return postings_of(db, term)
     return postings_at(db, [place_of(segment, term) for segment in segments])

@@ -1,7 +1,7 @@
 """Segments of the recall index: the postings of some thousand events, written and checked together."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlite_utils import Database
@@ -23,6 +23,20 @@ from .postings import (
 )
 from .tables import IS_THERE, PASSAGE_COLUMNS, PASSAGES, POSTINGS, SEGMENTS
 
+_COPIED = (
+    (
+        f"SELECT * FROM {SEGMENTS} WHERE segment >= ? AND segment < ?",
+        f"INSERT INTO {SEGMENTS} VALUES (?,?,?,?,?,?)",
+    ),
+    (
+        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ?",
+        f"INSERT INTO {PASSAGES} VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    ),
+    (
+        f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ?",
+        f"INSERT INTO {POSTINGS} VALUES (?,?,?,?)",
+    ),
+)
 _TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
 
 
@@ -136,23 +150,21 @@ def segments_in(db: Database) -> list[int]:
 
 def copy_segment(source: Database, into: Database, segment: int) -> bool:
     """Put a segment as it is now into empty tables; whether there is any."""
-    numbers, places = numbers_of(segment), (segment << TERM_BITS, (segment + 1) << TERM_BITS)
     source.conn.execute("BEGIN")
     try:
         if stored_sums(source, segment) is None:
             return False
-        for table, column, (first, stop) in (
-            (SEGMENTS, "segment", (segment, segment + 1)),
-            (PASSAGES, "number", numbers),
-            (POSTINGS, "place", places),
-        ):
-            query = f"SELECT * FROM {table} WHERE {column} >= ? AND {column} < ?"
-            rows = source.conn.execute(query, (first, stop))
-            marks = ",".join("?" * len(rows.description))
-            into.conn.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        for (read, write), bounds in zip(_COPIED, _bounds(segment), strict=True):
+            into.conn.executemany(write, source.conn.execute(read, bounds))
         return True
     finally:
         source.conn.execute("ROLLBACK")
+
+
+def _bounds(segment: int) -> Sequence[tuple[int, int]]:
+    """Of the keys of a segment in each table of ``_COPIED``."""
+    places = (segment << TERM_BITS, (segment + 1) << TERM_BITS)
+    return (segment, segment + 1), numbers_of(segment), places
 
 
 def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]]) -> None:
@@ -190,7 +202,9 @@ def _without(posting: Posting, lost: set[int]) -> list[int]:
 
 def _problem(db: Database, segment: int) -> str:
     growth, bounds = Growth(segment), numbers_of(segment)
-    query = f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
+    query = (
+        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
+    )
     for row in db.conn.execute(query, bounds):
         try:
             values = opened(PASSAGES, row)

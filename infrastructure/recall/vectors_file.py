@@ -9,6 +9,7 @@ from pathlib import Path
 
 from refold.application.errors import LogBusy, LogError
 from refold.infrastructure.derived.damage import BROKEN, FoldDamaged, blamed_on_file
+from refold.infrastructure.derived.emptying import has_emptied_ahead
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
@@ -20,8 +21,6 @@ FORMAT = 1
 """Of the file. One of another format is dropped: what it held is made again."""
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process (requirement A9)."""
-READERS = 1
-"""Seconds that an erasure waits for those who read from the write-ahead log."""
 MARK = MARKS["vectors"]
 """What tells the file from those of others."""
 PAGE_SIZE = 8_192
@@ -153,18 +152,9 @@ class VectorsFile:
                 with self.writing() as connection:
                     if not overwrite_others(connection, keep):
                         return False
-                return self._has_emptied_ahead()
+                return has_emptied_ahead(self._current())
         except BROKEN:
             return False
-
-    def _has_emptied_ahead(self) -> bool:
-        connection = self._current()
-        connection.execute(f"PRAGMA busy_timeout={READERS * 1_000}")
-        try:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1_000}")
-        return not busy
 
     def close(self) -> None:
         """Release the connection."""

@@ -148,7 +148,7 @@ class Batch:
         self._update(changed)
         self._insert(new)
         if self._is_erased and self.table.name != MESSAGES:
-            rewrite(self._db, self.table.name)
+            rewrite(self._db, self.table)
         threads = {t: Total(self._counts[t], grown) for t, grown in self._checksums.items()}
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
@@ -228,16 +228,16 @@ def emptied(table: Table, number: int) -> Sealed:
     return sealed(tuple("" if table.types[column] is str else cell for column, cell in cells))
 
 
-def rewrite(db: Database, table: str) -> None:
+def rewrite(db: Database, table: Table) -> None:
     """Write a table again as it is: its pages are overwritten, whatever was left in them when rows moved.
 
     Such a table has a row for each conversation, compaction or note, and none for each message.
     """
-    rows = db.conn.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()
-    db.conn.execute(f"DELETE FROM {table}")
+    rows = db.conn.execute(f"SELECT * FROM {table.name} ORDER BY rowid").fetchall()
+    db.conn.execute(f"DELETE FROM {table.name}")
     if rows:
         marks = ",".join("?" * len(rows[0]))
-        db.conn.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        db.conn.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
 
 
 def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:

@@ -232,7 +232,9 @@ def test_verify_repairs_it_and_replay_folds_it_anew(tmp_path: Path, log: SQLiteL
     with refold.open(tmp_path / "agent.db") as memory:
         assert memory.search("port")
         assert memory.verify().ok
-        execute(tmp_path / "agent.recall.db", "UPDATE passages SET role='system' WHERE number = 1 << 16")
+        execute(
+            tmp_path / "agent.recall.db", "UPDATE passages SET role='system' WHERE number = 1 << 16"
+        )
         found = memory.verify()
         assert [(d.place, d.thread_id, d.version, d.kind) for d in found.damage] == [
             ("passages", "t", 1, "differs")

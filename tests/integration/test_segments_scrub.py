@@ -29,7 +29,9 @@ def log(tmp_path: Path) -> Path:
 
 
 def append(path: Path, count: int) -> None:
-    said = [{"role": "user", "content": f"word{n} and word{n * 7} of {n % 5}"} for n in range(count)]
+    said = [
+        {"role": "user", "content": f"word{n} and word{n * 7} of {n % 5}"} for n in range(count)
+    ]
     with refold.open(path, scrub_megabytes=0) as memory:
         memory.conversation("t").append(said)
 
