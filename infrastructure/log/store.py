@@ -32,6 +32,7 @@ from .file.second_look import looked_twice
 from .file.sqlite import DurableDatastore, Row
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
+from .overtaken import CONFLICTS, overtaken
 from .reading import whole
 from .remembered import RememberedStreams
 from .scanning import BATCH, scanned
@@ -41,9 +42,6 @@ from .stored.mapper import EventMapper
 from .stored.sealing import sealed_rows
 from .upkeep.compressing import LogCompressor
 from .upkeep.seldom_read import old_versions
-
-CONFLICTS = 20
-"""How often a decision is made again when a writer without the lock was quicker."""
 
 
 class SQLiteLog:
@@ -111,7 +109,7 @@ class SQLiteLog:
                 if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise self._overtaken()
+        raise overtaken(self.path)
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """See ``ConversationLog``."""
@@ -128,7 +126,7 @@ class SQLiteLog:
                 except IntegrityError:
                     continue
                 return self._after_erasing(appended)
-        raise self._overtaken()
+        raise overtaken(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog``."""
@@ -235,10 +233,8 @@ class SQLiteLog:
         """See ``ConversationLog``."""
         self._closed = True
         self._remembered.clear()
-        self.held.anchor.close()
-        self.known.close()
-        self._datastore.close()
-        self._lock.close()
+        for part in (self.held.anchor, self.known, self._datastore, self._lock):
+            part.close()
 
     def _guarded(self) -> AbstractContextManager[None]:
         if self._closed:
@@ -298,8 +294,3 @@ class SQLiteLog:
             self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
             stored[thread_id] = Stored(stream.loaded, events)
         return stored
-
-    def _overtaken(self) -> LogError:
-        return LogError(
-            f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
-        )
