@@ -83,8 +83,11 @@ class Runner:
                 "a summariser or an observer called what waits for the memory that it was called by: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        loop = self.loop
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
         self._waiting.add(future)
+        if loop.is_closed():  # It may have ended before anybody knew that somebody waits.
+            _end(future)
         try:
             return future.result()
         except BaseException:
@@ -151,8 +154,13 @@ class Runner:
             # Without memory a loop can end in the middle of its work.
             loop.close()
             for future in tuple(self._waiting):
-                with suppress(InvalidStateError):
-                    future.set_exception(RefoldError("the work ended before its answer; ask again"))
+                _end(future)
+
+
+def _end(future: Future[Any]) -> None:
+    """Tell who waits that no answer comes."""
+    with suppress(InvalidStateError):
+        future.set_exception(RefoldError("the work ended before its answer; ask again"))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
 
 import pytest
 
@@ -44,15 +46,37 @@ def test_a_runner_whose_thread_could_not_start_runs_once_it_can() -> None:
     runner.close()
 
 
-async def endless() -> None:
+async def endless() -> int:
     # As a loop ends that runs out of memory.
     asyncio.get_running_loop().stop()
     await asyncio.sleep(3600)
+    return 0
 
 
 def test_who_waits_for_a_loop_that_ended_is_told_and_the_next_call_runs() -> None:
     runner = Runner()
     with pytest.raises(RefoldError, match="ask again"):
         runner.run(endless())
+    assert runner.run(answer()) == 42
+    runner.close()
+
+
+def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner, submit = Runner(), asyncio.run_coroutine_threadsafe
+
+    def submit_late(
+        coroutine: Coroutine[object, object, int], loop: asyncio.AbstractEventLoop
+    ) -> Future[int]:
+        thread, future = runner._thread, submit(coroutine, loop)
+        assert thread is not None
+        thread.join()
+        return future
+
+    with monkeypatch.context() as late:
+        late.setattr(asyncio, "run_coroutine_threadsafe", submit_late)
+        with pytest.raises(RefoldError, match="ask again"):
+            runner.run(endless())
     assert runner.run(answer()) == 42
     runner.close()
