@@ -64,13 +64,13 @@ def test_who_waits_for_a_loop_that_ended_is_told_and_the_next_call_runs() -> Non
 def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runner, submit = Runner(), asyncio.run_coroutine_threadsafe
+    runner, submit, others = Runner(), asyncio.run_coroutine_threadsafe, threading.enumerate()
 
     def submit_late(
         coroutine: Coroutine[object, object, int], loop: asyncio.AbstractEventLoop
     ) -> Future[int]:
-        thread, future = runner._thread, submit(coroutine, loop)
-        assert thread is not None
+        [thread] = set(threading.enumerate()) - set(others)
+        future = submit(coroutine, loop)
         thread.join()
         return future
 
