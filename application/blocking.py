@@ -113,8 +113,12 @@ class Runner:
                 thread.join()
         # A summariser that blocks a worker thread cannot be cancelled: it is not waited for.
         ending = threading.Thread(target=workers.shutdown, daemon=True)
-        ending.start()
-        ending.join(GRACE)
+        try:
+            ending.start()
+        except RuntimeError:  # No thread can begin while Python takes itself down.
+            workers.shutdown(wait=False, cancel_futures=True)
+        else:
+            ending.join(GRACE)
 
     @property
     def started(self) -> bool:

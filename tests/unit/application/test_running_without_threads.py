@@ -1,6 +1,8 @@
 """A runner whose thread cannot start, or ends too early: the call says so, and nothing waits for it for ever."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -80,3 +82,14 @@ def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
             runner.run(endless())
     assert runner.run(answer()) == 42
     runner.close()
+
+
+def test_a_process_that_ends_without_closing_says_nothing() -> None:
+    program = (
+        "import asyncio; from refold.application.blocking import Runner; "
+        "runner = Runner(); print(runner.run(asyncio.to_thread(int)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("0\n", "")
