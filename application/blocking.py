@@ -83,19 +83,21 @@ class Runner:
                 "a summariser or an observer called what waits for the memory that it was called by: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
-        loop = self.loop
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
-        self._waiting.add(future)
-        if loop.is_closed():  # It may have ended before anybody knew that somebody waits.
-            _end(future)
+        loop, future = self.loop, None
         try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+            self._waiting.add(future)
+            if loop.is_closed():  # It may have ended before anybody knew that somebody waits.
+                _end(future)
             return future.result()
         except BaseException:
-            if future.cancel():
+            # Ctrl-C may come before the future has its name; then what was begun goes on to its end.
+            if future is None or future.cancel():
                 _await_end(coroutine)
             raise
         finally:
-            self._waiting.discard(future)
+            if future is not None:
+                self._waiting.discard(future)
 
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
