@@ -42,7 +42,7 @@ def child(memory: refold.Memory) -> None:
             act()
             print(name, "done")
         except refold.LogError as error:
-            print(name, "refused" if "forked; open it again here" in str(error) else error)
+            print(name, "refused" if isinstance(error, refold.OpenedBeforeFork) else error)
     memory.close()
     print("close", "done")
 
@@ -59,7 +59,7 @@ def main(path: str) -> None:
 
     def hold() -> None:
         """A thread that is in the middle of something, and does not live in the child."""
-        with views.followed._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
+        with views.followed._turn._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
             held.set()
             forked.wait()
 
