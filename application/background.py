@@ -25,6 +25,7 @@ from .errors import LogError
 from .loaded import LoadedConversation
 from .notes.taking import notes_from
 from .observing import finish_observers, tell_request
+from .opening_process import keep_in_child
 from .results import Appended
 from .settling import is_due
 
@@ -101,6 +102,7 @@ class Background:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
+        keep_in_child(self)
         self._runs: dict[str, _Run] = {}
         self._requests: OrderedDict[str, _Request] = OrderedDict()
         self._closing = False

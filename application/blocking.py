@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from refold.domain.errors import RefoldError
 
-from .opening_process import OpeningProcess
+from .opening_process import OpeningProcess, keep_in_child
 from .withdrawal import CURRENT, Withdrawal
 
 _LOOK = 0.002
@@ -64,6 +64,7 @@ class Runner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process = OpeningProcess()
+        keep_in_child(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None

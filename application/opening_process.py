@@ -1,6 +1,10 @@
 """The process that opened something: what it holds is of no use in a process that was forked from it."""
 
+import ctypes
 import os
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
 
 from .errors import OpenedBeforeFork
 
@@ -8,13 +12,38 @@ _forks = 0
 """How many forks lie between this process and the one that was started."""
 
 
-def _count_fork() -> None:
+_kept: WeakSet[object] = WeakSet()
+"""What lives for ever in a forked process."""
+
+
+def live_for_ever(
+    one: object,
+    add: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
+    held: Callable[[object], Any] = ctypes.py_object,
+) -> None:
+    """Have an object never be destroyed, not even while Python takes itself down."""
+    add(held(one))
+
+
+def keep_in_child(one: object) -> None:
+    """Have an object live for ever in a process that is forked from this one.
+
+    For what runs when it is destroyed: there it may touch files of this process, or wait for a lock of a thread
+    that does not live there.
+    """
+    _kept.add(one)
+
+
+def _note_fork() -> None:
     global _forks
     _forks += 1
+    for one in list(_kept):
+        live_for_ever(one)
+    _kept.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_fork)
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 class OpeningProcess:

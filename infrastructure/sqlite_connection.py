@@ -1,6 +1,5 @@
 """The one way to a connection of SQLite: nothing temporary reaches a file, and nothing outlives a fork."""
 
-import ctypes
 import os
 import sqlite3
 import weakref
@@ -10,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from refold.application.opening_process import OpeningProcess
+from refold.application.opening_process import OpeningProcess, live_for_ever
 
 from .fork_gate import GATE, OpenFile
 
@@ -178,13 +177,12 @@ class ProcessConnection(sqlite3.Connection):
     def __del__(
         self,
         getpid: Callable[[], int] = os.getpid,
-        keep: Callable[[Any], object] = ctypes.pythonapi.Py_IncRef,
-        held: Callable[[object], Any] = ctypes.py_object,
+        keep: Callable[[object], None] = live_for_ever,
         closed: Callable[[OpenFile], None] = GATE.closed,
     ) -> None:
         """Live for ever in a forked process. All that is needed is at hand while Python takes itself down."""
         if getpid() != self._pid and not self._is_closed:
-            keep(held(self))
+            keep(self)
             return
         finish = getattr(super(), "__del__", None)
         if finish is not None:

@@ -36,8 +36,8 @@ def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:
     }
 
 
-def child(memory: refold.Memory) -> None:
-    for name, act in acts(memory).items():
+def child(memory: refold.Memory, asked: dict[str, Callable[[], object]]) -> None:
+    for name, act in asked.items():
         try:
             act()
             print(name, "done")
@@ -66,9 +66,10 @@ def main(path: str) -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
+    asked = acts(memory)
     pid = os.fork()
     if pid == 0:
-        child(memory)
+        child(memory, asked)
         sys.stdout.flush()
         # As a program that ends: what is collected then must not touch the parent's files.
         sys.exit(0)
