@@ -2,6 +2,7 @@
 
 import atexit
 import ctypes
+import faulthandler
 import gc
 import json
 import os
@@ -77,13 +78,19 @@ def fork(
     if pid:
         life.children[pid] = name
         return pid
-    signal.alarm(int(PATIENCE))
+    be_killed_if_it_hangs()
     life.draw.seed(name)
     status = guarded(life, lambda: work(name), name)
     if way == "python" and life.draw.random() < 0.5:
         atexit._run_exitfuncs()
         gc.collect()
     os._exit(status)
+
+
+def be_killed_if_it_hangs() -> None:
+    """Have this process say where it is, and end, when its time is up."""
+    faulthandler.register(signal.SIGALRM, 2, chain=True)
+    signal.alarm(int(PATIENCE))
 
 
 def _past_python() -> int:

@@ -69,7 +69,7 @@ def played(scene: str, number: int) -> tuple[list[str], list[str]]:
         told = [json.loads(line) for line in (folder / TOLD).read_bytes().splitlines()]
         faults = [*hangs, *faults_of(folder, told)]
         if faults and (said := (folder / "err").read_text(errors="replace")):
-            faults.append(f"said: {said[-1500:]}")
+            faults.append(f"said: {said[-3000:]}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return faults, [one["expects"] for one in told if "child" in one]

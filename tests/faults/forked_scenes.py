@@ -14,7 +14,18 @@ from typing import Any
 
 import refold
 
-from .forked_life import FAILED, PATIENCE, REFUSED, Draw, Life, at_work, fork, guarded, wait_for
+from .forked_life import (
+    FAILED,
+    PATIENCE,
+    REFUSED,
+    Draw,
+    Life,
+    at_work,
+    be_killed_if_it_hangs,
+    fork,
+    guarded,
+    wait_for,
+)
 
 
 def use_inherited(life: Life, memory: refold.Memory) -> None:
@@ -39,8 +50,18 @@ def use_inherited(life: Life, memory: refold.Memory) -> None:
 class Child:
     """A forked process: what it does with what it inherited, and with a memory of its own."""
 
-    def __init__(self, life: Life, name: str, inherited: list[refold.Memory], depth: int) -> None:
-        self._life, self._name, self._inherited, self._depth = life, name, inherited, depth
+    def __init__(
+        self,
+        life: Life,
+        name: str,
+        inherited: list[refold.Memory],
+        depth: int,
+        *,
+        waits: bool = False,
+    ) -> None:
+        """``depth``: of the forks below it. ``waits``: whether it always waits for those."""
+        self._life, self._name, self._inherited = life, name, inherited
+        self._depth, self._waits = depth, waits
 
     def live(self) -> None:
         life, draw = self._life, self._life.draw
@@ -60,7 +81,7 @@ class Child:
         if draw.random() < 0.6:
             memory.close()
             self._old(draw.choice(("close", "collect")))
-        if draw.random() < 0.5:
+        if self._waits or draw.random() < 0.5:
             wait_for(life, *pids)
 
     def _old(self, step: str) -> None:
@@ -147,8 +168,10 @@ def by_multiprocessing(life: Life, method: str) -> None:
 
 def begun(folder: str, name: str, inherited: list[refold.Memory]) -> None:
     """The child of ``by_multiprocessing``."""
+    be_killed_if_it_hangs()
     life = Life(Path(folder), Draw(name))
-    if guarded(life, Child(life, name, inherited, 1).live, name):
+    # The first process does not see the end of what is forked below a process that was not forked from it.
+    if guarded(life, Child(life, name, inherited, 1, waits=True).live, name):
         sys.exit(FAILED)
 
 

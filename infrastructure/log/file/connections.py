@@ -44,17 +44,19 @@ class Files(NamedTuple):
 class OpenedFiles:
     """The files of a log as its first connection has opened them; those of all others are the same."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, before: "OpenedFiles | None" = None) -> None:
         """Note the files of a connection that was just made.
 
+        ``before``: those of the connections that were closed since.
+
         Raises:
-            LogGone: one of them was deleted already.
+            LogGone: one of them was deleted already, or it is another log than before.
         """
         self.path = path
         self._names = (path, f"{path}-wal", f"{path}-shm")
         self._files = self._found()
-        if None in self._files:
-            # Its connection has all three open: what is not at its place was deleted under it.
+        # Its connection has all three open: what is not at its place was deleted under it.
+        if None in self._files or (before and before._files.log != self._files.log):
             raise self._gone()
         self.users = 0
         """How many connections are open: when the last one closes, the files beside the log go."""
@@ -212,8 +214,11 @@ class SteadyPool(SQLiteConnectionPool):
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Give a connection back, as in the library; it may be closed meanwhile with the pool.
 
-        Then nobody is left who could be told: so it is where a program is interrupted.
+        Then nobody is left who could be told: so it is where a program is interrupted. In a process that was
+        forked meanwhile nothing happens.
         """
+        if not self._process.is_this:
+            return
         try:
             super().put_connection(conn)
         except ConnectionPoolClosedError:

@@ -92,7 +92,7 @@ class DurablePool(SteadyPool):
             # From the first read on, the files beside the log are there, and nobody else deletes them.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
             if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
-                self._files = OpenedFiles(self.db_name)
+                self._files = OpenedFiles(self.db_name, self._files)
         except BaseException:
             connection.close()
             raise
