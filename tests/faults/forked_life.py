@@ -116,6 +116,8 @@ def wait_for(life: Life, *pids: int, may_be_killed: bool = False) -> None:
         while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if time.monotonic() > until:
                 life.tell(wrong=f"process {pid} hangs")
+                os.kill(pid, signal.SIGALRM)  # It says where it is.
+                time.sleep(0.5)
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.002)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

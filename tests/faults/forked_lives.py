@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import refold
 
 from .children import import_everything, run_apart
-from .forked_life import LOG, TOLD, Life, guarded
+from .forked_life import LOG, TOLD, Life, be_killed_if_it_hangs, guarded
 from .forked_scenes import (
     by_multiprocessing,
     long_commit,
@@ -34,7 +34,7 @@ from .forked_scenes import (
 )
 from .reading_back import problems_of
 
-PATIENCE = 90.0
+PATIENCE = 40.0
 """Seconds that all processes of a life may take together."""
 SLOW = 20
 """A slow scene is played once in so many rounds."""
@@ -82,6 +82,7 @@ def _run(folder: Path, scene: str, number: int) -> Iterator[str]:
     if pid == 0:
         try:
             os.setsid()
+            be_killed_if_it_hangs()
             os.close(reading)
             os.dup2(os.open(folder / "err", os.O_WRONLY | os.O_CREAT), 2)
             life = Life(folder, random.Random(f"{scene}/{number}"))
@@ -91,6 +92,8 @@ def _run(folder: Path, scene: str, number: int) -> Iterator[str]:
     os.close(writing)
     if not select.select([reading], [], [], PATIENCE)[0]:
         yield "HANGS"
+        os.killpg(pid, signal.SIGALRM)  # They say where they are.
+        time.sleep(1)
     os.close(reading)
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)

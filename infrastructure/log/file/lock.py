@@ -123,7 +123,8 @@ class WriteLock:
         """The locked lock file, the one that everybody else finds as well."""
         while True:
             if self._file is None:
-                self._file = open_private(path, "ab", like=self._of)
+                # Without a buffer, whose lock a thread may hold that does not live in a forked process.
+                self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
             if _lies_at(path, self._file):
                 return self._file
