@@ -4,6 +4,8 @@ import ctypes
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +29,8 @@ def used(path: Path) -> refold.Memory:
     say(memory, "one")
     memory.conversations()
     memory.conversation("t").recall("one")
+    while threading.active_count() > 1:  # What reads the log in the background ends by itself.
+        time.sleep(0.001)
     return memory
 
 
@@ -86,5 +90,5 @@ def files_of(folder: Path) -> dict[str, tuple[int, ...]]:
 def descriptors(path: Path) -> set[str]:
     """What this process has open beside ``path``."""
     places = Path("/proc/self/fd")
-    links = [os.readlink(place) for place in places.iterdir() if place.is_symlink()]
+    links = [str(place.readlink()) for place in places.iterdir() if place.is_symlink()]
     return {link for link in links if link.startswith(str(path.parent))}
