@@ -53,7 +53,12 @@ SCENES = {
     "multiprocessing-forkserver": Scene(partial(by_multiprocessing, method="forkserver")),
     "multiprocessing-spawn": Scene(partial(by_multiprocessing, method="spawn")),
     "past-python": Scene(partial(past_python, way="past")),
-    "half-past-python": Scene(partial(past_python, way="half")),
+    # Later versions end themselves there.
+    **(
+        {"half-past-python": Scene(partial(past_python, way="half"))}
+        if sys.version_info < (3, 13)
+        else {}
+    ),
     "server": Scene(partial(server, preload=False)),
     "server-preloaded": Scene(partial(server, preload=True)),
     "long-commit": Scene(long_commit, slow=True),

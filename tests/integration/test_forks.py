@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from refold.infrastructure.fork_gate import PATIENCE
+from tests.support.forking import PAST_PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
 INHERITED = "was opened before this process was forked; call refold.open in this process"
@@ -34,17 +35,17 @@ def test_parent_and_child_append_in_turns_and_the_parent_closes_first(tmp_path: 
 
 
 def test_closing_or_collecting_what_was_inherited_touches_no_file(tmp_path: Path) -> None:
-    assert lines_of("let_go", tmp_path) == [
-        f"{way} untouched" for way in ("fork", "past_python", "half_past_python")
-    ]
+    ways = ("fork", *(way.__name__ for way in PAST_PYTHON))
+    assert lines_of("let_go", tmp_path) == [f"{way} untouched" for way in ways]
 
 
 def test_a_fork_past_python_is_noticed_and_the_log_refused_under_each_of_its_names(
     tmp_path: Path,
 ) -> None:
     lines = lines_of("refused", tmp_path)
-    assert len(lines) == 10
-    for inherited, by_name, by_link, other, closed in (lines[:5], lines[5:]):
+    assert len(lines) == 5 * len(PAST_PYTHON)
+    for first in range(0, len(lines), 5):
+        inherited, by_name, by_link, other, closed = lines[first : first + 5]
         assert inherited.startswith("OpenedBeforeFork")
         assert INHERITED in inherited
         assert all(one.startswith("OpenedBeforeFork") for one in (by_name, by_link))

@@ -73,6 +73,12 @@ def half_past_python() -> int:
     return 0
 
 
+PAST_PYTHON: tuple[Callable[[], int], ...] = (
+    (past_python, half_past_python) if sys.version_info < (3, 13) else (past_python,)
+)
+"""Python 3.13 ends itself where it is told of a fork afterwards only."""
+
+
 def appended(path: Path, *words: str) -> str:
     with refold.open(path, telemetry=False) as memory:
         say(memory, *words)

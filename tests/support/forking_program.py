@@ -21,12 +21,11 @@ from refold.infrastructure.fork_gate import GATE
 
 from .forking import (
     ALARM,
+    PAST_PYTHON,
     appended,
     ended,
     files_of,
-    half_past_python,
     in_child,
-    past_python,
     say,
     used,
     words_of,
@@ -60,7 +59,7 @@ def open_again(path: Path) -> None:
 
 def let_go(path: Path) -> None:
     """A child closes what it inherited, or collects it: nothing is touched, whichever way it was forked."""
-    for fork in (os.fork, past_python, half_past_python):
+    for fork in (os.fork, *PAST_PYTHON):
         holder = [used(path)]
 
         def child(held: list[refold.Memory] = holder, how: str = fork.__name__) -> str:
@@ -78,7 +77,7 @@ def let_go(path: Path) -> None:
 
 def refused(path: Path) -> None:
     """What was inherited past Python is refused, and so is the log; another log is not."""
-    for fork in (past_python, half_past_python):
+    for fork in PAST_PYTHON:
         memory = used(path)
         ended(in_child(lambda memory=memory: say(memory, "inherited"), fork))
         ended(in_child(lambda: appended(path, "new"), fork))
