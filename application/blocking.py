@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import inspect
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -14,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from refold.domain.errors import RefoldError
 
+from .opening_process import OpeningProcess, keep_in_child
 from .withdrawal import CURRENT, Withdrawal
 
 _LOOK = 0.002
@@ -58,12 +58,13 @@ class Runner:
 
     One loop for all of them, so that a client's connections outlive a single call. It runs in a
     thread of its own: that works inside a running loop as well (a notebook, a web server). A process
-    that ends without closing cancels what runs. A forked process has no such thread: it starts its own.
+    that ends without closing cancels what runs. A forked process has no such thread, and is refused.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._process = OpeningProcess()
+        keep_in_child(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
@@ -101,7 +102,7 @@ class Runner:
 
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
-        if os.getpid() != self._pid:
+        if not self._process.is_this:
             return
         with self._lock:
             loop, thread, workers = self._loop, self._thread, self._workers
@@ -125,14 +126,12 @@ class Runner:
     @property
     def started(self) -> bool:
         """Whether anything ever ran here, in this process."""
-        return self._loop is not None and os.getpid() == self._pid
+        return self._loop is not None and self._process.is_this
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop, which runs."""
-        if os.getpid() != self._pid:
-            # Whoever held the lock may not live in this process.
-            self._lock, self._pid, self._loop = threading.Lock(), os.getpid(), None
+        self._process.check()  # Whoever held the lock may not live in this process.
         with self._lock:
             if self._loop is None or self._loop.is_closed():
                 self._loop = self._started_loop()

@@ -1,6 +1,5 @@
 """The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
@@ -19,6 +18,7 @@ from refold.application.event_log import (
     Stored,
 )
 from refold.application.loaded import LoadedConversation
+from refold.application.opening_process import OpeningProcess
 from refold.application.projections.window import must_reload
 from refold.application.upkeep.housekeeping import Compressed
 from refold.domain.errors import RefoldError
@@ -66,7 +66,7 @@ class SQLiteLog:
             LogLocked: it is encrypted, and the key is missing or another one.
         """
         self.path = Path(path)
-        self._pid = os.getpid()
+        self._process = OpeningProcess(str(path))
         self._closed = False
         opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
         self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
@@ -196,6 +196,7 @@ class SQLiteLog:
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
+        self._process.check()
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
         with self._guarded():
@@ -230,19 +231,18 @@ class SQLiteLog:
             self._keys.renew_all()
 
     def close(self) -> None:
-        """See ``ConversationLog``."""
+        """See ``ConversationLog``. Nothing, in a process that is forked from the one that opened it."""
+        if not self._process.is_this:
+            return
         self._closed = True
         self._remembered.clear()
         for part in (self.held.anchor, self.known, self._datastore, self._lock):
             part.close()
 
     def _guarded(self) -> AbstractContextManager[None]:
+        self._process.check()
         if self._closed:
             raise LogError(f"{self.path} was closed; open it again to go on")
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self.path} was opened before this process was forked; open it again here"
-            )
         return self.known.noting(translated(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
