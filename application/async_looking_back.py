@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from .chat import Chat
+from .core import Core
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
@@ -23,9 +25,16 @@ from .tools.toolbox import AsyncToolbox
 class AsyncLookingBack:
     """``LookingBack`` for asyncio."""
 
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
+    def __init__(self, core: Core, chat: Chat) -> None:
+        self._opened = core
+        self._opened_chat = chat
         self.thread_id = chat.thread_id
+
+    @property
+    def _chat(self) -> Chat:
+        # Before a thread is asked for: the loop of a forked process's parent does not run there.
+        self._opened.process.check()
+        return self._opened_chat
 
     async def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
         """See ``Chat.diff``."""
@@ -35,7 +44,7 @@ class AsyncLookingBack:
         self, format: ExportFormat = "jsonl", *, at: At | None = None
     ) -> list[dict[str, Any]]:
         """See ``Chat.export``."""
-        return await asyncio.to_thread(lambda: list(self._chat.export(format, at=at)))
+        return await asyncio.to_thread(_all_of, self._chat, format, at)
 
     async def shared_with(self, where: Where | None = None) -> tuple[str, ...]:
         """See ``Chat.shared_with``."""
@@ -51,7 +60,7 @@ class AsyncLookingBack:
 
     async def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Chat.recall``."""
-        return await asyncio.to_thread(lambda: self._chat.recall(query, **how))
+        return await asyncio.to_thread(partial(self._chat.recall, query, **how))
 
     async def query(
         self,
@@ -109,3 +118,7 @@ class AsyncLookingBack:
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
+
+
+def _all_of(chat: Chat, format: ExportFormat, at: At | None) -> list[dict[str, Any]]:
+    return list(chat.export(format, at=at))

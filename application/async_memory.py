@@ -5,6 +5,7 @@ What only reads is left alone when it is cancelled; what writes is not, see ``to
 
 import asyncio
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -42,9 +43,12 @@ class AsyncChat(AsyncLookingBack):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
     def __init__(self, core: Core, chat: Chat, background: Background) -> None:
-        super().__init__(chat)
-        self._core = core
+        super().__init__(core, chat)
         self._background = background
+
+    @property
+    def _core(self) -> Core:
+        return self._opened.here()
 
     async def append(
         self, message: object, *, key: Keys = None, recorded: bool = False
@@ -65,9 +69,9 @@ class AsyncChat(AsyncLookingBack):
         at: At | None = None,
     ) -> Context:
         """See ``Chat.context``."""
-        extras = Extras(system, definitions_of(tools), model)
+        core, extras = self._core, Extras(system, definitions_of(tools), model)
         if at is not None:
-            return await asyncio.to_thread(context_at, self._core, self.thread_id, extras, at)
+            return await asyncio.to_thread(context_at, core, self.thread_id, extras, at)
         background = self._background
         ready = await to_the_end(background.ready_context, self.thread_id, extras)
         if ready is None:
@@ -130,9 +134,19 @@ class AsyncMemory:
     """``Memory`` for asyncio."""
 
     def __init__(self, core: Core) -> None:
-        self._core = core
-        self._memory = Memory(core)
+        self._opened = core
+        self._opened_memory = Memory(core)
         self._background = Background(core)
+
+    @property
+    def _core(self) -> Core:
+        return self._opened.here()
+
+    @property
+    def _memory(self) -> Memory:
+        # Before a thread is asked for: the loop of a forked process's parent does not run there.
+        self._opened.process.check()
+        return self._opened_memory
 
     def conversation(self, thread_id: str) -> AsyncChat:
         """See ``Memory.conversation``."""
@@ -152,7 +166,7 @@ class AsyncMemory:
 
     async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Memory.search``."""
-        return await asyncio.to_thread(lambda: self._memory.search(query, **how))
+        return await asyncio.to_thread(partial(self._memory.search, query, **how))
 
     async def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -216,6 +230,8 @@ class AsyncMemory:
 
     async def close(self, wait: float | None = None) -> None:
         """See ``Memory.close``."""
+        if not self._opened.process.is_this:
+            return
         try:
             await self._background.finish(wait)
         finally:
@@ -225,6 +241,7 @@ class AsyncMemory:
         return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Self:
+        self._opened.process.check()
         return self
 
     async def __aexit__(

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -26,6 +25,7 @@ from .errors import LogError
 from .loaded import LoadedConversation
 from .notes.taking import notes_from
 from .observing import finish_observers, tell_request
+from .opening_process import keep_in_child
 from .results import Appended
 from .settling import is_due
 
@@ -102,7 +102,7 @@ class Background:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        keep_in_child(self)
         self._runs: dict[str, _Run] = {}
         self._requests: OrderedDict[str, _Request] = OrderedDict()
         self._closing = False
@@ -247,7 +247,7 @@ class Background:
         run.ended.set_result(None)
 
     def _running(self) -> list[_Run]:
-        if os.getpid() != self._pid:
+        if not self._core.process.is_this:
             return []  # Those run in the process that this one was forked from.
         with self._lock:
             return list(self._runs.values())

@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import inspect
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -14,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from refold.domain.errors import RefoldError
 
+from .opening_process import OpeningProcess, keep_in_child
 from .withdrawal import CURRENT, Withdrawal
 
 _LOOK = 0.002
@@ -58,12 +58,13 @@ class Runner:
 
     One loop for all of them, so that a client's connections outlive a single call. It runs in a
     thread of its own: that works inside a running loop as well (a notebook, a web server). A process
-    that ends without closing cancels what runs. A forked process has no such thread: it starts its own.
+    that ends without closing cancels what runs. A forked process has no such thread, and is refused.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._process = OpeningProcess()
+        keep_in_child(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
@@ -83,20 +84,25 @@ class Runner:
                 "a summariser or an observer called what waits for the memory that it was called by: "
                 "await asyncio.to_thread(…) of that call, or use refold.aopen"
             )
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        self._waiting.add(future)
+        loop, future = self.loop, None
         try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+            self._waiting.add(future)
+            if loop.is_closed():  # It may have ended before anybody knew that somebody waits.
+                _end(future)
             return future.result()
         except BaseException:
-            if future.cancel():
+            # Ctrl-C may come before the future has its name; then what was begun goes on to its end.
+            if future is None or future.cancel():
                 _await_end(coroutine)
             raise
         finally:
-            self._waiting.discard(future)
+            if future is not None:
+                self._waiting.discard(future)
 
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
-        if os.getpid() != self._pid:
+        if not self._process.is_this:
             return
         with self._lock:
             loop, thread, workers = self._loop, self._thread, self._workers
@@ -110,20 +116,22 @@ class Runner:
                 thread.join()
         # A summariser that blocks a worker thread cannot be cancelled: it is not waited for.
         ending = threading.Thread(target=workers.shutdown, daemon=True)
-        ending.start()
-        ending.join(GRACE)
+        try:
+            ending.start()
+        except RuntimeError:  # No thread can begin while Python takes itself down.
+            workers.shutdown(wait=False, cancel_futures=True)
+        else:
+            ending.join(GRACE)
 
     @property
     def started(self) -> bool:
         """Whether anything ever ran here, in this process."""
-        return self._loop is not None and os.getpid() == self._pid
+        return self._loop is not None and self._process.is_this
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop, which runs."""
-        if os.getpid() != self._pid:
-            # Whoever held the lock may not live in this process.
-            self._lock, self._pid, self._loop = threading.Lock(), os.getpid(), None
+        self._process.check()  # Whoever held the lock may not live in this process.
         with self._lock:
             if self._loop is None or self._loop.is_closed():
                 self._loop = self._started_loop()
@@ -151,8 +159,13 @@ class Runner:
             # Without memory a loop can end in the middle of its work.
             loop.close()
             for future in tuple(self._waiting):
-                with suppress(InvalidStateError):
-                    future.set_exception(RefoldError("the work ended before its answer; ask again"))
+                _end(future)
+
+
+def _end(future: Future[Any]) -> None:
+    """Tell who waits that no answer comes."""
+    with suppress(InvalidStateError):
+        future.set_exception(RefoldError("the work ended before its answer; ask again"))
 
 
 def _await_end(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -80,9 +80,9 @@ class Chat(LookingBack):
             InvalidSetting: there is no such version, or the time has no time zone.
             LogError: the log cannot be read.
         """
-        extras = Extras(system, definitions_of(tools), model)
+        core, extras = self._core, Extras(system, definitions_of(tools), model)
         if at is not None:
-            return context_at(self._core, self.thread_id, extras, at)
+            return context_at(core, self.thread_id, extras, at)
         ready = self._background.ready_context(self.thread_id, extras)
         if ready is None:
             return self._runner.run(self._background.settled_context(self.thread_id, extras))

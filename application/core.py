@@ -13,6 +13,7 @@ from refold.domain.value import Value
 from .event_log import ConversationLog
 from .models import longest_prefix, rules_for
 from .notes.folder import NotesFolder
+from .opening_process import OpeningProcess
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .recall.parts import RecallParts
@@ -132,8 +133,19 @@ class Core:
     owner: Owner = NOBODY
     sdk_tools: SDKTools = NO_SDK
     """Makes tools for agents of an SDK's own kind."""
+    process: OpeningProcess = field(default_factory=OpeningProcess)
+    """Has opened all of this, and is the only one that may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
+
+    def here(self) -> "Core":
+        """This core, in the process that opened it.
+
+        Raises:
+            OpenedBeforeFork: this process was forked from that one.
+        """
+        self.process.check()
+        return self
 
     def for_model(self, model: str | None) -> "Core":
         """This core with the settings for requests to ``model``, or else to the usual one."""

@@ -115,6 +115,23 @@ class LogGone(LogError):
     """The file of an open log was moved, deleted or replaced; what came after that is not stored."""
 
 
+class OpenedBeforeFork(LogError):
+    """The memory was opened before this process was forked, or its log was in use at that moment.
+
+    ``refused``: whether this process cannot open the log at all.
+    """
+
+    def __init__(self, what: object, *, refused: bool = False) -> None:
+        super().__init__(
+            f"{what} was in use when this process was forked: SQLite's locks of it cannot be trusted here. "
+            "Start a process that is not forked from one that uses it (subprocess, or multiprocessing with "
+            "spawn), and call refold.open there"
+            if refused
+            else f"{what} was opened before this process was forked; call refold.open in this process"
+        )
+        self.refused = refused
+
+
 class LogBehindAnchor(LogError):
     """The log lacks what its anchor says was stored: it was put back to an earlier day, or cut.
 

@@ -25,8 +25,12 @@ class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 
     def __init__(self, core: Core, thread_id: str) -> None:
-        self._core = core
+        self._opened = core
         self.thread_id = thread_id
+
+    @property
+    def _core(self) -> Core:
+        return self._opened.here()
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
         """What became of the request between two versions or times, in whichever order.

@@ -31,9 +31,13 @@ class Memory:
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
     def __init__(self, core: Core) -> None:
-        self._core = core
+        self._opened = core
         self._runner = Runner()
         self._background = Background(core)
+
+    @property
+    def _core(self) -> Core:
+        return self._opened.here()
 
     def conversation(self, thread_id: str) -> Chat:
         """The conversation with this id, new or not.
@@ -199,17 +203,21 @@ class Memory:
         """Release files and threads; closing twice is fine.
 
         Compactions that run are waited for, then given up: an attempt that did not end is recorded
-        as abandoned. ``wait``: at most so many seconds; None: as long as the settings say.
+        as abandoned. ``wait``: at most so many seconds; None: as long as the settings say. In a process
+        that is forked from the one that opened it, nothing happens.
         """
+        if not self._opened.process.is_this:
+            return
         try:
             if self._runner.started:
                 self._runner.run(self._background.finish(wait))
         finally:
             self._runner.close()
-            close_derived(self._core)
-            self._core.log.close()
+            close_derived(self._opened)
+            self._opened.log.close()
 
     def __enter__(self) -> Self:
+        self._opened.process.check()
         return self
 
     def __exit__(

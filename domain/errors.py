@@ -24,6 +24,7 @@
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
         ├── LogLocked                       the key of an encrypted log is missing or another one
         ├── BackupDamaged                   a backup, or the log that it is made of
+        ├── OpenedBeforeFork                the memory belongs to the process that this one was forked from
         ├── LogBehindAnchor                 the log was put back to an earlier day, or cut
         ├── ThreadExists (ValueError)       a conversation with this id is there already
         ├── NotARefoldLog, NewerLog

@@ -13,6 +13,7 @@ from refold.application.derived import forget_erased
 from refold.application.errors import LogError
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
+from refold.application.opening_process import OpeningProcess
 from refold.application.ports import Summariser, TokenCounter
 from refold.application.recall.parts import RecallParts
 
@@ -79,6 +80,14 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
     Options and errors are those of ``refold.open``.
     """
+    # All of it is one use: a fork in the middle of an import would leave the child half a module.
+    from .fork_gate import GATE
+
+    with GATE.used():
+        return _opened(path, options)
+
+
+def _opened(path: str | Path, options: Options) -> Core:
     from .log.keeping import SQLiteKeeper
     from .observing.wiring import Observing
     from .processes import ThisProcess
@@ -110,6 +119,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         instructions=instructions,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
+        process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
     )
     _settle(core, stores, settings.scrub_megabytes)

@@ -41,15 +41,19 @@ def _mode_beside(like: str | Path | None) -> int:
 
 
 def open_private(
-    path: str | Path, mode: str = "wb", *, like: str | Path | None = None
+    path: str | Path,
+    mode: str = "wb",
+    *,
+    like: str | Path | None = None,
+    buffering: int = -1,
 ) -> IO[bytes]:
     """Open a file for bytes; it is made by ``make_private`` if there is none.
 
-    ``mode`` is one of ``open``; ``"xb"`` refuses a file that exists, with ``FileExistsError``.
+    ``mode`` and ``buffering`` are those of ``open``; ``"xb"`` refuses a file that exists, with ``FileExistsError``.
     """
     made = make_private(path, like=like)
     if mode.startswith("x"):
         if not made:
             raise FileExistsError(f"{path} exists already")
         mode = f"w{mode[1:]}"
-    return Path(path).open(mode)
+    return Path(path).open(mode, buffering=buffering)

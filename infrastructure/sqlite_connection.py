@@ -1,10 +1,21 @@
-"""The one way to a connection of SQLite: nothing that it works with reaches a temporary file."""
+"""The one way to a connection of SQLite: nothing temporary reaches a file, and nothing outlives a fork."""
 
+import os
 import sqlite3
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from refold.application.opening_process import OpeningProcess, live_for_ever
+
+from .fork_gate import GATE, OpenFile
 
 Isolation = Literal["DEFERRED", "EXCLUSIVE", "IMMEDIATE"] | None
+CURSORS = 32
+"""So many cursors are remembered before those that are gone are looked for."""
 
 
 def open_sqlite(
@@ -14,6 +25,8 @@ def open_sqlite(
     isolation_level: Isolation = "DEFERRED",
     check_same_thread: bool = True,
     uri: bool = False,
+    kept: bool = False,
+    of: Path | None = None,
 ) -> sqlite3.Connection:
     """Open a database as ``sqlite3.connect`` does, with everything temporary in memory.
 
@@ -22,15 +35,162 @@ def open_sqlite(
     what an encrypted log says would lie there in plain text, and what was erased would stay. A database
     without a name lies there as well: one that is needed for a while is ``:memory:``.
 
+    ``kept``: whether it is held open while it is idle, by somebody whom ``GATE`` asks to close it before
+    a fork; a fork waits for any other to be closed. ``of``: the log that the file was made from.
+
     Raises:
+        OpenedBeforeFork: the file was open when this process was forked.
         sqlite3.Error: it cannot be opened.
     """
-    connection = sqlite3.connect(
-        place,
-        timeout=timeout,
-        isolation_level=isolation_level,
-        check_same_thread=check_same_thread,
-        uri=uri,
-    )
-    connection.execute("PRAGMA temp_store=MEMORY")
+    path = _path_of(place, uri=uri)
+    with GATE.used():
+        file = None if path is None else GATE.opening(path, of, kept=kept)
+        try:
+            connection = sqlite3.connect(
+                place,
+                timeout=timeout,
+                isolation_level=isolation_level,
+                check_same_thread=check_same_thread,
+                uri=uri,
+                factory=ProcessConnection,
+            )
+        except BaseException:
+            if file is not None:
+                GATE.closed(file)
+            raise
+        connection.file = file
+        connection.execute("PRAGMA temp_store=MEMORY")
     return connection
+
+
+def _path_of(place: str | Path, *, uri: bool) -> Path | None:
+    """The file that is meant; None for a database in memory."""
+    text = str(place)
+    if text == ":memory:" or (uri and "mode=memory" in text):
+        return None
+    is_uri = uri and text.startswith("file:")
+    return Path(unquote(urlsplit(text).path)) if is_uri else Path(text)
+
+
+class ProcessCursor(sqlite3.Cursor):
+    """A cursor that runs nothing in a forked process."""
+
+    connection: "ProcessConnection"
+
+    def execute(self, sql: str, parameters: Any = (), /) -> "ProcessCursor":
+        """As in the library."""
+        self.connection.process.check()
+        super().execute(sql, parameters)
+        return self
+
+    def executemany(self, sql: str, seq_of_parameters: Iterable[Any], /) -> "ProcessCursor":
+        """As in the library."""
+        self.connection.process.check()
+        super().executemany(sql, seq_of_parameters)
+        return self
+
+    def executescript(self, sql_script: str, /) -> "ProcessCursor":
+        """As in the library."""
+        self.connection.process.check()
+        super().executescript(sql_script)
+        return self
+
+    def close(self) -> None:
+        """Close, in the process that it belongs to."""
+        if self.connection.process.is_this:
+            super().close()
+
+
+class ProcessConnection(sqlite3.Connection):
+    """A connection of one process. In one that is forked from it, it runs nothing and is never closed:
+    closing would write to files of the process that it belongs to, and delete some.
+    """
+
+    file: OpenFile | None = None
+    """Noted in ``GATE`` while it is open."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.process = OpeningProcess(f"{args[0]}")
+        self._pid = os.getpid()
+        self._is_closed = False
+        self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
+        super().__init__(*args, **options)
+
+    def cursor(self, factory: Any = ProcessCursor) -> Any:
+        """As in the library."""
+        self.process.check()
+        made = super().cursor(factory)
+        if len(self._cursors) >= CURSORS:
+            self._cursors = [one for one in self._cursors if one() is not None]
+        self._cursors.append(weakref.ref(made))
+        return made
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """As in the library."""
+        made: sqlite3.Cursor = self.cursor()
+        return made.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
+        """As in the library."""
+        made: sqlite3.Cursor = self.cursor()
+        return made.executemany(sql, parameters)
+
+    def executescript(self, sql_script: str, /) -> sqlite3.Cursor:
+        """As in the library."""
+        made: sqlite3.Cursor = self.cursor()
+        return made.executescript(sql_script)
+
+    def commit(self) -> None:
+        """As in the library."""
+        self.process.check()
+        super().commit()
+
+    def rollback(self) -> None:
+        """As in the library; nothing in a forked process."""
+        if self.process.is_this:
+            super().rollback()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> Literal[False]:
+        if self.process.is_this:
+            super().__exit__(kind, error, trace)
+        return False
+
+    def close(self) -> None:
+        """Close, in the process that it belongs to; a cursor would keep the file open."""
+        if not self.process.is_this:
+            return
+        for one in self._cursors:
+            if (cursor := one()) is not None:
+                cursor.close()
+        super().close()
+        self._is_closed = True
+        file, self.file = self.file, None
+        if file is not None:
+            GATE.closed(file)
+
+    def __del__(
+        self,
+        getpid: Callable[[], int] = os.getpid,
+        keep: Callable[[object], None] = live_for_ever,
+        closed: Callable[[OpenFile], None] = GATE.closed,
+    ) -> None:
+        """Live for ever in a forked process. All that is needed is at hand while Python takes itself down."""
+        if getpid() != self._pid and not self._is_closed:
+            keep(self)
+            return
+        finish = getattr(super(), "__del__", None)
+        if finish is not None:
+            finish()
+        try:
+            self.close()
+        except (
+            Exception
+        ):  # It belongs to another thread, or Python is half gone: the library closes it.
+            if self.file is not None:
+                closed(self.file)

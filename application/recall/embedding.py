@@ -1,12 +1,12 @@
 """Vectors are made in the background, so that nobody who appends or searches waits for them."""
 
 import atexit
-import os
 import threading
 import time
 from collections.abc import Callable
 
 from refold.application.errors import EmbedderError
+from refold.application.opening_process import OpeningProcess
 from refold.domain.value import Value
 
 from .asked import Asked, Figures, Told
@@ -74,7 +74,7 @@ class Embedding(Asked):
             counted=self._counted,
         )
         self._changed = threading.Condition()
-        self._pid = os.getpid()
+        self._process = OpeningProcess()
         self._thread: threading.Thread | None = None
         self._closing = False
         self._asked = self._making = self._known = self._answered = 0
@@ -151,7 +151,7 @@ class Embedding(Asked):
 
         ``wait``: at most so many seconds; what is embedded later is not kept.
         """
-        if os.getpid() != self._pid:
+        if not self._process.is_this:
             return
         with self._changed:
             self._closing = True
@@ -179,7 +179,7 @@ class Embedding(Asked):
 
     def _may_run(self) -> bool:
         # The thread of a process does not live in one that was forked from it.
-        return not self._closing and os.getpid() == self._pid
+        return not self._closing and self._process.is_this
 
     def _ask(self, delay: float = 0.0) -> int:
         with self._changed:

@@ -48,7 +48,12 @@ class Tool:
         }
 
     def call(self, given: object) -> ToolOutput:
-        """The answer to a call with any JSON value; what is wrong with it is an answer as well."""
+        """The answer to a call with any JSON value; what is wrong with it is an answer as well.
+
+        Raises:
+            OpenedBeforeFork: this process was forked from the one that opened the memory.
+        """
+        self.reach.core.process.check()
         try:
             arguments = read_arguments(self.arguments, given)
         except ValidationError as error:

@@ -1,7 +1,7 @@
 """All tools of a conversation, or of a whole log, as agents hand them to a model and run its calls."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 from refold.application.core import Core
@@ -23,8 +23,27 @@ class Toolbox:
         self, core: Core, thread_id: str | None, *, everywhere: bool = False, sees: bool = True
     ) -> None:
         self.sdk = core.sdk_tools
-        self._tools = tools_of(Reach(core, thread_id, everywhere, sees))
-        self._by_name = {tool.name: tool for tool in self._tools}
+        self._core = core
+        self._made = tools_of(Reach(core, thread_id, everywhere, sees))
+        self._named = {tool.name: tool for tool in self._made}
+
+    @property
+    def _tools(self) -> tuple[Tool, ...]:
+        self.check()
+        return self._made
+
+    @property
+    def _by_name(self) -> Mapping[str, Tool]:
+        self.check()
+        return self._named
+
+    def check(self) -> None:
+        """Check that this is the process that opened the memory.
+
+        Raises:
+            OpenedBeforeFork: it was forked from that one.
+        """
+        self._core.process.check()
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
@@ -55,6 +74,7 @@ class Toolbox:
 
     def for_anthropic(self) -> list[Any]:
         """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        self.check()
         return self.sdk.blocking(self)
 
     def __contains__(self, item: object) -> bool:
@@ -79,7 +99,13 @@ class AsyncToolbox:
     """``Toolbox`` for asyncio: each call is answered in a thread."""
 
     def __init__(self, toolbox: Toolbox) -> None:
-        self._toolbox = toolbox
+        self._opened = toolbox
+
+    @property
+    def _toolbox(self) -> Toolbox:
+        # Before a thread is asked for: the loop of a forked process's parent does not run there.
+        self._opened.check()
+        return self._opened
 
     @property
     def definitions(self) -> list[dict[str, Any]]:

@@ -2,14 +2,14 @@
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlite_utils import Database
 
-from refold.application.errors import LogBusy, LogError
+from refold.application.errors import LogBusy
+from refold.application.opening_process import OpeningProcess
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 from refold.infrastructure.sqlite_connection import open_sqlite
@@ -60,7 +60,7 @@ class DerivedFile:
         self._newest = newest
         self._of = of
         self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT, of=of)
-        self._pid = os.getpid()
+        self._process = OpeningProcess(f"{of or path}")
         self._db: Database | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -72,10 +72,7 @@ class DerivedFile:
             PlaceTaken: a file of somebody else lies there.
             sqlite3.Error, OSError: it cannot be opened.
         """
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self.path} was opened before this process was forked; open it again here"
-            )
+        self._process.check()
         if self._db is not None and self._identity != self._found():
             logger.info("%s was replaced; opening the new file", self.path)
             self._disconnect()
@@ -166,9 +163,14 @@ class DerivedFile:
 
     def close(self) -> None:
         """Release the connection."""
-        if os.getpid() == self._pid:
+        if self._process.is_this:
             self._disconnect()
             self._lock.close()
+
+    def let_go(self) -> None:
+        """Close the connection before a fork; the next question opens one again."""
+        if self.path is not None:
+            self._disconnect()
 
     @contextmanager
     def _held(self) -> Generator[None]:
@@ -219,10 +221,14 @@ class DerivedFile:
         write_mark(db.conn, MARKS[self._content.name])
         write_reading_from(db, self._newest())
 
-    @staticmethod
-    def _connected(place: Path | str, journal: str) -> Database:
+    def _connected(self, place: Path | str, journal: str) -> Database:
         connection = open_sqlite(
-            place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+            place,
+            timeout=BUSY_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+            kept=True,
+            of=self._of,
         )
         try:
             connection.execute(f"PRAGMA page_size={PAGE_SIZE}")

@@ -1,10 +1,8 @@
 """A fold of a log in a file beside it: caught up when it is asked, rebuilt by replay when it is damaged."""
 
 import logging
-import os
-import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +11,7 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage
+from refold.infrastructure.fork_gate import FileTurn
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .asking import NoAnswer, answered
@@ -60,8 +59,7 @@ class FollowedLog:
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = self._at(self._path)
-        self._threads = threading.RLock()
-        self._pid = os.getpid()
+        self._turn = FileTurn(f"{of or path}", self.let_go)
         self._damaged = False
         """Whether it is being rebuilt since it was damaged."""
 
@@ -144,10 +142,13 @@ class FollowedLog:
 
     def close(self) -> None:
         """Release files and connections; closing twice is fine."""
-        if os.getpid() != self._pid:
-            return
-        with self._alone():
-            self._file.close()
+        if self._turn.process.is_this:
+            with self._alone():
+                self._file.close()
+
+    def let_go(self) -> None:
+        """Close the file before a fork; the next question opens it again."""
+        self._file.let_go()
 
     def _asked(self, question: Callable[[Database], Answer]) -> Answer:
         db = self._file.database()
@@ -177,16 +178,8 @@ class FollowedLog:
         known = read_progress(self._file.database(), self._content.projections)
         return self._log.newest() > 2 * known.number + SOON
 
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        # Before the lock: a thread that held it does not live in a forked process.
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self._file.path or 'the log'} was opened before this process was forked; open it "
-                "again here"
-            )
-        with self._threads:
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return self._turn.taken()
 
     def _tell_rebuilt(self, db: Database) -> None:
         if self._damaged:

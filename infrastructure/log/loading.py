@@ -145,8 +145,7 @@ class StreamLoader:
         if not head.version:
             return rows
         if not rows or link_of(rows[0]) != head.link:
-            detail = "the newest event was changed or removed since"
-            raise LogDamaged(thread_id, head.version, detail)
+            raise LogDamaged(thread_id, head.version, "the newest event was changed or removed")
         return rows[1:]
 
     def read(self, thread_id: str, first: int, last: int | None) -> list[RecordedEvent]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
+from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .anchor import Anchor, anchor_path
@@ -86,6 +87,8 @@ def open_log_file(
 
 def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:
     """Check that a log can lie there; how to read it, where it cannot be written."""
+    # Before anything is read: a descriptor that is closed here would end the locks of the log.
+    GATE.refuse(path)
     with translated(path):
         retried(lambda: refuse_damaged(path))
         refuse_lost(path, kept)

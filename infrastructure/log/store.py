@@ -1,6 +1,5 @@
 """The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
@@ -19,6 +18,7 @@ from refold.application.event_log import (
     Stored,
 )
 from refold.application.loaded import LoadedConversation
+from refold.application.opening_process import OpeningProcess
 from refold.application.projections.window import must_reload
 from refold.application.upkeep.housekeeping import Compressed
 from refold.domain.errors import RefoldError
@@ -32,6 +32,7 @@ from .file.second_look import looked_twice
 from .file.sqlite import DurableDatastore, Row
 from .loading import Stream, StreamLoader
 from .log_file import open_log_file
+from .overtaken import CONFLICTS, overtaken
 from .reading import whole
 from .remembered import RememberedStreams
 from .scanning import BATCH, scanned
@@ -41,9 +42,6 @@ from .stored.mapper import EventMapper
 from .stored.sealing import sealed_rows
 from .upkeep.compressing import LogCompressor
 from .upkeep.seldom_read import old_versions
-
-CONFLICTS = 20
-"""How often a decision is made again when a writer without the lock was quicker."""
 
 
 class SQLiteLog:
@@ -68,7 +66,7 @@ class SQLiteLog:
             LogLocked: it is encrypted, and the key is missing or another one.
         """
         self.path = Path(path)
-        self._pid = os.getpid()
+        self._process = OpeningProcess(str(path))
         self._closed = False
         opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
         self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
@@ -111,7 +109,7 @@ class SQLiteLog:
                 if is_due(stream.loaded.state, events):
                     self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
                 return stream.loaded, events
-        raise self._overtaken()
+        raise overtaken(self.path)
 
     def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
         """See ``ConversationLog``."""
@@ -128,7 +126,7 @@ class SQLiteLog:
                 except IntegrityError:
                     continue
                 return self._after_erasing(streams, appended)
-        raise self._overtaken()
+        raise overtaken(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
         """See ``ConversationLog``."""
@@ -198,6 +196,7 @@ class SQLiteLog:
 
     def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
         """See ``ConversationLog``."""
+        self._process.check()
         expected, anchored = self.held.changed()
         seen: dict[str, int] = {}
         with self._guarded():
@@ -232,21 +231,18 @@ class SQLiteLog:
             self._keys.renew_all()
 
     def close(self) -> None:
-        """See ``ConversationLog``."""
+        """See ``ConversationLog``. Nothing, in a process that is forked from the one that opened it."""
+        if not self._process.is_this:
+            return
         self._closed = True
         self._remembered.clear()
-        self.held.anchor.close()
-        self.known.close()
-        self._datastore.close()
-        self._lock.close()
+        for part in (self.held.anchor, self.known, self._datastore, self._lock):
+            part.close()
 
     def _guarded(self) -> AbstractContextManager[None]:
+        self._process.check()
         if self._closed:
             raise LogError(f"{self.path} was closed; open it again to go on")
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self.path} was opened before this process was forked; open it again here"
-            )
         return self.known.noting(translated(self.path))
 
     def _rows_after(self, number: int) -> Sequence[Row]:
@@ -302,8 +298,3 @@ class SQLiteLog:
             stream = self._refreshed(thread_id)
             stored[thread_id] = Stored(stream.loaded, events)
         return stored
-
-    def _overtaken(self) -> LogError:
-        return LogError(
-            f"{self.path}: {CONFLICTS} times another writer was quicker; nothing was stored"
-        )

@@ -1,20 +1,19 @@
 """The vectors of a log, in a file beside it: made once for each text, compared by numpy."""
 
 import logging
-import os
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from refold.application.errors import EmbedderError, LogError
+from refold.application.errors import EmbedderError
 from refold.application.event_log import Damage
 from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
 from refold.infrastructure.derived.asking import TRIES, NoAnswer, answered
 from refold.infrastructure.derived.damage import BROKEN, blamed_on_file, is_unusable
+from refold.infrastructure.fork_gate import FileTurn
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .vector_rows import (
@@ -64,8 +63,7 @@ class SQLiteVectorStore:
         self._path = None if str(path) == ":memory:" else Path(path).absolute()
         self._of = None if of is None else Path(of).absolute()
         self._file = VectorsFile(self._path, of=self._of)
-        self._threads = threading.RLock()
-        self._pid = os.getpid()
+        self._turn = FileTurn(f"{of or path}", self.let_go)
         self._closed = False
         self._scopes: Scopes | None = None
 
@@ -183,12 +181,15 @@ class SQLiteVectorStore:
 
     def close(self) -> None:
         """See ``VectorStore``. What is added afterwards is not kept."""
-        if os.getpid() != self._pid:
-            return
-        with self._alone():
-            self._closed = True
-            self._forget()
-            self._file.close()
+        if self._turn.process.is_this:
+            with self._alone():
+                self._closed = True
+                self._forget()
+                self._file.close()
+
+    def let_go(self) -> None:
+        """Close the file before a fork; the next question opens it again."""
+        self._file.let_go()
 
     def _dropped_on_disk(self) -> bool:
         # Where they were moved into memory, what the file held is there still.
@@ -210,16 +211,8 @@ class SQLiteVectorStore:
         if self._scopes is not None:
             self._scopes.forget()
 
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        # Before the lock: a thread that held it does not live in a forked process.
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self._file.path or 'the log'} was opened before this process was forked; open it "
-                "again here"
-            )
-        with self._threads:
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return self._turn.taken()
 
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         with self._alone():

@@ -7,7 +7,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from refold.application.errors import LogBusy, LogError
+from refold.application.errors import LogBusy
+from refold.application.opening_process import OpeningProcess
 from refold.infrastructure.derived.damage import BROKEN, FoldDamaged, blamed_on_file
 from refold.infrastructure.derived.emptying import has_emptied_ahead
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
@@ -57,7 +58,7 @@ class VectorsFile:
         """Counts up whenever it may be another file than before."""
         self._of = of
         self._lock = WriteLock(Path(f"{path}.lock") if path else None, BUSY_TIMEOUT, of=of)
-        self._pid = os.getpid()
+        self._process = OpeningProcess(f"{of or path}")
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -158,15 +159,17 @@ class VectorsFile:
 
     def close(self) -> None:
         """Release the connection."""
-        if os.getpid() == self._pid:
+        if self._process.is_this:
             self._disconnect()
             self._lock.close()
 
+    def let_go(self) -> None:
+        """Close the connection before a fork; the next question opens one again."""
+        if self.path is not None:
+            self._disconnect()
+
     def _current(self) -> sqlite3.Connection:
-        if os.getpid() != self._pid:
-            raise LogError(
-                f"{self.path} was opened before this process was forked; open it again here"
-            )
+        self._process.check()
         if self._connection is not None and self._identity != self._found():
             self._disconnect()
         if self._connection is None:
@@ -188,7 +191,7 @@ class VectorsFile:
             _delete(self.path)
             self._copy(None, _unfinished(self.path), frozenset())
             name_new(_unfinished(self.path), self.path)
-        connection = _connected(self.path or ":memory:", "WAL")
+        connection = _connected(self.path or ":memory:", "WAL", self._of)
         try:
             if self.path is None:
                 connection.executescript(_BEGIN)
@@ -206,11 +209,14 @@ class VectorsFile:
         """Make a file with what is to be kept of another: there is a whole one or none."""
         _delete(into)
         make_private(into, like=self._of)
-        with closing(_connected(into, "OFF")) as new:
+        with closing(_connected(into, "OFF", self._of)) as new:
             new.executescript(_BEGIN)
             if source is None:
                 return
-            with closing(_connected(source, "WAL")) as old, _transaction(new, "EXCLUSIVE"):
+            with (
+                closing(_connected(source, "WAL", self._of)) as old,
+                _transaction(new, "EXCLUSIVE"),
+            ):
                 models = old.execute("SELECT id, name, dimension FROM models").fetchall()
                 new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
                 new.executemany(
@@ -244,9 +250,14 @@ class VectorsFile:
         self._connection = self._identity = None
 
 
-def _connected(place: Path | str, journal: str) -> sqlite3.Connection:
+def _connected(place: Path | str, journal: str, of: Path | None) -> sqlite3.Connection:
     connection = open_sqlite(
-        place, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        place,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        kept=True,
+        of=of,
     )
     try:
         connection.execute(f"PRAGMA page_size={PAGE_SIZE}")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         LogNotWritable,
         NewerLog,
         NotARefoldLog,
+        OpenedBeforeFork,
         SummariserError,
         TargetExists,
         ThreadExists,
@@ -243,6 +244,7 @@ __all__ = [
     "NotesRequest",
     "Observer",
     "OmittedMessage",
+    "OpenedBeforeFork",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
@@ -294,8 +296,8 @@ _PLACES = {
     "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
-        "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog SummariserError TargetExists "
-        "ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
+        "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog OpenedBeforeFork SummariserError "
+        "TargetExists ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.instructions": "instruction_text",

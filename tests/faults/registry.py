@@ -51,6 +51,28 @@ TOOLS = (
         "--rounds 1000000 --seconds {seconds} --seed {seed}",
     ),
     Tool(
+        "write ahead",
+        "bits in the write-ahead log, and disks as a loss of power leaves them",
+        "tests.faults.write_ahead",
+        "--step 25 --messages 20 --images 200",
+        "--images 10000 --seed {seed}",
+        strace=True,
+    ),
+    Tool(
+        "derived bits",
+        "every bit of the files that are made from the log",
+        "tests.faults.derived_bits",
+        "--every 4999",
+        "--every 97 --jobs 2",
+    ),
+    Tool(
+        "odd cells",
+        "values that cannot be, in every column of every table",
+        "tests.faults.odd_cells",
+        "--every 61",
+        "--every 9",
+    ),
+    Tool(
         "writes",
         "no write goes outside of the folder, none carries text of an encrypted log",
         "tests.faults.outside_writes",

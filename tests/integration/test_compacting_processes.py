@@ -139,6 +139,6 @@ def test_a_forked_process_is_refused_and_does_not_hang(path: Path) -> None:
     )
     *refused, drained, closed = answer.stdout.splitlines()
     assert len(refused) == 2
-    assert all("forked; open it again" in line for line in refused)
+    assert all("forked; call refold.open" in line for line in refused)
     assert (drained, closed) == ("drained", "closed")
     assert outcomes(path) == [("failed", "abandoned")]

@@ -138,7 +138,7 @@ def test_a_file_of_somebody_else_is_left_as_it_is(
     is_link = (tmp_path / f"team.{name}.db").is_symlink()
     use(tmp_path / "team.db")
     after = contents(tmp_path)
-    mine = {"team.db", "team.db.anchor"}
+    mine = {"team.db", "team.db.anchor", "team.db.checked"}
     assert {n: after.get(n) for n in before.keys() - mine} == {
         n: before[n] for n in before.keys() - mine
     }

@@ -75,7 +75,7 @@ def test_a_log_is_not_used_across_a_fork(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", "first")
     [answer] = finished(started("fork", str(path)))
     assert "LogError" in answer
-    assert "forked; open it again" in answer
+    assert "forked; call refold.open" in answer
     assert "parent has 1" in answer
 
 

@@ -103,8 +103,9 @@ def fork(path: str) -> None:
     endless = Endless()
     memory = opened(path, endless)
     fill(memory, endless)
+    chat = memory.conversation(THREAD)
     if os.fork() == 0:
-        for act in (memory.conversation(THREAD).compact, memory.conversation(THREAD).context):
+        for act in (chat.compact, chat.context):
             try:
                 act()
                 print("done")

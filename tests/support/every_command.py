@@ -50,8 +50,13 @@ def ask_all(log: Path) -> None:
     with refold.open(log) as memory:
         chat = memory.conversation("one")
         two = memory.conversation("two")
-        memory.conversations(), chat.messages(), two.summaries(), two.context()
-        memory.search("word7 word9"), chat.recall("13"), memory.notes()
+        assert memory.conversations()
+        assert chat.messages()
+        assert two.summaries()
+        assert two.context()
+        assert memory.search("word7 word9").hits
+        assert chat.recall("13").hits
+        memory.notes()
         assert memory.verify().ok
         assert memory.verify(repair=True).ok
         memory.replay()

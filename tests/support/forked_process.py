@@ -36,13 +36,13 @@ def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:
     }
 
 
-def child(memory: refold.Memory) -> None:
-    for name, act in acts(memory).items():
+def child(memory: refold.Memory, asked: dict[str, Callable[[], object]]) -> None:
+    for name, act in asked.items():
         try:
             act()
             print(name, "done")
         except refold.LogError as error:
-            print(name, "refused" if "forked; open it again here" in str(error) else error)
+            print(name, "refused" if isinstance(error, refold.OpenedBeforeFork) else error)
     memory.close()
     print("close", "done")
 
@@ -59,16 +59,17 @@ def main(path: str) -> None:
 
     def hold() -> None:
         """A thread that is in the middle of something, and does not live in the child."""
-        with views.followed._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
+        with views.followed._turn._threads, memory._runner._lock:  # pyright: ignore[reportPrivateUsage]
             held.set()
             forked.wait()
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
+    asked = acts(memory)
     pid = os.fork()
     if pid == 0:
-        child(memory)
+        child(memory, asked)
         sys.stdout.flush()
         # As a program that ends: what is collected then must not touch the parent's files.
         sys.exit(0)

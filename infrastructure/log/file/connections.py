@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +11,13 @@ from eventsourcing.persistence import ConnectionPoolClosedError
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteCursor
 
 from refold.application.errors import LogGone
+from refold.application.opening_process import OpeningProcess
+from refold.infrastructure.fork_gate import GATE
 
 from .leaving import left_as_it_is
 
+LET_GO = 0.1
+"""Seconds that closing idle connections waits for a pool that is still in use."""
 Identity = tuple[int, int]
 """Which file it is, wherever it lies and whatever it is called: its device and its number."""
 
@@ -40,10 +44,20 @@ class Files(NamedTuple):
 class OpenedFiles:
     """The files of a log as its first connection has opened them; those of all others are the same."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, before: "OpenedFiles | None" = None) -> None:
+        """Note the files of a connection that was just made.
+
+        ``before``: those of the connections that were closed since.
+
+        Raises:
+            LogGone: one of them was deleted already, or it is another log than before.
+        """
         self.path = path
         self._names = (path, f"{path}-wal", f"{path}-shm")
         self._files = self._found()
+        # Its connection has all three open: what is not at its place was deleted under it.
+        if None in self._files or (before and before._files.log != self._files.log):
+            raise self._gone()
         self.users = 0
         """How many connections are open: when the last one closes, the files beside the log go."""
 
@@ -154,8 +168,32 @@ class _NotConnected(Exception):
 class SteadyPool(SQLiteConnectionPool):
     """The library's pool, which gives the place of a connection that could not be made free again.
 
-    There, the lock of the writers stays locked: every later write would wait, and fail.
+    There, the lock of the writers stays locked: every later write would wait, and fail. Before a fork its
+    idle connections are closed; those to a database in memory are all that there is of it, and stay.
     """
+
+    def __init__(self, *, db_name: str) -> None:
+        super().__init__(db_name=db_name)
+        self._process = OpeningProcess(db_name)
+        if not self.is_sqlite_memory_mode:
+            GATE.close_before(self.let_go)
+
+    def let_go(self) -> None:
+        """Close the connections that nobody uses; the next use opens one again."""
+        # A thread that is waited for no longer may hold this.
+        if not self._put_condition.acquire(timeout=LET_GO):
+            return
+        try:
+            while self._pool:
+                self._pool.popleft().close()
+        finally:
+            self._put_condition.release()
+
+    def close(self) -> None:
+        """Close, as in the library; nothing in a forked process, where its locks may be held for ever."""
+        with suppress(AttributeError):  # It was never made.
+            if self._process.is_this:
+                super().close()
 
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
@@ -176,8 +214,11 @@ class SteadyPool(SQLiteConnectionPool):
     def put_connection(self, conn: SQLiteConnection) -> None:
         """Give a connection back, as in the library; it may be closed meanwhile with the pool.
 
-        Then nobody is left who could be told: so it is where a program is interrupted.
+        Then nobody is left who could be told: so it is where a program is interrupted. In a process that was
+        forked meanwhile nothing happens.
         """
+        if not self._process.is_this:
+            return
         try:
             super().put_connection(conn)
         except ConnectionPoolClosedError:

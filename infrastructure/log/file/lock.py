@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import IO
 
 from refold.application.errors import LogBusy
+from refold.application.opening_process import OpeningProcess
 from refold.application.withdrawal import CURRENT, Withdrawal
+from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.private_files import open_private
 
 from .line import line_at
@@ -52,7 +54,8 @@ PATIENCE = 0.05
 class WriteLock:
     """Held around reload, decide and insert, so that writers do not starve each other in SQLite.
 
-    The system releases it when its holder dies.
+    The system releases it when its holder dies, unless a forked process has the same file open: so it
+    closes it.
     """
 
     refuses = False
@@ -69,6 +72,9 @@ class WriteLock:
         self._of = of or (path and path.with_suffix(""))
         self._file: IO[bytes] | None = None
         self._timeout = timeout
+        self._process = OpeningProcess(f"{self._of}")
+        if path is not None:
+            GATE.close_in_child(self.close)
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -76,7 +82,9 @@ class WriteLock:
 
         Raises:
             LogBusy: another process held it for longer than the time-out.
+            OpenedBeforeFork: it was made before this process was forked.
         """
+        self._process.check()
         withdrawal = CURRENT.get()
         with self._alone(withdrawal):
             if self._path is None:
@@ -88,7 +96,8 @@ class WriteLock:
                 _begin(withdrawal)
                 yield
             finally:
-                _unlock(file)
+                if self._process.is_this:  # Else it would be given up for the process that has it.
+                    _unlock(file)
 
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
@@ -114,7 +123,8 @@ class WriteLock:
         """The locked lock file, the one that everybody else finds as well."""
         while True:
             if self._file is None:
-                self._file = open_private(path, "ab", like=self._of)
+                # Without a buffer, whose lock a thread may hold that does not live in a forked process.
+                self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
             if _lies_at(path, self._file):
                 return self._file

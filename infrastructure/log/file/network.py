@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from time import perf_counter
 from typing import NamedTuple
 
+from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.observing.notices import Figure, Notice
 
 _KINDS = """
@@ -76,6 +77,12 @@ class NetworkWarnings:
         self._measure = measure
         self._told: set[str] = set()
         self._threads = threading.Lock()
+        GATE.close_in_child(self.forget_threads)
+
+    def forget_threads(self) -> None:
+        """Take the lock from a thread that does not live in a forked process."""
+        self._threads = threading.Lock()
+        GATE.close_in_child(self.forget_threads)
 
     def look(self, log: Path, told: Callable[[Notice], None]) -> None:
         """Tell of this log, if it lies on a network and was not looked at before."""

@@ -115,6 +115,7 @@ class ReadingConnection(SQLiteConnection):
             uri=True,
             isolation_level=None,
             check_same_thread=False,
+            kept=True,
         )
         try:
             # A new database in memory is empty.

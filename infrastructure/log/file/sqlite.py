@@ -1,6 +1,5 @@
 """The SQLite file of a log: durable connections, and the recorder."""
 
-import os
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from eventsourcing.sqlite import (
 )
 
 from refold.application.errors import LogDamaged
+from refold.application.opening_process import OpeningProcess
+from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.log.stored.encodings import Encodings
 from refold.infrastructure.log.stored.envelope import GENESIS, LONGEST_FRAME, PLAIN
 from refold.infrastructure.log.stored.mapper import link_of
@@ -77,6 +78,7 @@ class DurablePool(SteadyPool):
             isolation_level=None,
             check_same_thread=False,
             uri=self.is_sqlite_memory_mode,
+            kept=True,
         )
         try:
             # Before anything is changed: the file may be somebody else's.
@@ -89,12 +91,12 @@ class DurablePool(SteadyPool):
             connection.execute("PRAGMA secure_delete=ON")
             # From the first read on, the files beside the log are there, and nobody else deletes them.
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+            if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
+                self._files = OpenedFiles(self.db_name, self._files)
         except BaseException:
             connection.close()
             raise
         connection.row_factory = sqlite3.Row
-        if not self.is_sqlite_memory_mode and not (self._files and self._files.users):
-            self._files = OpenedFiles(self.db_name)
         return DurableConnection(connection, self.max_age, self._files)
 
     def forget_pages(self) -> None:
@@ -111,22 +113,20 @@ class DurableDatastore(SQLiteDatastore):
         """``reading``: see ``DurablePool``."""
         super().__init__(db_name, originator_id_type="text")
         self.pool = DurablePool(db_name=db_name, reading=reading)
-        self._pid = os.getpid()
-
-    def close(self) -> None:
-        """Close all connections; not those of the process that this one was forked from."""
-        if os.getpid() == self._pid:
-            super().close()
+        self._process = OpeningProcess(db_name)
 
     def forget_pages(self) -> None:
         """See ``DurablePool``."""
         assert isinstance(self.pool, DurablePool)
-        self.pool.forget_pages()
+        with GATE.used():
+            self.pool.forget_pages()
 
     @contextmanager
     def get_connection(self, *, commit: bool) -> Generator[SQLiteConnection]:
         """A connection, as in the library."""
-        with super().get_connection(commit=commit) as connection:
+        # Before the locks of the pool: a thread that holds one in a forked process's parent does not live there.
+        self._process.check()
+        with GATE.used(), super().get_connection(commit=commit) as connection:
             try:
                 yield connection
             finally:

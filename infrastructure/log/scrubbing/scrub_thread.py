@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 from weakref import WeakSet
 
+from refold.application.opening_process import OpeningProcess
+
 PAUSE = 0.002
 """Seconds between two steps, in which others have the processor."""
 
@@ -36,6 +38,7 @@ class ScrubThread:
         """
         self._jobs = tuple(jobs)
         self._finish = finish
+        self._process = OpeningProcess()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="refold-scrub", daemon=True)
 
@@ -45,7 +48,9 @@ class ScrubThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the step that is under way."""
+        """End after the step that is under way. The thread does not live in a forked process."""
+        if not self._process.is_this:
+            return
         self._stopped.set()
         for job in self._jobs:
             job.interrupt()

@@ -1,7 +1,6 @@
 """What a log keeps beside its events to read them: dictionaries, and the fingerprints of its keys."""
 
 import secrets
-from functools import cached_property
 
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
@@ -57,6 +56,7 @@ class SQLiteShelf:
         """``trusted``: nobody else can write to it, as in memory."""
         self._datastore = datastore
         self._trusted = trusted
+        self._began: bool | None = None
 
     @retrying
     def dictionary(self, number: int, encoder: Encodings) -> bytes:
@@ -111,11 +111,14 @@ class SQLiteShelf:
         if self._began_encrypted:
             raise _unnoted()
 
-    @cached_property
+    @property
     def _began_encrypted(self) -> bool:
         """Whether there was an encrypted event when that was first of interest: all rows are read."""
-        with self._datastore.transaction(commit=False) as c:
-            return _has_encrypted(c)
+        # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave locked.
+        if self._began is None:
+            with self._datastore.transaction(commit=False) as c:
+                self._began = _has_encrypted(c)
+        return self._began
 
 
 def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:

@@ -69,7 +69,9 @@ def measure(log: SQLiteLog) -> Sizes:
         connection = c.sqlite_cursor.connection
         connection.create_function("frame_kind", 1, frame_kind, deterministic=True)
         c.execute(_ROWS)
-        groups = [_Group(*map(_named, row[:2]), *row[2:]) for row in c.fetchall()]
+        groups = [
+            _Group(_named(stream), _named(name), *rest) for stream, name, *rest in c.fetchall()
+        ]
         c.execute(_SNAPSHOTS)
         snapshots = {_named(stream): (count, size) for stream, count, size in c.fetchall()}
         decoded = _decoded_bytes(c.sqlite_cursor, mapper) if _encoded(groups) else {}

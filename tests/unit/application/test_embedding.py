@@ -27,12 +27,24 @@ WAIT = 30.0
 """Seconds; no test comes near."""
 
 
+_OPENED: list[SQLiteVectorStore] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_at_the_end() -> Generator[None]:
+    """Close the stores of a test: some of its objects outlive it."""
+    yield
+    while _OPENED:
+        _OPENED.pop().close()
+
+
 class Desk:
     """An index, a store in memory, and what was told."""
 
     def __init__(self, *texts: str) -> None:
         self.index = PassageList(*texts)
         self.store = SQLiteVectorStore(":memory:", self.index)
+        _OPENED.append(self.store)
         self.newest = 1
         self.told: list[tuple[str, Mapping[str, str | int | float]]] = []
 

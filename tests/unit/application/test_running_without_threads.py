@@ -1,7 +1,11 @@
 """A runner whose thread cannot start, or ends too early: the call says so, and nothing waits for it for ever."""
 
 import asyncio
+import subprocess
+import sys
 import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
 
 import pytest
 
@@ -44,10 +48,11 @@ def test_a_runner_whose_thread_could_not_start_runs_once_it_can() -> None:
     runner.close()
 
 
-async def endless() -> None:
+async def endless() -> int:
     # As a loop ends that runs out of memory.
     asyncio.get_running_loop().stop()
     await asyncio.sleep(3600)
+    return 0
 
 
 def test_who_waits_for_a_loop_that_ended_is_told_and_the_next_call_runs() -> None:
@@ -56,3 +61,35 @@ def test_who_waits_for_a_loop_that_ended_is_told_and_the_next_call_runs() -> Non
         runner.run(endless())
     assert runner.run(answer()) == 42
     runner.close()
+
+
+def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner, submit, others = Runner(), asyncio.run_coroutine_threadsafe, threading.enumerate()
+
+    def submit_late(
+        coroutine: Coroutine[object, object, int], loop: asyncio.AbstractEventLoop
+    ) -> Future[int]:
+        [thread] = set(threading.enumerate()) - set(others)
+        future = submit(coroutine, loop)
+        thread.join()
+        return future
+
+    with monkeypatch.context() as late:
+        late.setattr(asyncio, "run_coroutine_threadsafe", submit_late)
+        with pytest.raises(RefoldError, match="ask again"):
+            runner.run(endless())
+    assert runner.run(answer()) == 42
+    runner.close()
+
+
+def test_a_process_that_ends_without_closing_says_nothing() -> None:
+    program = (
+        "import asyncio; from refold.application.blocking import Runner; "
+        "runner = Runner(); print(runner.run(asyncio.to_thread(int)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("0\n", "")

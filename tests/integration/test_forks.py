@@ -1,0 +1,115 @@
+"""Processes that fork while a memory is open: nothing is lost, nobody hangs, what was inherited is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refold.infrastructure.fork_gate import PATIENCE
+from tests.support.forking import PAST_PYTHON
+
+ROOT = Path(__file__).resolve().parents[2]
+INHERITED = "was opened before this process was forked; call refold.open in this process"
+IN_USE = "was in use when this process was forked"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no forks on Windows")
+
+
+def lines_of(program: str, folder: Path) -> list[str]:
+    """What a program says that forks; it runs apart, for the threads of a test runner would fork as well."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.support.forking_program", program, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_parent_and_child_append_in_turns_and_the_parent_closes_first(tmp_path: Path) -> None:
+    assert lines_of("open_again", tmp_path) == ["one child parent c0 c1 c2 c3 c4 True"]
+
+
+def test_closing_or_collecting_what_was_inherited_touches_no_file(tmp_path: Path) -> None:
+    ways = ("fork", *(way.__name__ for way in PAST_PYTHON))
+    assert lines_of("let_go", tmp_path) == [f"{way} untouched" for way in ways]
+
+
+def test_a_fork_past_python_is_noticed_and_the_log_refused_under_each_of_its_names(
+    tmp_path: Path,
+) -> None:
+    lines = lines_of("refused", tmp_path)
+    assert len(lines) == 5 * len(PAST_PYTHON)
+    for first in range(0, len(lines), 5):
+        inherited, by_name, by_link, other, closed = lines[first : first + 5]
+        assert inherited.startswith("OpenedBeforeFork")
+        assert INHERITED in inherited
+        assert all(one.startswith("OpenedBeforeFork") for one in (by_name, by_link))
+        assert IN_USE in by_name
+        assert IN_USE in by_link
+        assert (other, closed) == ("stored other", "stored closed")
+
+
+def test_children_of_children_open_their_own(tmp_path: Path) -> None:
+    assert lines_of("below", tmp_path) == ["refused", "refused", "one child grandchild again"]
+
+
+def test_a_fork_in_the_middle_of_commits_waits_for_them_and_hangs_nobody(tmp_path: Path) -> None:
+    *children, one, other, sound = lines_of("in_commits", tmp_path)
+    assert sorted(children) == [f"stored child{n}" for n in range(6)]
+    assert (one, other, sound) == ("thread True", "thread True", "True")
+
+
+def test_after_a_commit_that_takes_too_long_the_child_refuses_this_log_alone(
+    tmp_path: Path,
+) -> None:
+    waited, other, refused, parent = lines_of("long_commit", tmp_path)
+    assert waited == f"waited True usually {PATIENCE}"
+    assert PATIENCE == 5.0
+    assert other == "stored other"
+    assert refused.startswith("OpenedBeforeFork")
+    assert IN_USE in refused
+    assert parent == "one slow"
+
+
+def test_a_writer_that_is_killed_in_the_lock_holds_nobody_up_while_its_child_lives(
+    tmp_path: Path,
+) -> None:
+    assert lines_of("killed_in_the_lock", tmp_path) == ["stored after True"]
+
+
+def test_a_thread_that_forks_in_a_transaction_of_its_own_does_not_wait_for_itself(
+    tmp_path: Path,
+) -> None:
+    refused, at_once, answer, parent = lines_of("within_a_use", tmp_path)
+    assert refused.startswith("OpenedBeforeFork")
+    assert (at_once, answer, parent) == ("at once True", "answered", "one two")
+
+
+def test_a_log_that_was_replaced_while_a_fork_had_it_closed_is_noticed(tmp_path: Path) -> None:
+    assert lines_of("replaced", tmp_path) == ["LogGone"]
+
+
+def test_a_log_in_memory_lives_on_in_the_parent(tmp_path: Path) -> None:
+    refused, parent = lines_of("in_memory", tmp_path)
+    assert refused == f"OpenedBeforeFork: :memory: {INHERITED}"
+    assert parent == "one two 1"
+
+
+def test_children_of_multiprocessing_store_in_each_of_its_ways(tmp_path: Path) -> None:
+    ways = ("fork", "forkserver", "spawn")
+    lines = lines_of("by_multiprocessing", tmp_path)
+    assert [line for line in lines if line[-2:] == " 0"] == [f"{way} 0" for way in ways]
+    assert lines[-1] == str(sorted(["one", *ways, *(f"beside-{way}" for way in ways)]))
+
+
+def test_the_asynchronous_interface_is_refused_before_it_asks_a_thread(tmp_path: Path) -> None:
+    assert lines_of("asynchronous", tmp_path) == ["refused"] * 10 + ["closed"]
+
+
+def test_a_program_that_is_started_waits_for_nothing_and_closes_nothing(tmp_path: Path) -> None:
+    assert lines_of("by_subprocess", tmp_path) == ["stored started True True"]

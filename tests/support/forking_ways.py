@@ -1,0 +1,93 @@
+"""Programs that fork in the ways of others: multiprocessing, subprocess, asyncio, and with a log in memory."""
+
+import asyncio
+import multiprocessing
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import refold
+from refold.infrastructure.fork_gate import GATE
+
+from .forking import appended, descriptors, ended, in_child, say, used, words_of
+
+
+def in_memory(_: Path) -> None:
+    """A log in memory lives on in the parent, and is refused in the child."""
+    memory = used(Path(":memory:"))
+    memory.conversations()
+    ended(in_child(lambda: say(memory, "child")))
+    say(memory, "two")
+    print(words_of(memory), len(memory.conversations()))
+    ended(in_child(memory.close))
+    memory.close()
+
+
+def by_multiprocessing(path: Path) -> None:
+    """``multiprocessing`` in each of its ways."""
+    memory = used(path)
+    for method in ("fork", "forkserver", "spawn"):
+        context: Any = multiprocessing.get_context(method)
+        child = context.Process(target=appended, args=[path, method])
+        child.start()
+        say(memory, f"beside-{method}")
+        child.join()
+        print(method, child.exitcode)
+    print(sorted(words_of(memory).split()))
+    memory.close()
+
+
+def asynchronous(path: Path) -> None:
+    """Every method of the asynchronous interface is refused as well, and closing is quiet."""
+
+    async def parent() -> None:
+        async with refold.aopen(path, telemetry=False) as memory:
+            chat = memory.conversation("t")
+            await chat.append({"role": "user", "content": "one"})
+            tools = chat.tools()
+            deeds: list[Callable[[], Coroutine[Any, Any, object]]] = [
+                lambda: chat.append({"role": "user", "content": "two"}),
+                chat.context,
+                chat.messages,
+                chat.export,
+                lambda: chat.recall("one"),
+                memory.conversations,
+                lambda: memory.search("one"),
+                memory.verify,
+                memory.__aenter__,
+                lambda: tools.call("recall_memory", {"query": "one"}),
+            ]
+
+            async def all_of() -> None:
+                for deed in deeds:
+                    try:
+                        await deed()
+                        print("done")
+                    except refold.OpenedBeforeFork:
+                        print("refused")
+                await memory.drain()
+                await memory.close()
+                print("closed")
+
+            ended(in_child(lambda: asyncio.run(all_of())))
+
+    asyncio.run(parent())
+
+
+def by_subprocess(path: Path) -> None:
+    """A program that is started runs no hook: nothing waits, nothing is closed."""
+    memory = used(path)
+    opened = descriptors(path)
+    with GATE.used():
+        began = time.monotonic()
+        said = subprocess.run(
+            [sys.executable, "-m", "tests.support.forking_program", "append", str(path.parent)],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        print(said.strip(), time.monotonic() - began < 4.5, descriptors(path) == opened)
+    memory.close()
