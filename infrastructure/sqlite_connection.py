@@ -3,7 +3,8 @@
 import os
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -194,3 +195,15 @@ class ProcessConnection(sqlite3.Connection):
         ):  # It belongs to another thread, or Python is half gone: the library closes it.
             if self.file is not None:
                 closed(self.file)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
+    """All of what is done inside, or nothing."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

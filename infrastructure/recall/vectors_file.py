@@ -14,7 +14,7 @@ from refold.infrastructure.derived.emptying import has_emptied_ahead
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
-from refold.infrastructure.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite_connection import open_sqlite, transaction
 
 from .vector_rows import overwrite_others
 
@@ -87,7 +87,7 @@ class VectorsFile:
             yield None
             return
         connection = self._current()
-        with _transaction(connection, "DEFERRED"):
+        with transaction(connection, "DEFERRED"):
             yield connection
 
     @contextmanager
@@ -101,7 +101,7 @@ class VectorsFile:
             connection = self._current()
             with self._held():
                 if self._identity == self._found():
-                    with _transaction(connection, "IMMEDIATE"):
+                    with transaction(connection, "IMMEDIATE"):
                         yield connection
                     return
 
@@ -215,7 +215,7 @@ class VectorsFile:
                 return
             with (
                 closing(_connected(source, "WAL", self._of)) as old,
-                _transaction(new, "EXCLUSIVE"),
+                transaction(new, "EXCLUSIVE"),
             ):
                 models = old.execute("SELECT id, name, dimension FROM models").fetchall()
                 new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
@@ -296,14 +296,3 @@ def _unfinished(path: Path) -> Path:
 def _delete(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
