@@ -28,7 +28,7 @@ from refold.domain.events import (
 )
 from refold.domain.messages import gist
 
-from .rereading import MOST, read_again, reread_positions, stretch_of
+from .rereading import read_again, reread_positions, stretch_of
 
 ALGORITHM = "refold-remains-1"
 _FINGERPRINT = sha256(ALGORITHM.encode()).hexdigest()
@@ -135,8 +135,6 @@ class _Remaking:
     def _unread_of(self, read: int) -> str:
         """What is said of the covered messages that were not read again."""
         coverage = self._old.coverage
-        if coverage.count <= MOST:
-            return ""
         left = coverage.count - sum(map(coverage.covers, self._gone)) - read
         return unread(self._thread_id, coverage.start, coverage.stop - 1, left)
 

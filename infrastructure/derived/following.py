@@ -119,7 +119,8 @@ class FollowedLog:
                 with blamed_on_file():
                     if self._has_forgotten():
                         return True
-            except BROKEN as error:
+            except (LogError, *BROKEN) as error:
+                # Neither a damaged file nor a log that is damaged elsewhere may keep what was erased.
                 logger.info("%s is folded anew: %s", self._content.title, error)
             return self.drop()
 

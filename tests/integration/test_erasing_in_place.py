@@ -28,7 +28,7 @@ from tests.support.witness import SHM
 
 FILES = ("a.views.db", "a.recall.db")
 SMALL, LARGE = 600, 2_400
-WORDS = "alpha beta gamma delta parser cache index merge branch deploy ledger invoice timeout".split()
+WORDS = ["alpha", "beta", "gamma", "delta", "parser", "cache", "index", "ledger", "invoice"]
 
 
 def said(count: int) -> Iterator[dict[str, str]]:
@@ -36,7 +36,8 @@ def said(count: int) -> Iterator[dict[str, str]]:
     for number in range(count):
         words = " ".join(chance.choices(WORDS, k=12))
         role = "assistant" if number % 2 else "user"
-        yield {"role": role, "content": f"Never change number{number}: {words}."}
+        verb = "Never change" if number % 40 == 5 else "See"
+        yield {"role": role, "content": f"{verb} number{number}: {words}."}
 
 
 @pytest.fixture
@@ -300,4 +301,72 @@ def test_what_is_written_while_it_is_erased_is_not_lost(tmp_path: Path) -> None:
         assert not found[False]
         assert all(report.complete for report in reports) or chat.erase(40).complete
         assert holding(tmp_path) == {}
+        assert memory.verify().ok
+
+
+def server_call(word: str) -> list[dict[str, Any]]:
+    return [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": word}},
+        {"type": "text", "text": f"{word} it is"},
+    ]
+
+
+def test_where_what_follows_cannot_be_told_from_what_is_left_all_is_folded_anew(
+    tmp_path: Path,
+) -> None:
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "word"})
+        chat.append({"role": "assistant", "content": server_call(SECRET)}, recorded=True)
+        ask_anything(memory, chat)
+        assert chat.erase(1).complete
+        assert holding(tmp_path) == {}
+        ask_anything(memory, chat)
+        assert memory.verify().ok
+
+
+def test_what_is_damaged_elsewhere_in_the_log_keeps_nothing_in_derived_files(
+    tmp_path: Path,
+) -> None:
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        chat = secret_talk(memory)
+        memory.conversation("u").append({"role": "user", "content": "not folded in yet"})
+        with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
+            db.execute("UPDATE stored_events SET state = x'00' WHERE originator_id = 'u'")
+        assert chat.erase(40).complete
+        assert holding(tmp_path) == {}
+
+
+def test_the_conversation_is_the_same_whether_its_state_was_carried_on_or_replayed(
+    tmp_path: Path,
+) -> None:
+    with refold.open(tmp_path / "a.db", window=8_000, scrub_megabytes=0) as memory:
+        chat = memory.conversation("t")
+        for number in range(60):
+            chat.append({"role": "user", "content": f"number {number} " + "word " * 60})
+            chat.context()
+        for position in (3, 30, 58):
+            chat.erase(position)
+        carried = memory._core.log.load("t")  # pyright: ignore[reportPrivateUsage]
+        shown = chat.context().for_anthropic()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
+        assert db.execute("DELETE FROM stored_snapshots").rowcount > 0
+    with refold.open(tmp_path / "a.db", window=8_000, scrub_megabytes=0) as memory:
+        replayed = memory._core.log.load("t")  # pyright: ignore[reportPrivateUsage]
+        assert replayed.state == carried.state
+        assert memory.conversation("t").context().for_anthropic() == shown
+
+
+@pytest.mark.usefixtures("short_reading")
+def test_of_a_long_history_a_part_is_read_again_and_the_summary_says_so(tmp_path: Path) -> None:
+    with closing(long_conversation(tmp_path / "a.db", 400)) as memory:
+        chat = memory.conversation("t")
+        before = chat.summaries()[-1]
+        assert chat.erase(5).complete
+        after = next(one for one in chat.summaries() if one.is_active)
+        assert after.covered_count == before.covered_count
+        assert "were not read again" in after.summary_text
+        content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert b"number5:" not in content
+        assert b"number6:" in content
         assert memory.verify().ok
