@@ -79,11 +79,7 @@ class Counted:
             assert report.complete
             assert {"summary", "leaf"} <= {one.place for one in report.removed}
             after = rows(folder)
-        self.changed = {
-            name: {key for key in before[name].keys() | after[name].keys() if _differ(name, key)}
-            for name in before
-            for _differ in [lambda name, key: before[name].get(key) != after[name].get(key)]
-        }
+        self.changed = {name: differing(before[name], after[name]) for name in before}
 
     def _count(self, patch: pytest.MonkeyPatch) -> None:
         for name in ("to_domain_event", "open", "unsealed_columns"):
@@ -120,6 +116,11 @@ TABLES = {
     "terms": "SELECT term, passages FROM terms",
     "messages": "SELECT rowid, checksum FROM messages",
 }
+
+
+def differing(before: dict[int, int], after: dict[int, int]) -> set[int]:
+    keys = before.keys() | after.keys()
+    return {key for key in keys if before.get(key) != after.get(key)}
 
 
 def rows(folder: Path) -> dict[str, dict[int, int]]:
