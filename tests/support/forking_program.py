@@ -91,12 +91,14 @@ def refused(path: Path) -> None:
 
 
 def below(path: Path) -> None:
-    """Children of children: each opens its own, with that of its parent still open."""
-    memory = used(path)
+    """Children of children: each opens its own, with that of its parent still open; the first one closes."""
+    memory, opened, closed = used(path), os.pipe(), os.pipe()
 
     def child() -> None:
         mine = refold.open(path, telemetry=False)
         say(mine, "child")
+        os.write(opened[1], b".")
+        os.read(closed[0], 1)
 
         def grandchild() -> None:
             for old in (memory, mine):
@@ -111,8 +113,14 @@ def below(path: Path) -> None:
         say(mine, "again")
         mine.close()
 
-    ended(in_child(child))
-    print(words_of(memory))
+    pid = in_child(child)
+    os.read(opened[0], 1)
+    memory.close()
+    refold.open(path, telemetry=False).close()
+    os.write(closed[1], b".")
+    ended(pid)
+    with refold.open(path, telemetry=False) as memory:
+        print(words_of(memory))
 
 
 def in_commits(path: Path) -> None:
