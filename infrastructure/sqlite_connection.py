@@ -44,7 +44,8 @@ def open_sqlite(
     """
     path = _path_of(place, uri=uri)
     with GATE.used():
-        file = None if path is None else GATE.opening(path, of, kept=kept)
+        # What is kept in memory is used in turns that are known, and never closed before a fork.
+        file = None if path is None and kept else GATE.opening(path, of, kept=kept)
         try:
             connection = sqlite3.connect(
                 place,
