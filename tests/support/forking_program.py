@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,11 @@ def refused(path: Path) -> None:
     """What was inherited past Python is refused, and so is the log; another log is not."""
     for fork in PAST_PYTHON:
         memory = used(path)
-        ended(in_child(lambda memory=memory: say(memory, "inherited"), fork))
+        ended(in_child(partial(say, memory, "inherited"), fork))
         ended(in_child(lambda: appended(path, "new"), fork))
         link = path.with_name(f"{fork.__name__}.db")
         link.hardlink_to(path)
-        ended(in_child(lambda link=link: appended(link, "new"), fork))
+        ended(in_child(partial(appended, link, "new"), fork))
         link.unlink()
         ended(in_child(lambda: appended(path.with_name("other.db"), "other"), fork))
         memory.close()
@@ -137,7 +138,7 @@ def in_commits(path: Path) -> None:
     threads = [threading.Thread(target=work, args=[n]) for n in range(2)]
     for thread in threads:
         thread.start()
-    pids = [in_child(lambda n=n: appended(path, f"child{n}")) for n in range(6)]
+    pids = [in_child(partial(appended, path, f"child{n}")) for n in range(6)]
     ended(*pids)
     stop.set()
     for thread in threads:
