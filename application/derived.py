@@ -1,13 +1,12 @@
 """Everything that is derived from the log: dropped, checked, rebuilt and closed together, in one place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from .core import Core
 from .errors import LogError
 from .event_log import Damage
 from .recall.index import RecallIndex
-from .recall.passages import Passage
 from .recall.vectors import VectorStore
 
 FOREIGN = "foreign"
@@ -29,6 +28,10 @@ class Fold(Protocol):
         """Delete everything that was folded; whether nothing is left."""
         ...
 
+    def forget_erased(self) -> bool:
+        """Take out what was erased, so that no byte of it is left; whether none is."""
+        ...
+
     def close(self) -> None:
         """Release files and connections; closing twice is fine."""
         ...
@@ -40,11 +43,16 @@ def folds(core: Core) -> Mapping[str, Fold]:
 
 
 def drop_derived(core: Core) -> bool:
-    """Delete what was made from the log, so that nothing of what was erased is left in it.
+    """Delete everything that was made from the log. The next question makes it anew. Whether nothing is left."""
+    return _all_done(core, [fold.drop() for fold in folds(core).values()])
 
-    The next question makes it anew. Whether nothing is left.
-    """
-    done = [fold.drop() for fold in folds(core).values()]
+
+def forget_erased(core: Core) -> bool:
+    """Take what was erased out of everything that was made from the log; whether nothing of it is left."""
+    return _all_done(core, [fold.forget_erased() for fold in folds(core).values()])
+
+
+def _all_done(core: Core, done: list[bool]) -> bool:
     if core.recall.vectors is not None:
         done.append(_pruned(core.recall.index, core.recall.vectors))
     if core.recall.backend is not None:
@@ -87,14 +95,7 @@ def close_derived(core: Core) -> None:
 
 def _pruned(index: RecallIndex, vectors: VectorStore) -> bool:
     """Vectors may have cost money: those of texts that are still there stay."""
-
-    def kept() -> Iterator[str]:
-        page: Sequence[Passage] = index.passages()
-        while page:
-            yield from (passage.digest for passage in page)
-            page = index.passages(page[-1].number)
-
     try:
-        return vectors.prune(kept)
+        return vectors.prune(index.digests)
     except LogError:
         return vectors.drop()  # The log is damaged: it cannot tell what is still there.

@@ -206,6 +206,12 @@ class ReadModels(Protocol):
         """
         ...
 
+    def forget_erased(self) -> bool:
+        """Take out what was erased, so that no byte of it is left in any file; whether none is. Where that
+        cannot be done in place, everything is deleted, and the next question folds it anew.
+        """
+        ...
+
     def close(self) -> None:
         """Release files and connections; closing twice is fine."""
         ...

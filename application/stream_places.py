@@ -14,6 +14,8 @@ AT_ONCE = 2_000
 """Events read in one go."""
 NEAR = 64
 """Fewer events than so many are read one after the other: a search would read as many."""
+_BESIDE = 4
+"""So many decisions may lie among messages that are read in one go."""
 _DENSE = 32
 """With one decision in so many events, all events are read: a search would read as many."""
 
@@ -55,6 +57,20 @@ class StreamPlaces:
             else:
                 low = version + position - found
         return None
+
+    def messages(self, start: int, stop: int) -> Iterator[LoggedEvent]:
+        """The messages at positions ``start`` up to but not including ``stop``, and what lies among them."""
+        found = map(self.version_of, range(start, min(stop, self._newest - self._others)))
+        version = next((one for one in found if one is not None), self._newest + 1)
+        size = stop - start + _BESIDE
+        while version <= self._newest:
+            for logged in self.between(version, min(version + size - 1, self._newest)):
+                position = _position(logged.event)
+                if position is not None and position >= stop:
+                    return
+                yield logged
+            version += size
+            size = min(2 * size, AT_ONCE)
 
     def between(self, first: int, last: int) -> Iterator[LoggedEvent]:
         """All events with these versions, both included."""

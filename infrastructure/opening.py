@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
-from refold.application.derived import drop_derived
+from refold.application.derived import forget_erased
 from refold.application.errors import LogError
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
@@ -166,7 +166,7 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
     from .log.scrubbing.scrub_thread import Job, ScrubThread
     from .log.scrubbing.scrubber import LogScrubber
     from .recall.index import SQLiteRecallIndex
-    from .recall.words_scrub import WordsScrub
+    from .recall.segments_scrub import SegmentsScrub
 
     if not megabytes:
         return
@@ -175,8 +175,8 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
     jobs: list[Job] = [scrubber]
     if isinstance(stores.recall.index, SQLiteRecallIndex):
         followed = stores.recall.index.followed
-        words = WordsScrub(followed, lambda: known.record.words, known.keep_words, budget)
-        jobs.append(words)
+        last = lambda: known.record.words  # noqa: E731
+        jobs.append(SegmentsScrub(followed, last, known.keep_words, budget))
     thread = ScrubThread(jobs, scrubber.finish)
     known.stop_reading = thread.stop
     thread.start()
@@ -185,7 +185,7 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
 def _settle(core: Core, stores: _Stores, scrub_megabytes: int) -> None:
     """Finish what earlier processes left unfinished, and have the files read in the background."""
     with suppress(LogError):  # The next one that opens it tries again.
-        stores.log.finish_erasures(lambda: drop_derived(core))
+        stores.log.finish_erasures(lambda: forget_erased(core))
     write_notes(core)
     _scrub(stores, scrub_megabytes)
 

@@ -204,3 +204,15 @@ class ProcessConnection(sqlite3.Connection):
         ):  # It belongs to another thread, or Python is half gone: the library closes it.
             if self.file is not None:
                 closed(self.file)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
+    """All of what is done inside, or nothing."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from refold.application.addresses import position_in
 from refold.application.core import Core
-from refold.application.derived import drop_derived
+from refold.application.derived import forget_erased
 from refold.application.event_log import Erasure, Loading
 from refold.application.loaded import LoadedConversation
 from refold.application.notes.writing import write_notes
@@ -83,12 +83,12 @@ def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple
 
 def finish(core: Core) -> bool:
     """Remove what earlier erasures may have left in files; whether nothing is left."""
-    done = core.log.finish_erasures(lambda: drop_derived(core))
+    done = core.log.finish_erasures(lambda: forget_erased(core))
     return write_notes(core) and done
 
 
 def derived_places(core: Core) -> Sequence[Place]:
-    """What ``drop_derived`` reaches."""
+    """What ``forget_erased`` reaches."""
     places: list[Place] = ["read models", "recall index"]
     if core.recall.embedder is not None:
         places.append("vectors")
@@ -210,7 +210,7 @@ class _Erasing:
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
             known = Lineage(thread_id, positions)
-        known = trace(self._core, thread_id, known, loaded.state.version)
+        known = trace(self._core, loaded, known)
         self._known[thread_id] = known
         return known
 

@@ -1,10 +1,13 @@
 """Lineage: which stored events hold text of a message, or text that was made from it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
+from refold.application.loaded import LoadedConversation
+from refold.application.stream_places import StreamPlaces
 from refold.domain.coverage import Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
@@ -69,18 +72,24 @@ class Lineage(NamedTuple):
                 yield version, event
 
 
-def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
-    """``known``, carried on to ``version`` of the conversation."""
+def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
+    """``known``, carried on to the version of the conversation that is loaded.
+
+    Only decisions are read, and the messages that are asked for: what a history holds of a message does
+    not depend on how many others there are.
+    """
+    thread_id, version = loaded.thread_id, loaded.state.version
+    places = StreamPlaces(partial(core.log.read, thread_id), version, loaded.state.length)
     messages, decisions = dict(known.messages), list(known.decisions)
     erased = set(known.erased)
-    for logged in read(core, thread_id, known.version + 1, version):
+    for position in sorted(known.positions - messages.keys()):
+        for logged in places.messages(position, position + 1):
+            if isinstance(logged.event, MessageAppended) and logged.event.position == position:
+                messages[position] = logged, logged.event
+                erased.update({position} if logged.erased else ())
+    for logged in places.decisions_after(known.version):
         event = logged.event
         match event:
-            case MessageAppended():
-                if logged.erased:
-                    erased.add(event.position)
-                if event.position in known.positions:
-                    messages[event.position] = logged, event
             case MessageErased():
                 erased.add(event.position)
             case (
@@ -98,14 +107,6 @@ def trace(core: Core, thread_id: str, known: Lineage, version: int) -> Lineage:
     return Lineage(
         thread_id, known.positions, version, messages, frozenset(erased), tuple(decisions)
     )
-
-
-def said(core: Core, thread_id: str, positions: Coverage, last: int) -> Iterator[Said]:
-    """The messages that a coverage covers, oldest first; ``last``: the version to read up to."""
-    for logged in read(core, thread_id, 1, last):
-        event = logged.event
-        if isinstance(event, MessageAppended) and positions.covers(event.position):
-            yield logged, event
 
 
 def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[str, frozenset[int]]:

@@ -13,7 +13,7 @@ from refold.application.rendering.topics import topics_tokens
 from refold.application.summarising.cutting import cut
 from refold.application.summarising.last_resort import NoteSummariser
 from refold.application.summarising.leaves import headed, leaf_within, text_of_leaves
-from refold.application.summarising.leaving_out import naming
+from refold.application.summarising.leaving_out import naming, unread
 from refold.application.topics.keeping import TopicGathering
 from refold.domain.coverage import Coverage
 from refold.domain.erasing import WITHDRAWN
@@ -28,7 +28,7 @@ from refold.domain.events import (
 )
 from refold.domain.messages import gist
 
-from .lineage import said
+from .rereading import read_again, reread_positions, stretch_of
 
 ALGORITHM = "refold-remains-1"
 _FINGERPRINT = sha256(ALGORITHM.encode()).hexdigest()
@@ -90,13 +90,17 @@ class _Remaking:
         self._old = loaded.window.summary
         self._count = core.counter.count_text
         self._overhead = core.budget(Extras()).summary_overhead
+        self._unread = ""
 
     async def remade(self) -> Remade:
         parts = self._parts()
         touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
+        stretches = [stretch_of(part.covered, part.before) for part in touched]
+        positions = reread_positions(self._old, stretches, self._gone)
+        self._unread = self._unread_of(len(positions))
         gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
         topics = TopicGathering(self._core, self._thread_id)
-        for messages in _sliced(self._remaining()):
+        for messages in _sliced(read_again(self._core, self._loaded, positions)):
             await asyncio.to_thread(gathering.take, messages)
             await asyncio.to_thread(topics.take, messages)
             for part in touched:
@@ -128,11 +132,11 @@ class _Remaking:
             before = logged.event.coverage
         return parts or [_Part(None, self._old.coverage, None)]
 
-    def _remaining(self) -> Iterator[MessageAppended]:
-        last = self._loaded.state.version
-        for logged, event in said(self._core, self._source, self._old.coverage, last):
-            if not logged.erased and event.position not in self._gone:
-                yield event
+    def _unread_of(self, read: int) -> str:
+        """What is said of the covered messages that were not read again."""
+        coverage = self._old.coverage
+        left = coverage.count - sum(map(coverage.covers, self._gone)) - read
+        return unread(self._thread_id, coverage.start, coverage.stop - 1, left)
 
     async def _leaf(self, messages: Sequence[SourceMessage]) -> LeafSummary:
         target = self._core.settings.policy.leaf_tokens
@@ -143,6 +147,7 @@ class _Remaking:
             return _NOTHING_LEFT
         omitted = self._omitted()
         named = naming(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
+        named = self._unread + named
         room = max(1, self._limit - self._count(named))
         text = await text_of_leaves(self._core, self._thread_id, leaves, room)
         kept = cut(text, room, self._count)
@@ -168,7 +173,7 @@ class _Remaking:
         gathered: TopicGathering,
     ) -> Remade:
         old, before = self._old, self._loaded.state.tokens
-        whole = "\n\n".join(map(headed, leaves)) or _NOTHING_LEFT
+        whole = ("\n\n".join(map(headed, leaves)) or _NOTHING_LEFT) + self._unread
         digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
         requested = _requested(self._core, old, before, digest)
         text_tokens = self._count(text)

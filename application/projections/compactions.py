@@ -75,6 +75,15 @@ changes_of_run = one_by_one(
 )
 
 
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """A focus that quoted what was erased is withdrawn."""
+    event = left.event
+    if not isinstance(event, CompactionRequested):
+        return ()
+    attempt = {"thread_id": left.thread_id, "attempt_id": event.attempt_id}
+    return (Changed(attempt, {"focus": event.focus}),)
+
+
 def _undone(logged: LoggedEvent, event: CompactionReverted) -> tuple[Changed]:
     undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
     return (Changed(undone, {"outcome": "reverted"}),)

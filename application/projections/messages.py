@@ -26,7 +26,7 @@ from refold.domain.events import (
 from refold.domain.messages import THINKING, Block, Message
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-from .row_changes import Appended, Cell, Change, utc
+from .row_changes import Appended, Cell, Change, Replaced, utc
 
 VERSION = 3
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -41,7 +41,7 @@ _as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
-    """Each message is one row, which never changes: summaries and offloads do not touch it."""
+    """Each message is one row; summaries and offloads do not touch it."""
     rows: list[tuple[Cell, ...]] = []
     for logged in run:
         event = logged.event
@@ -72,6 +72,12 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
             case _:
                 assert_never(event)
     return (Appended(rows),) if rows else ()
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """What is left of a message takes the place of what it said."""
+    event = left.event
+    return (Replaced(_said(left, event)),) if isinstance(event, MessageAppended) else ()
 
 
 def readable(message: Message) -> str:

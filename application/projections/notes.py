@@ -25,7 +25,7 @@ from refold.domain.events import (
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-from .row_changes import Added, Change, one_by_one
+from .row_changes import Added, Change, Removed, one_by_one
 
 VERSION = 2
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -61,6 +61,14 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 
 
 changes_of_run = one_by_one(changes, NotesFlushed)
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """Notes that were withdrawn go."""
+    event = left.event
+    if not isinstance(event, NotesFlushed) or event.notes:
+        return ()
+    return (Removed({"thread_id": left.thread_id, "flush_id": event.flush_id}),)
 
 
 def _rows(logged: LoggedEvent, event: NotesFlushed) -> Sequence[NoteRow]:

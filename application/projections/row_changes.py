@@ -34,7 +34,19 @@ class Changed(NamedTuple):
     """By how much numbers in the row grow."""
 
 
-Change = Added | Appended | Changed
+class Removed(NamedTuple):
+    """Every row whose columns equal ``where`` (there may be none) goes: what it said was erased."""
+
+    where: Mapping[str, Cell]
+
+
+class Replaced(NamedTuple):
+    """The row of an ``Appended`` one with the same key, if there is any, gives way to this one."""
+
+    row: tuple[Cell, ...]
+
+
+Change = Added | Appended | Changed | Removed | Replaced
 Changes = Callable[[LoggedEvent], Sequence[Change]]
 """A projection's fold: pure, so that replay gives the same rows as following live."""
 RunChanges = Callable[[Sequence[LoggedEvent]], Sequence[Change]]

@@ -68,6 +68,19 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
 changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)
 
 
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """Nothing of a summary stays but what it stands for, and what became of it."""
+    event = left.event
+    if not isinstance(event, CompactionPerformed):
+        return ()
+    made = {"thread_id": left.thread_id, "summary_id": event.summary_id}
+    to: dict[str, Cell] = {
+        "summary_text": event.text,
+        "split_turn_prefix": event.split_turn_prefix,
+    }
+    return (Changed(made, to),)
+
+
 def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
     made = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
     undone = Changed(made, {"is_active": 0, "is_reverted": 1})

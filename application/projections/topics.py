@@ -24,7 +24,7 @@ from refold.domain.events import (
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-from .row_changes import Added, Cell, Change, Changed, one_by_one
+from .row_changes import Added, Cell, Change, Changed, Removed, one_by_one
 
 VERSION = 1
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
@@ -80,6 +80,14 @@ def _made(logged: LoggedEvent, event: CompactionPerformed) -> Sequence[Added]:
         )
         for rank, topic in enumerate(event.topics)
     ]
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """The topics of a summary that was withdrawn go with it."""
+    event = left.event
+    if not isinstance(event, CompactionPerformed) or event.topics:
+        return ()
+    return (Removed({"thread_id": left.thread_id, "summary_id": event.summary_id}),)
 
 
 def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:

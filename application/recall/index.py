@@ -1,6 +1,6 @@
 """The port of the recall index: candidates for a question, with what ranking needs to know of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from refold.application.event_log import Damage
@@ -78,6 +78,10 @@ class RecallIndex(Protocol):
         """The passages with a number over ``after``, in their order."""
         ...
 
+    def digests(self) -> Collection[str]:
+        """Of the words of every passage: ``Passage.digest``."""
+        ...
+
     def check(self) -> Iterator[Damage]:
         """Compare everything with a fresh fold of the log, without changing either."""
         ...
@@ -88,6 +92,12 @@ class RecallIndex(Protocol):
 
     def drop(self) -> bool:
         """Delete everything that was folded; the next question folds it anew. Whether nothing is left."""
+        ...
+
+    def forget_erased(self) -> bool:
+        """Take out what was erased, so that no byte of it is left in any file; whether none is. Where that
+        cannot be done in place, everything is deleted, and the next question folds it anew.
+        """
         ...
 
     def close(self) -> None:

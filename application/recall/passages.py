@@ -19,12 +19,14 @@ from refold.domain.messages import Block, Message
 from .dates import MONTHS
 from .tokens import padded, tokens_of
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a message gives other passages: an index of another version is folded anew."""
 LONGEST = 2_000
 """Characters of a passage."""
 PAUSE = timedelta(minutes=30)
 """After a longer one a new session begins."""
+PARTS = 1 << 16
+"""More passages than so many of one message cannot be found."""
 OPEN_CALLS = 200
 """Calls of a conversation whose results are waited for; of more, the oldest are given up."""
 
@@ -44,7 +46,7 @@ class Passage(NamedTuple):
     """
 
     number: int
-    """Its place in the index; grows with the log."""
+    """Its place in the index, which follows from the event's and its part; grows with the log, with gaps."""
     thread_id: str
     position: int
     version: int
@@ -92,6 +94,11 @@ class _Piece(NamedTuple):
     stop: int
 
 
+def first_number(logged: LoggedEvent) -> int:
+    """The number of a message's first passage: the same however often the log is folded."""
+    return logged.number * PARTS
+
+
 def passages_of(
     logged: LoggedEvent, event: MessageAppended, before: Before, first: int
 ) -> tuple[list[Passage], Before]:
@@ -108,7 +115,7 @@ def passages_of(
             continue  # It is what is left of it.
         for start, stop in _cut(text, piece.start, piece.stop):
             words = text[start:stop]
-            if tokens := tokens_of(words):
+            if len(found) < PARTS and (tokens := tokens_of(words)):
                 found.append(
                     Passage(
                         first + len(found),

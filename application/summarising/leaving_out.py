@@ -44,6 +44,17 @@ def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
     )
 
 
+def unread(thread_id: str, first: int, last: int, count: int) -> str:
+    """The end of a text for which so many of its messages were not read again; empty where all were."""
+    if count <= 0:
+        return ""
+    start, end = address_of(thread_id, first), address_of(thread_id, last)
+    return (
+        f"\n\n[Of messages {first} to {last}, {count:,} were not read again when something was erased; each "
+        f"can be read back by its address, {start} to {end}]"
+    )
+
+
 def note_of(thread_id: str, omitted: OmittedMessage) -> str:
     """Position, size and address of a message that was left out."""
     address = address_of(thread_id, omitted.position)

@@ -14,7 +14,7 @@ from .content import Comparable, Content, expected_schema, schema_of, wrapped
 from .damage import BROKEN, blamed_on_file
 from .differing import FinalRows, differences, rows_of
 from .file import DerivedFile, begin
-from .outdating import is_outdated
+from .outdating import Left, is_outdated, nothing_left
 from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
 from .whose import PlaceTaken
 
@@ -59,16 +59,17 @@ def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:
 def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
     number = _position(db)
     if number is not None and is_outdated(db, log.scan(number)):
-        return  # Another memory erased since; the next question has all folded anew.
+        return  # Another memory erased since; the next question takes it out.
     events = log.scan() if number is None else up_to(number, log.scan())
     final = [FinalRows(table, db) for table in content.compared if table.is_final]
     others = [table for table in content.compared if not table.is_final]
     with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as fresh:
         fresh.conn.execute("BEGIN")
         begin(fresh, content)
-        progress, left, more = nowhere(content.projections), iter(events), True
+        progress, rest, more = nowhere(content.projections), iter(events), True
         while more:
-            progress, more = content.fold(fresh, progress, left)
+            # Everything is read after it was erased.
+            progress, more = content.fold(fresh, progress, rest, nothing_left)
             for rows in final:
                 yield from _guarded(rows.table, rows.compare(fresh))
             content.forget(fresh)
@@ -89,11 +90,11 @@ def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
         yield Damage(table.name, "", 0, "unreadable", str(error))
 
 
-def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent]) -> None:
+def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent], left: Left) -> None:
     """Fold all events into empty tables, in the transaction that is open."""
-    progress, left, more = nowhere(content.projections), iter(events), True
+    progress, rest, more = nowhere(content.projections), iter(events), True
     while more:
-        progress, more = content.fold(db, progress, left)
+        progress, more = content.fold(db, progress, rest, left)
 
 
 def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:

@@ -10,6 +10,7 @@ from sqlite_utils import Database
 from refold.application.event_log import Damage, LoggedEvent
 from refold.infrastructure.sqlite_connection import open_sqlite
 
+from .outdating import Left
 from .progress import Progress, Projections, create_positions
 
 
@@ -22,8 +23,10 @@ class Comparable(NamedTuple):
     of_event: bool = False
     """Whether each row is about one event, whose version it has."""
     is_final: bool = False
-    """Whether a row never changes once it is folded: such a table grows with the log, and a check needs
-    not hold all of it."""
+    """Whether a row changes only by an erasure once it is folded: such a table grows with the log, and a
+    check needs not hold all of it."""
+    where: str = "1"
+    """Which rows there are: others only stand in the place of what was erased."""
 
 
 class Content(Protocol):
@@ -61,15 +64,19 @@ class Content(Protocol):
         ...
 
     def fold(
-        self, db: Database, progress: Progress, events: Iterator[LoggedEvent]
+        self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """Fold the next events in, a batch at most: rows and position in the transaction that is open.
+
+        ``left`` tells of an erasure what is left of the events that lost content: what was folded from
+        them before is taken out, so that no byte of it stays, and the rows are those of a replay.
 
         Events at or before the position change nothing. Returns the new position, and whether there
         may be more.
 
         Raises:
             FoldDamaged: a row that is to be changed is not as it was stored.
+            FoldOutdated: what was erased cannot be taken out.
             sqlite3.DatabaseError: the same for what the database notices by itself.
         """
         ...

@@ -1,5 +1,6 @@
 """Comparing a table with what replay gives, row by row, and naming each row that differs."""
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,7 +34,10 @@ def differences(
 
 def rows_of(table: Comparable, db: Database) -> Iterator[Row]:
     """Read all rows in the order of the key."""
-    query = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY {', '.join(table.key)}"
+    query = (
+        f"SELECT {', '.join(table.columns)} FROM {table.name} "
+        f"WHERE {table.where} ORDER BY {', '.join(table.key)}"
+    )
     for row in db.conn.execute(query):
         yield dict(zip(table.columns, row, strict=True))
 
@@ -65,7 +69,8 @@ class FinalRows:
         """Name the rows that replay did not give."""
         columns = ", ".join(self.table.columns)
         query = f"SELECT {columns} FROM {self.table.name} WHERE rowid = ?"
-        for (number,) in self._stored.conn.execute(f"SELECT rowid FROM {self.table.name}"):
+        every = f"SELECT rowid FROM {self.table.name} WHERE {self.table.where}"
+        for (number,) in self._stored.conn.execute(every):
             if number not in self._seen:
                 found = self._stored.conn.execute(query, (number,)).fetchone()
                 if found is not None:
@@ -76,24 +81,28 @@ class _Numbers:
     """Row numbers as ranges: those of a whole table in the order of the log are one range."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._stops: list[int] = []
-        self._others: set[int] = set()
+        self._starts = array("q")
+        self._stops = array("q")
+        self._is_sorted = True
 
     def add(self, number: int) -> None:
         if self._stops and number == self._stops[-1]:
             self._stops[-1] += 1
-        elif not self._stops or number > self._stops[-1]:
-            self._starts.append(number)
-            self._stops.append(number + 1)
-        else:
-            self._others.add(number)
+            return
+        self._is_sorted = self._is_sorted and (not self._stops or number > self._stops[-1])
+        self._starts.append(number)
+        self._stops.append(number + 1)
 
     def __contains__(self, number: object) -> bool:
         if not isinstance(number, int):
             return False
+        if not self._is_sorted:
+            ranges = sorted(zip(self._starts, self._stops, strict=True))
+            self._starts = array("q", [start for start, _ in ranges])
+            self._stops = array("q", [stop for _, stop in ranges])
+            self._is_sorted = True
         at = bisect_right(self._starts, number) - 1
-        return (at >= 0 and number < self._stops[at]) or number in self._others
+        return at >= 0 and number < self._stops[at]
 
 
 def _differs(table: Comparable, stored: Row, expected: Row) -> Iterator[Damage]:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -12,12 +11,13 @@ from sqlite_utils import Database
 from refold.application.errors import LogBusy
 from refold.application.opening_process import OpeningProcess
 from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.log.file.read_only import connected, read_only_place
 from refold.infrastructure.private_files import make_private
 from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
+from .emptying import has_emptied_ahead
+from .looking import looking_into
 from .outdating import write_reading_from
 from .progress import create_positions, nowhere, write_progress
 from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
@@ -117,6 +117,34 @@ class DerivedFile:
         return is_foreign(self.path, MARKS[self._content.name], expected_schema(self._content))
 
     @contextmanager
+    def lasting(self) -> Generator[None]:
+        """What is committed inside is on the disk when it ends, even if the machine fails then."""
+        db = self.database()
+        db.conn.execute("PRAGMA synchronous=FULL")
+        try:
+            yield
+        finally:
+            db.conn.execute("PRAGMA synchronous=OFF")
+
+    def empty_ahead(self) -> bool:
+        """Move everything from the write-ahead log into the file, and cut it to nothing; whether that could
+        be done. False while another process reads from it.
+        """
+        return self.path is None or has_emptied_ahead(self.database().conn)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._db is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the file is there, with nothing beside it that was not finished."""
+        return self.path is not None and (
+            self._found() is not None and not os.path.lexists(_unfinished(self.path))
+        )
+
+    @contextmanager
     def unchanged(self) -> Generator[Database | None]:
         """The database as it is, for reading only; None if there is no file yet.
 
@@ -130,9 +158,7 @@ class DerivedFile:
         elif self._found() is None:
             yield None
         else:
-            # Not for reading only: that would leave the files beside it when it is closed.
-            connection = _looking("rw", self.path)
-            with closing(connection):
+            with closing(looking_into(self.path, BUSY_TIMEOUT)) as connection:
                 yield wrapped(connection)
 
     def close(self) -> None:
@@ -210,6 +236,8 @@ class DerivedFile:
             # A crash of the process loses nothing. A power loss may damage the file: every read notices,
             # and the rows are folded again. Syncs would only make rebuilding and following slower.
             connection.execute("PRAGMA synchronous=OFF")
+            # What an erasure takes out must not stay in pages that are free.
+            connection.execute("PRAGMA secure_delete=ON")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         except BaseException:
             connection.close()
@@ -252,21 +280,6 @@ def _lies_at(path: Path, *, ours: bool) -> bool:
     """Whether there is anything of ours, finished or not."""
     ends = (".new", *(("", "-wal", "-shm", "-journal") if ours else ()))
     return any(os.path.lexists(f"{path}{end}") for end in ends)
-
-
-def _looking(mode: str, path: Path) -> sqlite3.Connection:
-    if read_only_place(path) is not None:
-        connection = connected(path)
-    else:
-        uri = f"{path.as_uri()}?mode={mode}"
-        connection = open_sqlite(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)
-    # Bytes that are no text are a difference, not a reason to stop.
-    connection.text_factory = _lenient
-    return connection
-
-
-def _lenient(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 @contextmanager

@@ -19,11 +19,14 @@ from .checking import check_file, check_place, fold_all
 from .content import Content, schema_of
 from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
 from .file import DerivedFile, transaction
-from .outdating import FoldOutdated, reading_from, still_valid
+from .outdating import FoldOutdated, left_in, reading_from, still_valid
 from .progress import events_after, read_progress
 
 BULK = 200_000
 """Events that a new file is filled with before others may open it: some seconds of work."""
+
+SOON = 1_000
+"""Events that are folded in by an erasure, whatever there is."""
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -106,6 +109,21 @@ class FollowedLog:
             self._drop()
             return self.answer(self._content.count)
 
+    def forget_erased(self) -> bool:
+        """Take out what was erased, so that no byte of it is left in any file; whether none is.
+
+        That is done in place; where it cannot be, everything is deleted.
+        """
+        with self._alone():
+            try:
+                with blamed_on_file():
+                    if self._has_forgotten():
+                        return True
+            except (LogError, *BROKEN) as error:
+                # Neither a damaged file nor a log that is damaged elsewhere may keep what was erased.
+                logger.info("%s is folded anew: %s", self._content.title, error)
+            return self.drop()
+
     def drop(self) -> bool:
         """Delete everything that was folded, here and on the disk. Whether nothing is left."""
         with self._alone():
@@ -141,6 +159,26 @@ class FollowedLog:
             self._tell_rebuilt(db)
         return answer
 
+    def _has_forgotten(self) -> bool:
+        """Fold the erasures in, and leave nothing of what was there before; False: it cannot be done so."""
+        if self._file.path != self._path:
+            return False  # What the file holds that could not be used is there still.
+        if self._path is None:
+            if self._file.is_open and not self._is_far_behind():
+                self._catch_up(self._file.database())
+                return True
+            return False
+        if not self._file.is_alone or self._is_far_behind():
+            return False
+        with self._file.lasting():
+            self._catch_up(self._file.database())
+            return self._file.empty_ahead()
+
+    def _is_far_behind(self) -> bool:
+        """Whether most of the log is not folded in: that is left to whoever asks."""
+        known = read_progress(self._file.database(), self._content.projections)
+        return self._log.newest() > 2 * known.number + SOON
+
     def _alone(self) -> AbstractContextManager[None]:
         return self._turn.taken()
 
@@ -152,8 +190,9 @@ class FollowedLog:
 
     def _fill(self, db: Database) -> None:
         # Others wait meanwhile: a very long log is finished in the way that lets them in.
-        events = islice(self._log.scan(), BULK)
-        fold_all(self._content, db, still_valid(events, reading_from(db)))
+        events, read_from = islice(self._log.scan(), BULK), reading_from(db)
+        left = left_in(self._log, read_from)
+        fold_all(self._content, db, still_valid(events, read_from), left)
         self._content.finish(db)
 
     def _catch_up(self, db: Database) -> None:
@@ -164,6 +203,7 @@ class FollowedLog:
             return
         read_from = reading_from(db)
         events = still_valid(chain((first,), events), read_from)
+        left = left_in(self._log, read_from)
         more = True
         while more:
             with transaction(db, "IMMEDIATE"):
@@ -171,7 +211,7 @@ class FollowedLog:
                 now = read_progress(db, self._content.projections)
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)
-                known, more = self._content.fold(db, now, events)
+                known, more = self._content.fold(db, now, events, left)
         if not self._content.late <= schema_of(db).keys():
             with transaction(db, "IMMEDIATE"):
                 self._content.finish(db)

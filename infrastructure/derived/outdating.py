@@ -1,13 +1,17 @@
-"""Erasures outdate what was folded from what is erased: it is folded anew."""
+"""Erasures outdate what was folded from what is erased: it is taken out, or all is folded anew."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlite_utils import Database
 
-from refold.application.event_log import LoggedEvent
+from refold.application.event_log import ConversationLog, LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
 
 from .damage import FoldDamaged
+
+Left = Callable[[LoggedEvent], Sequence[LoggedEvent]]
+"""Of an erasure of a message: what is left of the events that lost content for it; nothing where all
+of them were read when they had lost it."""
 
 
 class FoldOutdated(FoldDamaged):
@@ -15,24 +19,47 @@ class FoldOutdated(FoldDamaged):
 
 
 def write_reading_from(db: Database, newest: int) -> None:
-    """Note the number of the newest event in the log before anything of it is read for this database."""
+    """Note the number of the newest event in the log before anything of it is read for this database, or
+    of the newest erasure that was folded in.
+    """
     db.conn.execute(f"PRAGMA user_version={newest}")
 
 
 def reading_from(db: Database) -> int:
-    """The number that was noted; everything erased up to it was never read."""
+    """The number that was noted; nothing that was erased up to it is there."""
     return int(db.conn.execute("PRAGMA user_version").fetchone()[0])
 
 
+def nothing_left(erasure: LoggedEvent) -> Sequence[LoggedEvent]:
+    """``Left`` of a fold that never read anything before it was erased."""
+    del erasure
+    return ()
+
+
+def left_in(log: ConversationLog, read_from: int) -> Left:
+    """``Left`` of a fold for which the log was read from this number on."""
+
+    def left(logged: LoggedEvent) -> Sequence[LoggedEvent]:
+        if not _outdates(logged, read_from) or not isinstance(logged.event, MessageErased):
+            return ()
+        versions = [one.version for one in logged.event.rewritten]
+        remains = log.read_at(logged.thread_id, versions)
+        if not all(one.erased for one in remains):
+            raise FoldOutdated(f"event {logged.number} erased what is not marked as that")
+        return remains
+
+    return left
+
+
 def still_valid(events: Iterator[LoggedEvent], read_from: int) -> Iterator[LoggedEvent]:
-    """The events, as long as none of them says that one before it may have been read too early.
+    """The events, as long as none of them says that a whole conversation was erased that was folded in.
 
     Raises:
         FoldOutdated: one does.
     """
     for logged in events:
-        if _outdates(logged, read_from):
-            raise FoldOutdated(f"event {logged.number} erased something that was folded in")
+        if _outdates(logged, read_from) and isinstance(logged.event, ConversationErased):
+            raise FoldOutdated(f"event {logged.number} erased a conversation that was folded in")
         yield logged
 
 

@@ -57,7 +57,18 @@ def nowhere(projections: Projections) -> Progress:
 def mark_of(logged: LoggedEvent) -> str:
     """Tells an event from any other that could have the same number in another history."""
     content = zlib.crc32(repr(logged.event).encode("utf-8", "surrogatepass"))
-    return f"{logged.thread_id} {logged.version} {logged.at} {content:08x}"
+    return f"{_place_of(logged)} {content:08x}"
+
+
+def is_marked(logged: LoggedEvent, mark: str) -> bool:
+    """Whether the mark is of this event; of one that lost content since, its place and time have to do."""
+    return mark == mark_of(logged) or (
+        logged.erased and mark.rpartition(" ")[0] == _place_of(logged)
+    )
+
+
+def _place_of(logged: LoggedEvent) -> str:
+    return f"{logged.thread_id} {logged.version} {logged.at}"
 
 
 def create_positions(db: Database) -> None:
@@ -105,7 +116,7 @@ def events_after(log: ConversationLog, progress: Progress) -> Iterator[LoggedEve
         return iter(log.scan())
     events = iter(log.scan(progress.number - 1))
     last = next(events, None)
-    if last is None or last.number != progress.number or mark_of(last) != progress.mark:
+    if last is None or last.number != progress.number or not is_marked(last, progress.mark):
         raise FoldDamaged(f"event {progress.number} of the log is not the one folded in last")
     return events
 

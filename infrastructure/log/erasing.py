@@ -68,7 +68,7 @@ class StreamEraser:
                 beside.append(self._emptying(stream, head))
             else:
                 rows, rewritten = self._rewritten(stream, erasure.remains)
-                beside.append(_replacing(stream, rows))
+                beside.append(_replacing(stream, rows, head))
             happened[stream] = tuple(erasure.events(rewritten))
             sealed[stream] = sealed_rows(self._mapper, stream, head, happened[stream], stamp)
 
@@ -125,7 +125,7 @@ class StreamEraser:
                 rows = [StoredEvent(*row) for row in c.fetchall()]
                 _update(c, [self._redacted(row, None)[0] for row in rows])
             self._recorder.keys.drop(c, stream)
-            _forget(c, stream)
+            _forget(c, stream, 1)
 
         return empty
 
@@ -182,12 +182,13 @@ class StreamEraser:
         return False
 
 
-def _replacing(stream: str, rows: Sequence[StoredEvent]) -> Beside:
+def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> Beside:
     """Put these rows in the place of those that are there."""
+    first = min((row.originator_version for row in rows), default=head.version)
 
     def replace(c: SQLiteCursor) -> None:
         _update(c, rows)
-        _forget(c, stream)
+        _forget(c, stream, first)
 
     return replace
 
@@ -199,8 +200,13 @@ def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
     )
 
 
-def _forget(c: SQLiteCursor, stream: str) -> None:
-    """Drop what was made from the events, and mark that older bytes are to be removed."""
-    c.execute("DELETE FROM stored_snapshots WHERE originator_id=?", (stream,))
+def _forget(c: SQLiteCursor, stream: str, first: int) -> None:
+    """Drop what was made from the events from version ``first`` on, and mark that older bytes are to be
+    removed.
+    """
+    c.execute(
+        "DELETE FROM stored_snapshots WHERE originator_id=? AND NOT (originator_version<?)",
+        (stream, first),
+    )
     c.execute(f"CREATE TABLE IF NOT EXISTS {PENDING} (number INTEGER PRIMARY KEY AUTOINCREMENT)")
     c.execute(f"INSERT INTO {PENDING} DEFAULT VALUES")

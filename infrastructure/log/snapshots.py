@@ -10,7 +10,14 @@ from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
 
 from refold.application.errors import LogError
 from refold.domain.conversation import Conversation
-from refold.domain.events import CompactionPerformed, CompactionReverted, Event
+from refold.domain.events import (
+    CompactionPerformed,
+    CompactionReverted,
+    ConversationErased,
+    Event,
+    MessageErased,
+)
+from refold.domain.folding import fold
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .file.failures import STORE_ERRORS
@@ -134,6 +141,19 @@ def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
         return True
     before = state.version - len(appended)
     return state.older_live > 0 and state.version // EVERY > before // EVERY
+
+
+def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conversation | None:
+    """The state after an erasure, as replay of what is left gives it; None where it is to be replayed.
+
+    The state remembers what live messages do, and what is left of one may do less. Of others it knows sizes,
+    which stay as they were.
+    """
+    erased = {event.position for event in events if isinstance(event, MessageErased)}
+    is_emptied = any(isinstance(event, ConversationErased) for event in events)
+    if is_emptied or any(message.position in erased for message in before.live):
+        return None
+    return fold(events, before)
 
 
 def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:

@@ -36,7 +36,7 @@ from .overtaken import CONFLICTS, overtaken
 from .reading import whole
 from .remembered import RememberedStreams
 from .scanning import BATCH, scanned
-from .snapshots import is_due
+from .snapshots import is_due, state_after_erasing
 from .stored.encryption import KeySource
 from .stored.mapper import EventMapper
 from .stored.sealing import sealed_rows
@@ -125,7 +125,7 @@ class SQLiteLog:
                     appended = self._eraser.erase(heads, stamp_of(at))
                 except IntegrityError:
                     continue
-                return self._after_erasing(appended)
+                return self._after_erasing(streams, appended)
         raise overtaken(self.path)
 
     def finish_erasures(self, drop: Callable[[], bool]) -> bool:
@@ -285,12 +285,16 @@ class SQLiteLog:
             streams[thread_id] = self._refreshed(thread_id)
         return streams[thread_id].loaded
 
-    def _after_erasing(self, appended: Mapping[str, Appended]) -> Mapping[str, Stored]:
+    def _after_erasing(
+        self, before: Mapping[str, Stream], appended: Mapping[str, Appended]
+    ) -> Mapping[str, Stored]:
         self._remembered.forget(appended)
         self.held.keep_all({t: (one.head, one.number) for t, one in appended.items()})
         stored: dict[str, Stored] = {}
-        for thread_id, (events, _, _) in appended.items():
+        for thread_id, (events, head, _) in appended.items():
+            state = state_after_erasing(before[thread_id].loaded.state, events)
+            state = state or self._loader.load(thread_id).loaded.state
+            self._snapshots.take(thread_id, state, head.link)
             stream = self._refreshed(thread_id)
-            self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
             stored[thread_id] = Stored(stream.loaded, events)
         return stored

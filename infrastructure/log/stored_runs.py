@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from refold.application.event_log import LoggedEvent
 from refold.application.projections.entries import LongEntries, StoredMessages, StoredRun
 from refold.application.projections.window import Window
 from refold.application.stream_places import ReadEvents, StreamPlaces
@@ -12,6 +13,7 @@ from refold.domain.events import (
     CompactionRequested,
     ConversationForked,
     ConversationLabelled,
+    MessageErased,
 )
 from refold.domain.fading import REMEMBERED
 from refold.domain.remembering import NotesFlushed
@@ -49,11 +51,18 @@ def stored_run(state: Conversation, read: ReadEvents, log: StoredMessages) -> St
         return None
     places = StreamPlaces(read, state.version, state.length)
     decided = [*places.decisions_after(0)] if others else []
-    if len(decided) < others or not all(isinstance(one.event, HARMLESS) for one in decided):
-        return None
     first = state.version - REMEMBERED + 1
+    if len(decided) < others or not all(_is_harmless(one, first) for one in decided):
+        return None
     count = first - 1 - sum(1 for one in decided if one.version < first)
     return Stored(StoredRun(0, count, count, log, {}), first)
+
+
+def _is_harmless(decided: LoggedEvent, first: int) -> bool:
+    """Whether a decision changes nothing of what is not read, from version ``first`` on all being read."""
+    if decided.version >= first and isinstance(decided.event, MessageErased):
+        return True  # It brings the measure of what is left of the message.
+    return isinstance(decided.event, HARMLESS)
 
 
 def trimmed(window: Window, state: Conversation, log: StoredMessages) -> Window:

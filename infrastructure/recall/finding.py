@@ -7,22 +7,23 @@ from typing import Any
 
 from sqlite_utils import Database
 
-from refold.application.recall.index import NO_FILTERS, Filters, Found
+from refold.application.recall.index import Filters, Found
 from refold.application.recall.passages import Passage
 from refold.infrastructure.derived.cells import opened, storable
 from refold.infrastructure.derived.damage import FoldDamaged
 
 from .matching import best_first
 from .proving import Proved
-from .tables import PASSAGES, thread_token
+from .tables import IS_THERE, PASSAGES, thread_token
 
 NEIGHBOUR_PARTS = 4
 """Of a long message beside a candidate only the first so many passages are looked at."""
 MOST = 0.5
 """Of all passages: where a conversation has so many of them, words are looked for in all."""
 
-_LET_THROUGH = """
-    (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
+_LET_THROUGH = f"""
+    p.{IS_THERE}
+    AND (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
     AND (:roles IS NULL OR p.role IN (SELECT value FROM json_each(:roles)))
     AND (:kinds IS NULL OR p.kind IN (SELECT value FROM json_each(:kinds)))
     AND (:tools IS NULL OR p.tool IN (SELECT value FROM json_each(:tools)))
@@ -55,11 +56,11 @@ def find(
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
     # Looking for the conversation as well costs more than leaving out a few passages of others.
-    is_most = proved.share(filters.thread_id) >= MOST
-    thread = None if is_most else parameters["thread"]
-    numbers = best_first(db, frequencies, thread, total, limit)
+    is_most = filters.thread_id is None or proved.share(filters.thread_id) >= MOST
+    within = None if is_most else proved.numbers(db, str(filters.thread_id))
+    numbers = best_first(db, frequencies, within, total, limit)
     found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
-    _expect_tokens(found, frequencies)
+    found = _with_tokens(found, frequencies)
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
@@ -70,24 +71,22 @@ def in_order(
     db: Database, after: int, limit: int, filters: Filters, proved: Proved
 ) -> Sequence[Passage]:
     """See ``RecallIndex.passages``."""
-    total = proved.total(db, filters.thread_id)
+    proved.total(db, filters.thread_id)
     parameters = {**_parameters(filters), "after": after, "limit": limit}
-    found = _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
-    if filters == NO_FILTERS:
-        first = max(after, 0) + 1
-        expected = range(first, min(total, first - 1 + max(limit, 0)) + 1)
-        if [passage.number for passage in found] != list(expected):
-            raise FoldDamaged(f"passages from {first} on are missing")
-    return found
+    return _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
 
 
-def _expect_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> None:
+def every_digest(db: Database, proved: Proved) -> frozenset[str]:
+    """See ``RecallIndex.digests``."""
+    proved.total(db, None)
+    rows = db.conn.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
+    return frozenset(digest for (digest,) in rows)
+
+
+def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
+    """Those that have one of the tokens: two tokens may share a posting."""
     padded = [f" {token} " for token in tokens]
-    for passage in found:
-        if not any(token in passage.tokens for token in padded):
-            raise FoldDamaged(
-                f"passage {passage.number} was found by a token that it does not have"
-            )
+    return [p for p in found if any(token in p.tokens for token in padded)]
 
 
 def _let_through(

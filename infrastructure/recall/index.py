@@ -1,6 +1,6 @@
 """The recall index of a log, in a file beside it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from refold.application.event_log import ConversationLog, Damage
@@ -63,6 +63,10 @@ class SQLiteRecallIndex:
             lambda db: finding.in_order(db, after, limit, filters, self._proved)
         )
 
+    def digests(self) -> Collection[str]:
+        """See ``RecallIndex``."""
+        return self.followed.answer(lambda db: finding.every_digest(db, self._proved))
+
     def check(self) -> Iterator[Damage]:
         """See ``RecallIndex``."""
         return self.followed.check()
@@ -74,6 +78,10 @@ class SQLiteRecallIndex:
     def drop(self) -> bool:
         """See ``RecallIndex``."""
         return self.followed.drop()
+
+    def forget_erased(self) -> bool:
+        """See ``RecallIndex``."""
+        return self.followed.forget_erased()
 
     def close(self) -> None:
         """See ``RecallIndex``."""

@@ -8,26 +8,25 @@ from sqlite_utils import Database
 from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.derived.progress import read_progress
 
-from .folding import stored_thread
-from .tables import INDEXED, PASSAGES, PROJECTIONS, TERMS
+from .postings import TERM_BITS, term_of
+from .tables import IS_THERE, PASSAGES, POSTINGS, PROJECTIONS, SEGMENTS, TERMS, thread_token
+from .threads import stored_thread
 
-_FREQUENCIES = f"""SELECT t.token, t.passages FROM json_each(?) AS wanted
-    CROSS JOIN {TERMS} AS t ON t.token = wanted.value"""
-_INDEXED = f"""SELECT i.term, i.doc FROM json_each(?) AS wanted
-    CROSS JOIN {INDEXED} AS i ON i.term = wanted.value AND i.col = 'tokens'"""
-_THREAD_INDEXED = f"SELECT doc FROM {INDEXED} WHERE term = ? AND col = 'thread'"
+_FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
+    CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
+_POSTED = f"""SELECT total(p.passages) FROM {SEGMENTS} AS s
+    CROSS JOIN {POSTINGS} AS p ON p.place = (s.segment << {TERM_BITS}) | ?"""
+_OF_THREAD = f"SELECT json_group_array(number) FROM {PASSAGES} WHERE thread = ?"
 
 
 class Proved:
-    """What was counted in this very state of a database; counting what stands everywhere takes a while.
-
-    FTS5 does not notice each damage of its blocks: a word in them may lead nowhere.
-    """
+    """What was counted in this very state of a database; counting what stands everywhere takes a while."""
 
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._tokens: set[str] = set()
         self._shares: dict[str | None, float] = {}
+        self._numbers: dict[str, frozenset[int]] = {}
 
     def total(self, db: Database, thread_id: str | None) -> int:
         """How many passages there are, where those of this conversation, or of all, are all there.
@@ -40,7 +39,7 @@ class Proved:
         # Another connection, or anything written since, is another state.
         state = (db, progress, db.conn.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
-            self._state, self._tokens, self._shares = state, set(), {}
+            self._state, self._tokens, self._shares, self._numbers = state, set(), {}, {}
         if thread_id not in self._shares:
             count = _expect_passages(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
@@ -50,36 +49,43 @@ class Proved:
         """Which share of all passages is of this conversation. Asked after ``total``."""
         return self._shares[thread_id]
 
+    def numbers(self, db: Database, thread_id: str) -> frozenset[int]:
+        """The passages of a conversation. Asked after ``total``."""
+        known = self._numbers.get(thread_id)
+        if known is None:
+            (found,) = db.conn.execute(_OF_THREAD, (thread_token(thread_id),)).fetchone()
+            known = self._numbers[thread_id] = frozenset(json.loads(found))
+        return known
+
     def frequencies(self, db: Database, tokens: Sequence[str]) -> dict[str, int]:
         """By token that is there: in how many passages it stands. Asked after ``total``.
 
         Raises:
-            FoldDamaged: the index of FTS5 leads to more or fewer.
+            FoldDamaged: the postings lead to more or fewer.
         """
-        found = dict(db.conn.execute(_FREQUENCIES, (json.dumps(tokens),)).fetchall())
-        if new := [token for token in tokens if token not in self._tokens]:
-            indexed = dict(db.conn.execute(_INDEXED, (json.dumps(new),)).fetchall())
-            for token in new:
-                if indexed.get(token) != found.get(token):
-                    raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
-            self._tokens.update(new)
-        return found
+        terms = {token: term_of(token) for token in tokens}
+        found = dict(db.conn.execute(_FREQUENCIES, (json.dumps([*terms.values()]),)).fetchall())
+        for token in terms.keys() - self._tokens:
+            (posted,) = db.conn.execute(_POSTED, (terms[token],)).fetchone()
+            if posted != found.get(terms[token], 0):
+                raise FoldDamaged(f"{token!r} leads to other passages than those that have it")
+            self._tokens.add(token)
+        return {token: found[term] for token, term in terms.items() if term in found}
 
 
 def _expect_passages(db: Database, thread_id: str | None, total: int) -> int:
     """How many a conversation, or all, must have and has."""
     if thread_id is None:
-        count = db.conn.execute(f"SELECT count(*) FROM {PASSAGES}").fetchone()[0]
+        query = f"SELECT count(*) FROM {PASSAGES} WHERE {IS_THERE}"
+        count = db.conn.execute(query).fetchone()[0]
         if count != total:
             raise FoldDamaged(f"there are {count} passages, and not {total}")
         return total
     thread = stored_thread(db, thread_id)
     query = f"SELECT count(*) FROM {PASSAGES} WHERE thread = ?"
     (count,) = db.conn.execute(query, (thread.token,)).fetchone()
-    (indexed,) = db.conn.execute(_THREAD_INDEXED, (thread.token,)).fetchone() or (0,)
-    if {count, indexed} != {thread.total.rows}:
+    if count != thread.total.rows:
         raise FoldDamaged(
-            f"conversation {thread_id!r} has {count} passages and {indexed} that can be found, and not "
-            f"{thread.total.rows}"
+            f"conversation {thread_id!r} has {count} passages, and not {thread.total.rows}"
         )
     return thread.total.rows

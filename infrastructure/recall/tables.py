@@ -1,4 +1,4 @@
-"""The tables of the recall index: passages, what is known of their conversations, and the words' index."""
+"""The tables of the recall index: passages, what is known of their conversations, and where tokens stand."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -9,7 +9,12 @@ from sqlite_utils import Database
 from refold.application.recall import passages, tokens
 from refold.infrastructure.derived.cells import CHECKSUM, storable
 
+FORMAT = 2
+"""Of the tables; an index of another one is folded anew."""
+
 PASSAGES = "passages"
+IS_THERE = "thread != ''"
+"""Of a row of passages: that its message was not erased since."""
 PASSAGE_COLUMNS: Mapping[str, type] = {
     "number": int,
     "thread_id": str,
@@ -29,7 +34,9 @@ PASSAGE_COLUMNS: Mapping[str, type] = {
     "thread": str,
     CHECKSUM: int,
 }
-"""The fields of ``Passage``, and the conversation as one token."""
+"""The fields of ``Passage``, and a hash of the conversation. Where a message was erased since it was folded, its
+rows stay with a number and nothing else (``thread`` is empty): a row that is deleted would have SQLite
+move others, and leave bytes of them behind."""
 
 THREADS = "threads"
 THREAD_COLUMNS: Mapping[str, type] = {
@@ -44,38 +51,50 @@ THREAD_COLUMNS: Mapping[str, type] = {
 }
 """Per conversation: what its next message is to know, how many passages there must be, and their sum."""
 
-WORDS = "words"
-"""The index of FTS5 over the passages; it holds no text of its own."""
-
 TERMS = "terms"
-TERM_COLUMNS: Mapping[str, type] = {"token": str, "passages": int}
-"""Per token: in how many passages it stands. What the index of FTS5 holds is held against it."""
+TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}
+"""Per token, by its hash: in how many passages it stands. What postings hold is held against it."""
 
-INDEXED = "indexed"
-"""What the index of FTS5 holds, term by term."""
+POSTINGS = "postings"
+POSTING_COLUMNS: Mapping[str, type] = {
+    "place": int,
+    "passages": int,
+    CHECKSUM: int,
+    "locals": bytes,
+}
+"""Per segment and token: the passages of the segment that have it. See ``postings``."""
 
-PROJECTIONS: Mapping[str, int] = {PASSAGES: passages.VERSION * 1_000 + tokens.VERSION}
+SEGMENTS = "segments"
+SEGMENT_COLUMNS: Mapping[str, type] = {
+    "segment": int,
+    "row_count": int,
+    "checksums": int,
+    "terms": int,
+    "posting_checksums": int,
+    CHECKSUM: int,
+}
+"""Per segment: how many passages and how many postings there must be, with the sums of their checksums."""
+
+PROJECTIONS: Mapping[str, int] = {
+    PASSAGES: FORMAT * 1_000_000 + passages.VERSION * 1_000 + tokens.VERSION
+}
 
 
 def create_tables(db: Database) -> None:
     """Make every table, in the transaction that is open."""
-    for name, columns, key in (
-        (PASSAGES, PASSAGE_COLUMNS, "number"),
-        (THREADS, THREAD_COLUMNS, "thread"),
+    for name, columns in (
+        (PASSAGES, PASSAGE_COLUMNS),
+        (THREADS, THREAD_COLUMNS),
+        (TERMS, TERM_COLUMNS),
+        (POSTINGS, POSTING_COLUMNS),
+        (SEGMENTS, SEGMENT_COLUMNS),
     ):
+        key = next(iter(columns))
         db.table(name).create(dict(columns), pk=key, not_null=set(columns), strict=True)
-    db.conn.execute(
-        f"CREATE TABLE {TERMS} (token TEXT PRIMARY KEY, passages INTEGER NOT NULL) STRICT, WITHOUT ROWID"
-    )
     db.conn.execute(f"CREATE UNIQUE INDEX passages_by_place ON {PASSAGES} (thread, position, part)")
-    db.conn.execute(
-        f"CREATE VIRTUAL TABLE {WORDS} USING fts5(thread, tokens, content='{PASSAGES}', "
-        "content_rowid='number', tokenize='ascii', detail='column', columnsize=0)"
-    )
-    db.conn.execute(f"CREATE VIRTUAL TABLE {INDEXED} USING fts5vocab({WORDS}, 'col')")
 
 
 @lru_cache(maxsize=1_000)
 def thread_token(thread_id: str) -> str:
-    """The conversation as one token of FTS5."""
+    """A hash of the conversation."""
     return blake2b(str(storable(thread_id)).encode(), digest_size=8).hexdigest()

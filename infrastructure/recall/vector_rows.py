@@ -3,12 +3,15 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from refold.application.errors import EmbedderError
 from refold.infrastructure.derived.damage import FoldDamaged
 
+_OVERWRITTEN = "-"
+_FEW = 4
+"""Where less than one in so many is to go, rows are overwritten; else the file is written anew."""
 AT_ONCE = 2_000
 """Digests that are asked for in one statement."""
 
@@ -182,7 +185,37 @@ def keep_model(db: sqlite3.Connection, name: str) -> int:
     return deleted
 
 
+def overwrite_others(db: sqlite3.Connection, keep: Collection[str]) -> bool:
+    """Leave nothing of the vectors of all other texts but their rows; False: they are too many for that.
+
+    A row that is deleted would have SQLite move others, and leave bytes of them behind; so does an index
+    that is kept in order, which is made again.
+    """
+    known = [digest for (digest,) in db.execute("SELECT DISTINCT digest FROM vectors")]
+    gone = [digest for digest in known if digest not in keep and not is_overwritten(digest)]
+    if len(gone) * _FEW > len(known):
+        return False
+    found = "SELECT id, length(vector) FROM vectors WHERE digest = ?"
+    for number, size in [row for one in gone for row in db.execute(found, (one,)).fetchall()]:
+        digest, vector = f"{_OVERWRITTEN}{number}", bytes(size)
+        db.execute(
+            "UPDATE vectors SET digest = ?, vector = ?, checksum = ? WHERE id = ?",
+            (digest, vector, checksum(digest.encode(), vector), number),
+        )
+    if gone:
+        db.execute("REINDEX vectors")
+    return True
+
+
+def is_overwritten(digest: object) -> bool:
+    """Whether a row with this digest only stands in the place of one that is gone."""
+    return isinstance(digest, str) and digest.startswith(_OVERWRITTEN)
+
+
 def count_of(db: sqlite3.Connection, model: Model) -> int:
     """How many vectors the model has."""
-    rows = db.execute("SELECT count(*) FROM vectors WHERE model = ?", (model.number,))
+    rows = db.execute(
+        "SELECT count(*) FROM vectors WHERE model = ? AND digest NOT LIKE ?",
+        (model.number, f"{_OVERWRITTEN}%"),
+    )
     return int(rows.fetchone()[0])

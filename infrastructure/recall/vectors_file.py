@@ -9,11 +9,14 @@ from pathlib import Path
 
 from refold.application.errors import LogBusy
 from refold.application.opening_process import OpeningProcess
-from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.damage import BROKEN, FoldDamaged, blamed_on_file
+from refold.infrastructure.derived.emptying import has_emptied_ahead
 from refold.infrastructure.derived.whose import MARKS, is_foreign, name_new, refuse_foreign
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
-from refold.infrastructure.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite_connection import open_sqlite, transaction
+
+from .vector_rows import overwrite_others
 
 FORMAT = 1
 """Of the file. One of another format is dropped: what it held is made again."""
@@ -84,7 +87,7 @@ class VectorsFile:
             yield None
             return
         connection = self._current()
-        with _transaction(connection, "DEFERRED"):
+        with transaction(connection, "DEFERRED"):
             yield connection
 
     @contextmanager
@@ -98,7 +101,7 @@ class VectorsFile:
             connection = self._current()
             with self._held():
                 if self._identity == self._found():
-                    with _transaction(connection, "IMMEDIATE"):
+                    with transaction(connection, "IMMEDIATE"):
                         yield connection
                     return
 
@@ -120,13 +123,13 @@ class VectorsFile:
             _delete(_unfinished(self.path))
 
     def prune(self, keep: frozenset[str]) -> None:
-        """Delete the vectors of all other texts. A file is written anew: nothing of it is left."""
+        """Delete the vectors of all other texts, so that no byte of them is left in a file."""
         if self.path is None:
             with self.writing() as connection:
                 gone = [(one,) for one in _digests(connection) if one not in keep]
                 connection.executemany("DELETE FROM vectors WHERE digest = ?", gone)
             return
-        if not self._lies_here(self.path):
+        if not self._lies_here(self.path) or self._is_pruned_in_place(self.path, keep):
             return
         with self._held():
             if self._found() is None:
@@ -140,6 +143,19 @@ class VectorsFile:
                 name_new(place, self.path)
             finally:
                 _delete(place)
+
+    def _is_pruned_in_place(self, path: Path, keep: frozenset[str]) -> bool:
+        """Overwrite the vectors of all other texts, if they are few; False: the file is to be written anew."""
+        if self._found() is None or os.path.lexists(_unfinished(path)):
+            return False
+        try:
+            with blamed_on_file():
+                with self.writing() as connection:
+                    if not overwrite_others(connection, keep):
+                        return False
+                return has_emptied_ahead(self._current())
+        except BROKEN:
+            return False
 
     def close(self) -> None:
         """Release the connection."""
@@ -199,7 +215,7 @@ class VectorsFile:
                 return
             with (
                 closing(_connected(source, "WAL", self._of)) as old,
-                _transaction(new, "EXCLUSIVE"),
+                transaction(new, "EXCLUSIVE"),
             ):
                 models = old.execute("SELECT id, name, dimension FROM models").fetchall()
                 new.executemany("INSERT INTO models VALUES (?, ?, ?)", models)
@@ -280,14 +296,3 @@ def _unfinished(path: Path) -> Path:
 def _delete(path: Path) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, kind: str) -> Generator[None]:
-    connection.execute(f"BEGIN {kind}")
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")

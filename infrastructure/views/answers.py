@@ -118,7 +118,7 @@ def _expected(db: Database, table: Table, thread_id: str) -> Total:
     if recorded is not None:
         return recorded
     # Nothing is recorded where nothing happened, and where the record was deleted with its rows.
-    count = db.conn.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
+    count = db.conn.execute(f"SELECT count(*) FROM {table.name} WHERE {table.where}").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
         raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")
     return Total()

@@ -6,6 +6,7 @@ from sqlite_utils import Database
 
 from refold.application.event_log import Damage, LoggedEvent
 from refold.infrastructure.derived.content import Comparable
+from refold.infrastructure.derived.outdating import Left
 from refold.infrastructure.derived.progress import Progress
 
 from .answers import count_events
@@ -39,6 +40,7 @@ class ViewsContent:
                 table.key,
                 of_event=table.name in ("messages", "summaries"),
                 is_final=table.name == MESSAGES,
+                where=table.where,
             )
             for table in TABLES
         ),
@@ -50,10 +52,10 @@ class ViewsContent:
         create_tables(db)
 
     def fold(
-        self, db: Database, progress: Progress, events: Iterator[LoggedEvent]
+        self, db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
     ) -> tuple[Progress, bool]:
         """See ``Content``."""
-        return fold_into(db, progress, events)
+        return fold_into(db, progress, events, left)
 
     def finish(self, db: Database) -> None:
         """See ``Content``."""

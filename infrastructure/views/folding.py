@@ -10,8 +10,18 @@ from typing import assert_never
 from sqlite_utils import Database
 
 from refold.application.event_log import LoggedEvent
-from refold.application.projections.row_changes import Added, Appended, Cell, Change, Changed
+from refold.application.projections.row_changes import (
+    Added,
+    Appended,
+    Cell,
+    Change,
+    Changed,
+    Removed,
+    Replaced,
+)
+from refold.domain.events import ConversationLabelled, MessageErased
 from refold.infrastructure.derived.cells import Sealed, opened, sealed, storable
+from refold.infrastructure.derived.outdating import Left, write_reading_from
 from refold.infrastructure.derived.progress import Progress, Total, mark_of, write_progress
 
 from .tables import PROJECTIONS, TABLES, TALLIES, Table
@@ -22,6 +32,8 @@ BATCH = 5_000
 CHUNK = 200
 """Events that are folded at once: as many as stay in the processor's cache."""
 
+CONVERSATIONS, MESSAGES = "conversations", "messages"
+
 _THREAD = attrgetter("thread_id")
 
 Key = tuple[Cell, ...]
@@ -29,7 +41,7 @@ Cells = Mapping[str, Cell]
 
 
 def fold_into(
-    db: Database, progress: Progress, events: Iterator[LoggedEvent]
+    db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
 ) -> tuple[Progress, bool]:
     """Fold the next events in, ``BATCH`` at most: rows and position in the transaction that is open.
 
@@ -48,14 +60,31 @@ def fold_into(
         for _, run in groupby(new, _THREAD):
             successive = tuple(run)
             for batch in batches:
-                for change in batch.table.changes(successive):
-                    batch.apply(change)
+                batch.apply(batch.table.changes(successive))
+            for logged in successive:
+                if isinstance(logged.event, MessageErased):
+                    _erase(db, batches, logged.number, left(logged))
             last = successive[-1]
     if last is not None:
         totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
         progress = Progress(last.number, mark_of(last), totals)
         write_progress(db, PROJECTIONS, progress)
     return progress, taken == BATCH
+
+
+def _erase(
+    db: Database, batches: Sequence["Batch"], number: int, remains: Sequence[LoggedEvent]
+) -> None:
+    """Take out what was folded from events before they lost content.
+
+    Of what a run changes nothing depends on the order in which it is done with an erasure in it: a row has
+    either what was said, which is replaced, or what is left.
+    """
+    if remains:
+        for batch in batches:
+            for logged in remains:
+                batch.erase(logged)
+        write_reading_from(db, number)
 
 
 class Batch:
@@ -70,9 +99,22 @@ class Batch:
         """The checksums of those of ``_rows`` that are stored already."""
         self._counts: defaultdict[Cell, int] = defaultdict(int)
         self._checksums: defaultdict[Cell, int] = defaultdict(int)
+        self._is_erased = False
 
-    def apply(self, change: Change) -> None:
-        """Take one change in."""
+    def erase(self, left: LoggedEvent) -> None:
+        """Take out what was folded from an event of which only this is left."""
+        changes = self.table.erased(left) if self.table.erased else ()
+        for change in changes:
+            self._apply(change)
+        label = isinstance(left.event, ConversationLabelled) and self.table.name == CONVERSATIONS
+        self._is_erased = self._is_erased or bool(changes) or label
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take changes in."""
+        for change in changes:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
         match change:
             case Appended(rows):
                 self._insert([sealed(row) for row in rows])
@@ -84,6 +126,10 @@ class Batch:
                     cells.update(to)
                     for column, growth in more.items():
                         cells[column] = int(cells[column] or 0) + growth
+            case Removed(where):
+                self._remove(where)
+            case Replaced(row):
+                self._replace(row)
             case _:
                 assert_never(change)
 
@@ -101,6 +147,8 @@ class Batch:
         # Changed rows first: the active summary gives way before the new one comes.
         self._update(changed)
         self._insert(new)
+        if self._is_erased and self.table.name != MESSAGES:
+            rewrite(self._db, self.table)
         threads = {t: Total(self._counts[t], grown) for t, grown in self._checksums.items()}
         add_to_tallies(self._db, self.table.name, threads)
         return reduce(Total.plus, threads.values(), total)
@@ -117,6 +165,35 @@ class Batch:
         to = ", ".join(f"{column} = ?" for column in self.table.types)
         where = " AND ".join(f"{column} = ?" for column in self.table.key)
         self._db.conn.executemany(f"UPDATE {self.table.name} SET {to} WHERE {where}", rows)
+
+    def _remove(self, where: Cells) -> None:
+        self._load(where)
+        wanted = where.items()
+        for key in [key for key, cells in self._rows.items() if wanted <= cells.items()]:
+            thread_id = self._rows.pop(key)["thread_id"]
+            if key in self._stored:
+                self._counts[thread_id] -= 1
+                self._checksums[thread_id] -= self._stored.pop(key)
+                condition = " AND ".join(f"{column} = ?" for column in self.table.key)
+                self._db.conn.execute(f"DELETE FROM {self.table.name} WHERE {condition}", key)
+
+    def _replace(self, row: tuple[Cell, ...]) -> None:
+        """Put a row at the end for one that was appended, of which only its number is left."""
+        cells = dict(zip(self.table.columns, row, strict=True))
+        key = tuple(storable(cells[column]) for column in self.table.key)
+        condition = " AND ".join(f"{column} = ?" for column in self.table.key)
+        query = f"SELECT rowid, * FROM {self.table.name} WHERE {condition}"
+        found = self._db.conn.execute(query, key).fetchone()
+        new = sealed(row)
+        if found is None or found[1:] == new:
+            return
+        opened(self.table.name, found[1:])
+        self._counts[row[self.table.thread]] -= 1
+        self._checksums[row[self.table.thread]] -= int(found[-1])
+        to = ", ".join(f"{column} = ?" for column in self.table.types)
+        values = (*emptied(self.table, found[0]), found[0])
+        self._db.conn.execute(f"UPDATE {self.table.name} SET {to} WHERE rowid = ?", values)
+        self._insert([new])
 
     def _matching(self, where: Cells) -> Iterable[dict[str, Cell]]:
         if tuple(where) == self.table.key:
@@ -144,13 +221,37 @@ class Batch:
         return tuple(cells[column] for column in self.table.key)
 
 
+def emptied(table: Table, number: int) -> Sealed:
+    """The row that stays in the place of another: no longer than that, so that nothing is moved."""
+    numbers = [number if column in table.key else 0 for column in table.columns]
+    cells = zip(table.columns, numbers, strict=True)
+    return sealed(tuple("" if table.types[column] is str else cell for column, cell in cells))
+
+
+def rewrite(db: Database, table: Table) -> None:
+    """Write a table again as it is: its pages are overwritten, whatever was left in them when rows moved.
+
+    Such a table has a row for each conversation, compaction or note, and none for each message.
+    """
+    rows = db.conn.execute(f"SELECT * FROM {table.name} ORDER BY rowid").fetchall()
+    db.conn.execute(f"DELETE FROM {table.name}")
+    if rows:
+        marks = ",".join("?" * len(rows[0]))
+        db.conn.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+
+
 def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:
     """Add to what each conversation must have of a table, in the transaction that is open."""
     rows: list[tuple[Cell, ...]] = []
     for thread_id, grown in threads.items():
-        total = tally(db, projection, str(thread_id)) or Total()
-        rows.append(sealed((thread_id, projection, *total.plus(grown))))
+        total = (tally(db, projection, str(thread_id)) or Total()).plus(grown)
+        rows.append(sealed((thread_id, projection, *total)))
     db.conn.executemany(f"INSERT OR REPLACE INTO {TALLIES} VALUES (?,?,?,?,?)", rows)
+    # What has no rows any more is as if it never had any.
+    db.conn.executemany(
+        f"DELETE FROM {TALLIES} WHERE thread_id = ? AND projection = ? AND row_count = 0",
+        [(thread_id, projection) for thread_id in threads],
+    )
 
 
 def tally(db: Database, projection: str, thread_id: str) -> Total | None:

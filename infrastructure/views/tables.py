@@ -16,7 +16,7 @@ from refold.application.projections import (
     summaries,
     topics,
 )
-from refold.application.projections.row_changes import Cell, RunChanges
+from refold.application.projections.row_changes import Cell, Changes, RunChanges
 from refold.application.read_models import (
     CompactionRow,
     ConversationRow,
@@ -29,6 +29,11 @@ from refold.domain.value import Value
 from refold.infrastructure.derived.cells import CHECKSUM
 
 _TYPES: Mapping[Any, type] = {str: str, str | None: str, int: int, int | None: int, bool: int}
+
+IS_THERE = "thread_id != ''"
+"""Of a row of messages: that it was not erased since; then only a number is left of it, and what the
+message says now stands in a new row. A row that grows, or is deleted, would have SQLite move others, and
+leave bytes of them behind."""
 
 _OPTIONAL: frozenset[Any] = frozenset({str | None, int | None})
 
@@ -43,6 +48,10 @@ class Table:
     row: type[Value]
     key: tuple[str, ...]
     changes: RunChanges
+    erased: Changes | None = None
+    """What becomes of the rows of an event, given what an erasure left of it; None: nothing of it is here."""
+    where: str = "1"
+    """Which rows there are: others only stand in the place of what was erased."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -107,6 +116,8 @@ TABLES = (
         MessageRow,
         ("thread_id", "position"),
         messages.changes_of_run,
+        messages.erased_changes,
+        IS_THERE,
     ),
     Table(
         "summaries",
@@ -114,6 +125,7 @@ TABLES = (
         SummaryRow,
         ("thread_id", "summary_id"),
         summaries.changes_of_run,
+        summaries.erased_changes,
     ),
     Table(
         "compactions",
@@ -121,6 +133,7 @@ TABLES = (
         CompactionRow,
         ("thread_id", "attempt_id"),
         compactions.changes_of_run,
+        compactions.erased_changes,
     ),
     Table(
         "topics",
@@ -128,13 +141,22 @@ TABLES = (
         TopicRow,
         ("thread_id", "summary_id", "rank"),
         topics.changes_of_run,
+        topics.erased_changes,
     ),
     Table(
-        "notes", notes.VERSION, NoteRow, ("thread_id", "flush_id", "number"), notes.changes_of_run
+        "notes",
+        notes.VERSION,
+        NoteRow,
+        ("thread_id", "flush_id", "number"),
+        notes.changes_of_run,
+        notes.erased_changes,
     ),
 )
 
-PROJECTIONS: Mapping[str, int] = {table.name: table.version for table in TABLES}
+FORMAT = 2
+"""Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it."""
+
+PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
 TALLIES = "tallies"
 TALLY_COLUMNS: Mapping[str, type] = {

@@ -85,6 +85,10 @@ class SQLiteViews:
         """See ``ReadModels``."""
         return self.followed.drop()
 
+    def forget_erased(self) -> bool:
+        """See ``ReadModels``."""
+        return self.followed.forget_erased()
+
     def close(self) -> None:
         """See ``ReadModels``."""
         self.followed.close()

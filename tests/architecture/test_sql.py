@@ -22,6 +22,9 @@ OUR_NAMES = {
     "self.table.name",
     "', '.join(table.columns)",
     "', '.join(table.key)",
+    # A condition that is written out where the table is.
+    "table.where",
+    "self.table.where",
     # Made of columns and question marks only, in the function where they are used.
     "marks",
     "columns",
@@ -41,7 +44,9 @@ OUR_NAMES = {
 OUR_STATEMENTS = {
     "statement",
     "self._recorder.insert_events_statement",
-    "expected_schema(RECALL)[table.name]",
+    # Of two tuples of constants.
+    "read",
+    "write",
 }
 """Statements that come from the library or from our own constants."""
 

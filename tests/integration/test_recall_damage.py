@@ -13,6 +13,7 @@ import refold
 from refold.application.recall.index import Filters
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.recall.index import SQLiteRecallIndex
+from refold.infrastructure.recall.postings import TERM, term_of
 from tests.support.log_files import execute
 from tests.support.view_events import Scribe
 
@@ -63,35 +64,31 @@ def edit(path: Path, *statements: str) -> None:
             connection.executescript(statement)
 
 
-OUT_OF_WORDS = (
-    "INSERT INTO words(words, rowid, thread, tokens) SELECT 'delete', number, thread, tokens "
-    "FROM passages WHERE number = 2"
-)
+OF_COMMON = f"(SELECT place FROM postings WHERE place & {TERM} = {term_of('common')})"
 PLANTED = {
-    "a changed token": "UPDATE passages SET tokens = ' three port ' WHERE number = 1",
-    "a changed number": "UPDATE passages SET stop = stop + 1 WHERE number = 2",
-    "a changed digest": "UPDATE passages SET digest = 'd' WHERE number = 2",
-    "a passage deleted": "DELETE FROM passages WHERE number = 2",
+    "a changed token": "UPDATE passages SET tokens = ' three port ' WHERE number = 1 << 16",
+    "a changed number": "UPDATE passages SET stop = stop + 1 WHERE number = 2 << 16",
+    "a changed digest": "UPDATE passages SET digest = 'd' WHERE number = 2 << 16",
+    "a passage deleted": "DELETE FROM passages WHERE number = 2 << 16",
     "the newest passage deleted": "DELETE FROM passages WHERE thread_id = 'u'",
     "all passages deleted": "DELETE FROM passages",
-    "a passage deleted from both": f"{OUT_OF_WORDS}; DELETE FROM passages WHERE number = 2",
     "a passage of another": "UPDATE passages SET thread = (SELECT thread FROM passages WHERE "
-    "thread_id = 'u'), thread_id = 'u', position = 9 WHERE number = 1",
+    "thread_id = 'u'), thread_id = 'u', position = 9 WHERE number = 1 << 16",
     "a passage added": "INSERT INTO passages SELECT 99, thread_id, 99, version, part, role, kind, "
     "tool, at, session, start, stop, is_question, tokens, digest, thread, checksum FROM passages "
-    "WHERE number = 1",
-    "words taken out": OUT_OF_WORDS,
-    "all words taken out": "INSERT INTO words(words) VALUES('delete-all')",
-    "the blocks of words deleted": "DELETE FROM words_data",
-    "a block of words emptied": "UPDATE words_data SET block = zeroblob(9) WHERE id > 10",
-    "the words of another version": "UPDATE words_config SET v = 99",
-    "words put in": "INSERT INTO words(rowid, thread, tokens) VALUES (1, 'abc', 'one one two')",
-    "the words of two passages exchanged": "INSERT INTO words(words, rowid, thread, tokens) "
-    "SELECT 'delete', number, thread, tokens FROM passages WHERE number < 3; "
-    "INSERT INTO words(rowid, thread, tokens) "
-    "SELECT 3 - number, thread, tokens FROM passages WHERE number < 3",
+    "WHERE number = 1 << 16",
+    "postings deleted": f"DELETE FROM postings WHERE place = {OF_COMMON}",
+    "all postings deleted": "DELETE FROM postings",
+    "a posting emptied": f"UPDATE postings SET locals = x'' WHERE place = {OF_COMMON}",
+    "a posting shortened": "UPDATE postings SET locals = substr(locals, 1, 4), passages = 1 "
+    f"WHERE place = {OF_COMMON}",
+    "a posting of text": "UPDATE postings SET locals = zeroblob(7)",
+    "a posting that leads elsewhere": "UPDATE postings SET locals = x'01000000'",
+    "a posting of another token": f"UPDATE postings SET place = place + 1 WHERE place = {OF_COMMON}",
+    "the segments deleted": "DELETE FROM segments",
+    "a segment of another number": "UPDATE segments SET segment = segment + 1",
     "counts deleted": "DELETE FROM terms",
-    "a count changed": "UPDATE terms SET passages = passages + 1 WHERE token = 'common'",
+    "a count changed": f"UPDATE terms SET passages = passages + 1 WHERE term = {term_of('common')}",
     "a conversation deleted": "DELETE FROM threads WHERE thread_id = 't'",
     "a conversation changed": "UPDATE threads SET session = 7 WHERE thread_id = 't'",
     "the position ahead": "UPDATE positions SET number = number + 100",
@@ -99,7 +96,8 @@ PLANTED = {
     "the position lost": "DELETE FROM positions",
     "another version": "UPDATE positions SET version = 99",
     "a table dropped": "DROP TABLE terms",
-    "the words dropped": "DROP TABLE words",
+    "the postings dropped": "DROP TABLE postings",
+    "the segments dropped": "DROP TABLE segments",
     "the positions dropped": "DROP TABLE positions",
     "a column added": "ALTER TABLE passages ADD COLUMN mood TEXT",
     "a table added": "CREATE TABLE notes (text TEXT)",
@@ -144,7 +142,7 @@ def test_a_check_names_the_passage(log: SQLiteLog, path: Path) -> None:
         ("t", 2, "differs"),
         ("u", 1, "missing"),
     ]
-    assert "number=2" in found[0].detail
+    assert f"number={2 << 16}" in found[0].detail
     assert "stop" in found[0].detail
 
 
@@ -234,7 +232,9 @@ def test_verify_repairs_it_and_replay_folds_it_anew(tmp_path: Path, log: SQLiteL
     with refold.open(tmp_path / "agent.db") as memory:
         assert memory.search("port")
         assert memory.verify().ok
-        execute(tmp_path / "agent.recall.db", "UPDATE passages SET role='system' WHERE number=1")
+        execute(
+            tmp_path / "agent.recall.db", "UPDATE passages SET role='system' WHERE number = 1 << 16"
+        )
         found = memory.verify()
         assert [(d.place, d.thread_id, d.version, d.kind) for d in found.damage] == [
             ("passages", "t", 1, "differs")
@@ -254,7 +254,7 @@ def test_a_repair_while_it_is_asked_is_told(
     del log
     with refold.open(tmp_path / "agent.db") as memory:
         right = memory.search("port")
-        execute(tmp_path / "agent.recall.db", "DELETE FROM passages WHERE number=1")
+        execute(tmp_path / "agent.recall.db", "DELETE FROM passages WHERE number = 1 << 16")
         assert memory.search("port") == right
     told = {getattr(r, "event", ""): getattr(r, "passages", 0) for r in caplog.records}
     assert told["recall.rebuilt"] > 4

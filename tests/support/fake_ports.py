@@ -233,6 +233,9 @@ class MessageViews:
     def rebuild(self) -> int:
         return 0
 
+    def forget_erased(self) -> bool:
+        return self.drop()
+
     def drop(self) -> bool:
         return True
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from refold.application.event_log import ConversationLog, Damage
 from refold.application.recall.index import NO_FILTERS, Filters, Found
 from refold.application.recall.parts import RecallParts
-from refold.application.recall.passages import BEGINNING, Before, Passage, passages_of
+from refold.application.recall.passages import BEGINNING, Before, Passage, first_number, passages_of
 from refold.domain.events import MessageAppended
 
 SOME_DAY = "2026-01-02T03:04:05.000000Z"
@@ -37,7 +37,8 @@ class MemoryIndex:
         }
         best = sorted(filter(shared.get, shared), key=lambda n: (shared[n], n), reverse=True)
         numbers = dict.fromkeys([*best[:limit], *(n for n in also if n in shared)])
-        found = [every[number - 1] for number in numbers]
+        by_number = {passage.number: passage for passage in every}
+        found = [by_number[number] for number in numbers]
         places = {(p.thread_id, p.position + step) for p in found for step in (-1, 1)}
         beside = {
             place: [p for p in every if (p.thread_id, p.position) == place] for place in places
@@ -56,11 +57,17 @@ class MemoryIndex:
         found = [p for p in self._every() if p.number > after and _passes(p, filters)]
         return found[:limit]
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self._every()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 
     def rebuild(self) -> int:
         return len(self._every())
+
+    def forget_erased(self) -> bool:
+        return self.drop()
 
     def drop(self) -> bool:
         return True
@@ -75,7 +82,7 @@ class MemoryIndex:
             if isinstance(logged.event, MessageAppended):
                 known = before.get(logged.thread_id, BEGINNING)
                 timed = logged._replace(at=logged.at or SOME_DAY)
-                new, known = passages_of(timed, logged.event, known, len(every) + 1)
+                new, known = passages_of(timed, logged.event, known, first_number(logged))
                 every += new
                 before[logged.thread_id] = known
         return every

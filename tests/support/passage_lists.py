@@ -68,11 +68,17 @@ class PassageList:
     ) -> Found:
         raise AssertionError((tokens, filters, limit, also))
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self.all()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 
     def rebuild(self) -> int:
         return len(self.texts)
+
+    def forget_erased(self) -> bool:
+        return self.drop()
 
     def drop(self) -> bool:
         return True

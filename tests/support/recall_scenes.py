@@ -68,11 +68,17 @@ class ListedIndex:
     ) -> Sequence[Passage]:
         return [p for p in self._all() if p.number > after and _fits(p, filters)][:limit]
 
+    def digests(self) -> set[str]:
+        return {p.digest for p in self._all()}
+
     def check(self) -> Iterator[Damage]:
         return iter(())
 
     def rebuild(self) -> int:
         return 0
+
+    def forget_erased(self) -> bool:
+        return True
 
     def drop(self) -> bool:
         return True

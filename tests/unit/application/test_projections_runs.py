@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from refold.application.event_log import LoggedEvent
 from refold.application.projections import compactions, conversations, messages, summaries
-from refold.application.projections.row_changes import Added, Appended, Cell, Change, RunChanges
+from refold.application.projections.row_changes import (
+    Added,
+    Appended,
+    Cell,
+    Change,
+    Changed,
+    Removed,
+    Replaced,
+    RunChanges,
+)
 from refold.domain.events import ConversationLabelled, Event, SummarySuperseded
 from refold.domain.value import Value
 from tests.support.view_events import appended, failed, logged, performed, requested
@@ -44,11 +53,13 @@ def rows_of(changes: Sequence[Change]) -> tuple[list[dict[str, Cell]], list[obje
                 rows.append(_cells(row))
             case Appended(said):
                 complete.extend(said)
-            case _:
+            case Removed() | Replaced():
+                raise AssertionError("only an erasure takes rows away")
+            case Changed(where, to, more):
                 for cells in rows:
-                    if change.where.items() <= cells.items():
-                        cells.update(change.to)
-                        for name, growth in change.more.items():
+                    if where.items() <= cells.items():
+                        cells.update(to)
+                        for name, growth in more.items():
                             cells[name] = int(cells[name] or 0) + growth
     return rows, complete
 

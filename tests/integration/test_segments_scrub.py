@@ -1,4 +1,4 @@
-"""A damaged index of words is found in the background, dropped, and rebuilt by the next question."""
+"""A damaged segment of the recall index is found in the background, dropped, and rebuilt by the next question."""
 
 import sqlite3
 import threading
@@ -12,8 +12,8 @@ import refold
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.observing.notices import Notice
 from refold.infrastructure.recall.index import SQLiteRecallIndex
-from refold.infrastructure.recall.words_check import WORD_TABLES, WordTable
-from refold.infrastructure.recall.words_scrub import WordsScrub
+from refold.infrastructure.recall.postings import EVENTS
+from refold.infrastructure.recall.segments_scrub import SegmentsScrub
 
 
 @pytest.fixture
@@ -21,11 +21,19 @@ def log(tmp_path: Path) -> Path:
     """A log whose index of recall is whole and closed."""
     path = tmp_path / "agent.db"
     with refold.open(path, scrub_megabytes=0) as memory:
-        memory.conversation("t").append(
-            [{"role": "user", "content": f"word{n} and word{n * 7} of {n % 5}"} for n in range(300)]
-        )
+        memory.index()
+    append(path, 300)
+    with refold.open(path, scrub_megabytes=0) as memory:
         memory.index()
     return path
+
+
+def append(path: Path, count: int) -> None:
+    said = [
+        {"role": "user", "content": f"word{n} and word{n * 7} of {n % 5}"} for n in range(count)
+    ]
+    with refold.open(path, scrub_megabytes=0) as memory:
+        memory.conversation("t").append(said)
 
 
 class Opening:
@@ -38,11 +46,9 @@ class Opening:
         place = log.with_name("agent.recall.db")
         self.index = SQLiteRecallIndex(place, self.log, of=log, told=self.told.append)
 
-    def scrub(
-        self, budget: int = 1 << 20, tables: tuple[WordTable, ...] = WORD_TABLES
-    ) -> WordsScrub:
+    def scrub(self, budget: int = 1 << 30) -> SegmentsScrub:
         last = lambda: self.kept[-1] if self.kept else ""  # noqa: E731
-        return WordsScrub(self.index.followed, last, self.kept.append, budget, tables)
+        return SegmentsScrub(self.index.followed, last, self.kept.append, budget)
 
     def close(self) -> None:
         self.index.close()
@@ -55,30 +61,27 @@ def opening(log: Path) -> Iterator[Opening]:
         yield made
 
 
-def blocks(path: Path) -> list[tuple[int, bytes]]:
-    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
-        return db.execute("SELECT id, block FROM words_data ORDER BY id").fetchall()
-
-
-def flips_in_words(path: Path, every: int) -> Iterator[bytes]:
-    """The file with one bit turned over, at places in the blocks of FTS5."""
+def flips(path: Path, every: int) -> Iterator[bytes]:
+    """The file with one bit turned over, at places in postings."""
     content = path.read_bytes()
-    _, largest = max(blocks(path), key=lambda row: len(row[1]))
+    query = "SELECT locals FROM postings WHERE passages > 100 ORDER BY passages DESC"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as db:
+        (largest,) = db.execute(query).fetchone()
     start = content.find(largest[:200])
     assert start > 0
-    for at in range(start, start + 3_000, every):
+    for at in range(start, start + 900, every):
         changed = bytearray(content)
         changed[at] ^= 1 << at % 8
         yield bytes(changed)
 
 
-def test_a_flip_in_the_blocks_of_words_is_found_and_the_hits_are_those_of_before(
+def test_a_flip_in_postings_is_found_and_the_hits_are_those_of_before(
     log: Path,
 ) -> None:
     path = log.with_name("agent.recall.db")
     with closing(Opening(log)) as opening:
         right = [opening.index.find([f"word{n}"]) for n in (0, 7, 33, 299)]
-    for content in flips_in_words(path, 97):
+    for content in flips(path, 97):
         path.write_bytes(content)
         with closing(Opening(log)) as opening:
             assert not opening.scrub().step()
@@ -93,7 +96,7 @@ def test_a_whole_index_stays_and_nothing_is_written(log: Path, opening: Opening)
     before = path.read_bytes()
     assert not opening.scrub().step()
     assert path.read_bytes() == before
-    assert opening.kept == ["words"]
+    assert opening.kept == ["0"]
 
 
 def test_an_index_that_is_not_there_is_not_made(log: Path, opening: Opening) -> None:
@@ -103,13 +106,35 @@ def test_an_index_that_is_not_there_is_not_made(log: Path, opening: Opening) -> 
     assert not path.exists()
 
 
-def test_indexes_are_checked_one_at_a_time_and_the_next_opening_goes_on(opening: Opening) -> None:
-    second = WORD_TABLES[0]._replace(name="words")
-    tables = (WORD_TABLES[0]._replace(name="absent"), second)
-    opening.kept.append("absent")
-    scrub = opening.scrub(1, tables)
-    assert not scrub.step()  # There is room for one.
-    assert opening.kept == ["absent", "words"]
+def test_segments_are_checked_one_at_a_time_and_the_next_opening_goes_on(
+    log: Path, opening: Opening
+) -> None:
+    append(log, 2 * EVENTS)
+    opening.index.passages()
+    assert not opening.scrub(1).step()  # There is room for one.
+    assert opening.kept == ["0"]
+    scrub = opening.scrub()
+    assert scrub.step()
+    assert scrub.step()
+    assert not scrub.step()
+    assert opening.kept == ["0", "1", "2", "0"]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE passages SET tokens = ' other ' WHERE number = 9 << 16",
+        "DELETE FROM passages WHERE number = 9 << 16",
+        "DELETE FROM postings WHERE place = (SELECT max(place) FROM postings)",
+        "UPDATE segments SET row_count = row_count + 1",
+    ],
+)
+def test_what_no_question_would_meet_is_found(log: Path, opening: Opening, harm: str) -> None:
+    path = log.with_name("agent.recall.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(harm)
+    assert not opening.scrub().step()
+    assert not path.exists()
 
 
 def test_a_check_that_is_given_up_says_nothing(log: Path, opening: Opening) -> None:
@@ -122,7 +147,7 @@ def test_a_check_that_is_given_up_says_nothing(log: Path, opening: Opening) -> N
 
 def test_opening_a_memory_checks_the_index(log: Path) -> None:
     path = log.with_name("agent.recall.db")
-    path.write_bytes(next(flips_in_words(path, 97)))
+    path.write_bytes(next(flips(path, 97)))
     with refold.open(log) as memory:
         for thread in threading.enumerate():
             if thread.name == "refold-scrub":

@@ -1,0 +1,223 @@
+"""Segments of the recall index: the postings of some thousand events, written and checked together."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlite_utils import Database
+
+from refold.infrastructure.derived.cells import opened, sealed
+from refold.infrastructure.derived.damage import FoldDamaged
+from refold.infrastructure.derived.progress import Total
+
+from .postings import (
+    TERM_BITS,
+    Posting,
+    Stored,
+    local_of,
+    numbers_of,
+    packed,
+    place_of,
+    postings_at,
+    term_of,
+)
+from .tables import IS_THERE, PASSAGE_COLUMNS, PASSAGES, POSTINGS, SEGMENTS
+
+_COPIED = (
+    (
+        f"SELECT * FROM {SEGMENTS} WHERE segment >= ? AND segment < ?",
+        f"INSERT INTO {SEGMENTS} VALUES (?,?,?,?,?,?)",
+    ),
+    (
+        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ?",
+        f"INSERT INTO {PASSAGES} VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    ),
+    (
+        f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ?",
+        f"INSERT INTO {POSTINGS} VALUES (?,?,?,?)",
+    ),
+)
+_TOKENS = tuple(PASSAGE_COLUMNS).index("tokens")
+
+
+class Sums(NamedTuple):
+    """What a segment must have."""
+
+    passages: Total = Total()
+    postings: Total = Total()
+
+    def plus(self, more: "Sums") -> "Sums":
+        """Both together."""
+        return Sums(self.passages.plus(more.passages), self.postings.plus(more.postings))
+
+
+class Growth:
+    """Passages of one segment that are gathered."""
+
+    def __init__(self, segment: int) -> None:
+        self.segment = segment
+        self._rows = self._checksums = 0
+        self._locals: defaultdict[str, list[int]] = defaultdict(list)
+
+    def take(self, number: int, tokens: str, checksum: int) -> None:
+        """Take a passage in; numbers ascend."""
+        local, places = local_of(number), self._locals
+        for token in set(tokens.split()):
+            places[token].append(local)
+        self._rows += 1
+        self._checksums += checksum
+
+    @property
+    def total(self) -> Total:
+        """How many passages there are."""
+        return Total(self._rows, self._checksums)
+
+    def by_term(self) -> dict[int, list[int]]:
+        """By the hash of a token, in ascending order: the places of the passages that have it."""
+        found: dict[int, list[int]] = {}
+        for token, places in self._locals.items():
+            term = term_of(token)
+            shared = found.get(term)
+            found[term] = places if shared is None else sorted({*shared, *places})
+        return dict(sorted(found.items()))
+
+    def write(self, db: Database) -> Mapping[int, int]:
+        """Write everything, in the transaction that is open; by the hash of a token, how many have it."""
+        found = self.by_term()
+        _grow(db, self.segment, self.total, found)
+        return {term: len(places) for term, places in found.items()}
+
+
+def stored_sums(db: Database, segment: int) -> Sums | None:
+    """What a segment must have; None if there is none.
+
+    Raises:
+        FoldDamaged: the record was changed.
+    """
+    row = db.conn.execute(f"SELECT * FROM {SEGMENTS} WHERE segment = ?", (segment,)).fetchone()
+    if row is None:
+        return None
+    _, rows, checksums, terms, posted = (int(str(cell)) for cell in opened(SEGMENTS, row))
+    return Sums(Total(rows, checksums), Total(terms, posted))
+
+
+def shrink(db: Database, segment: int, gone: Total, lost: Mapping[int, set[int]]) -> None:
+    """Take passages out of a segment, in the transaction that is open.
+
+    ``gone``: their total; ``lost``: by the hash of a token, the places of those that have it.
+
+    Raises:
+        FoldDamaged: they are not all there.
+    """
+    sums = stored_sums(db, segment)
+    places = [place_of(segment, term) for term in sorted(lost)]
+    found = [*postings_at(db, places)]
+    if sums is None or len(found) != len(places):
+        raise FoldDamaged(f"segment {segment} lacks postings of its passages")
+    left = [(posting, _without(posting, lost[posting.term])) for posting in found]
+    emptied = [posting.place for posting, rest in left if not rest]
+    rows = [packed(posting.place, rest) for posting, rest in left if rest]
+    db.conn.executemany(f"DELETE FROM {POSTINGS} WHERE place = ?", [(at,) for at in emptied])
+    _put(db, rows)
+    change = sum(row[2] for row in rows) - sum(posting.checksum for posting in found)
+    less = Sums(Total(-gone.rows, -gone.checksums), Total(-len(emptied), change))
+    _record(db, segment, sums.plus(less))
+
+
+class PassageDamaged(FoldDamaged):
+    """A passage was changed since it was stored."""
+
+
+def problem_of(db: Database, segment: int) -> str:
+    """What is wrong with a segment, its passages held against its postings; empty: nothing.
+
+    Raises:
+        PassageDamaged: a passage is not as it was stored.
+    """
+    try:
+        return _problem(db, segment)
+    except PassageDamaged:
+        raise
+    except FoldDamaged as error:
+        return str(error)
+
+
+def segments_in(db: Database) -> list[int]:
+    """Every segment, oldest first."""
+    rows = db.conn.execute(f"SELECT segment FROM {SEGMENTS} ORDER BY segment")
+    return [segment for (segment,) in rows]
+
+
+def copy_segment(source: Database, into: Database, segment: int) -> bool:
+    """Put a segment as it is now into empty tables; whether there is any."""
+    source.conn.execute("BEGIN")
+    try:
+        if stored_sums(source, segment) is None:
+            return False
+        for (read, write), bounds in zip(_COPIED, _bounds(segment), strict=True):
+            into.conn.executemany(write, source.conn.execute(read, bounds))
+        return True
+    finally:
+        source.conn.execute("ROLLBACK")
+
+
+def _bounds(segment: int) -> Sequence[tuple[int, int]]:
+    """Of the keys of a segment in each table of ``_COPIED``."""
+    places = (segment << TERM_BITS, (segment + 1) << TERM_BITS)
+    return (segment, segment + 1), numbers_of(segment), places
+
+
+def _grow(db: Database, segment: int, more: Total, found: Mapping[int, list[int]]) -> None:
+    sums = stored_sums(db, segment)
+    before: dict[int, Posting] = {}
+    if sums is not None:
+        places = [place_of(segment, term) for term in found]
+        before = {posting.term: posting for posting in postings_at(db, places)}
+    base = segment << TERM_BITS
+    rows = [
+        packed(base | term, (*before[term].locals, *places) if term in before else places)
+        for term, places in found.items()
+    ]
+    _put(db, rows)
+    checksums = sum(row[2] for row in rows) - sum(p.checksum for p in before.values())
+    grown = Sums(more, Total(len(rows) - len(before), checksums))
+    _record(db, segment, (sums or Sums()).plus(grown))
+
+
+def _put(db: Database, rows: Iterable[Stored]) -> None:
+    db.conn.executemany(f"INSERT OR REPLACE INTO {POSTINGS} VALUES (?,?,?,?)", rows)
+
+
+def _record(db: Database, segment: int, sums: Sums) -> None:
+    row = sealed((segment, *sums.passages, *sums.postings))
+    db.conn.execute(f"INSERT OR REPLACE INTO {SEGMENTS} VALUES (?,?,?,?,?,?)", row)
+
+
+def _without(posting: Posting, lost: set[int]) -> list[int]:
+    left = [local for local in posting.locals if local not in lost]
+    if len(left) + len(lost) != len(posting.locals):
+        raise FoldDamaged(f"posting {posting.place} lacks passages that have its token")
+    return left
+
+
+def _problem(db: Database, segment: int) -> str:
+    growth, bounds = Growth(segment), numbers_of(segment)
+    query = (
+        f"SELECT * FROM {PASSAGES} WHERE number >= ? AND number < ? AND {IS_THERE} ORDER BY number"
+    )
+    for row in db.conn.execute(query, bounds):
+        try:
+            values = opened(PASSAGES, row)
+        except FoldDamaged as error:
+            raise PassageDamaged(str(error)) from error
+        growth.take(int(str(values[0])), str(values[_TOKENS]), int(row[-1]))
+    base = segment << TERM_BITS
+    expected = [packed(base | term, places) for term, places in growth.by_term().items()]
+    query = f"SELECT * FROM {POSTINGS} WHERE place >= ? AND place < ? ORDER BY place"
+    found = db.conn.execute(query, (base, (segment + 1) << TERM_BITS)).fetchall()
+    if found != expected:
+        return f"the postings of segment {segment} are not those of its passages"
+    posted = Total(len(found), sum(row[2] for row in found))
+    if stored_sums(db, segment) != Sums(growth.total, posted):
+        return f"segment {segment} has not what is recorded of it"
+    return ""
