@@ -19,21 +19,35 @@ from refold.application.errors import OpenedBeforeFork
 from refold.application.opening_process import OpeningProcess
 
 PATIENCE = 5.0
-"""Seconds that a fork waits for other threads to finish what they do with a file."""
+"""Seconds that a fork waits for other threads to finish what they do with SQLite."""
+LONGEST_FORK = 3 * PATIENCE
+"""Seconds that others wait for a fork at most: one of them may hold what the fork needs to go on."""
 
 logger = logging.getLogger(__name__)
 Act = Callable[[], None]
 
 
 class OpenFile:
-    """A connection to a file, from before it is made until it is closed."""
+    """A connection, from before it is made until it is closed."""
 
-    def __init__(self, path: Path, of: Path | None, *, kept: bool) -> None:
-        """``of``: the log that the file was made from. ``kept``: whether a holder closes it at a fork."""
+    def __init__(self, path: Path | None, of: Path | None, *, kept: bool) -> None:
+        """``path`` None is a database in memory. ``of``: the log that the file was made from.
+
+        ``kept``: whether a holder closes it at a fork.
+        """
         self.path = path
         self.kept = kept
         self.thread = threading.get_ident()
-        self.marks = frozenset(mark for one in (path, of) if one for mark in marks_of(one))
+        self._names = [name for name in (path, of) if path and name]
+        self._marks = self._found()
+
+    @property
+    def marks(self) -> frozenset[object]:
+        """What the files were and are known by."""
+        return self._marks | self._found()
+
+    def _found(self) -> frozenset[object]:
+        return frozenset(mark for name in self._names for mark in marks_of(name))
 
 
 def marks_of(path: Path) -> Iterable[object]:
@@ -118,13 +132,14 @@ class ForkGate:
         if self._refused and not self._refused.isdisjoint(marks_of(path)):
             raise OpenedBeforeFork(path, refused=True)
 
-    def opening(self, path: Path, of: Path | None, *, kept: bool) -> OpenFile:
-        """Note a connection that is about to be made.
+    def opening(self, path: Path | None, of: Path | None, *, kept: bool) -> OpenFile:
+        """Note a connection that is about to be made; ``path`` None: to a database in memory.
 
         Raises:
             OpenedBeforeFork: the file was open when this process was forked.
         """
-        self.refuse(path)
+        if path is not None:
+            self.refuse(path)
         file = OpenFile(path, of, kept=kept)
         self._open.add(file)
         return file
@@ -142,7 +157,7 @@ class ForkGate:
             if self._forker != thread:
                 self.uses.pop(thread, None)
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: not self.forks)
+                self._changed.wait_for(lambda: not self.forks, LONGEST_FORK)
             self.uses[thread] = 1
 
     def tell(self) -> None:
@@ -164,7 +179,7 @@ class ForkGate:
                 let_go()
             except Exception:  # A fork must not fail for it; what is still open then is refused.
                 logger.exception("a connection cannot be closed before a fork")
-        if busy := sorted({str(one.path) for one in list(self._open)}):
+        if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
 
     def after_fork_in_parent(self) -> None:
@@ -182,7 +197,6 @@ class ForkGate:
         thread = threading.get_ident()
         for file in list(self._open):
             self._refused.update(file.marks)
-            self._refused.update(marks_of(file.path))
         leaving = _alive(self._in_child)
         self.uses = {thread: self.uses[thread]} if thread in self.uses else {}
         self.forks, self._forker, self._pid = 0, 0, os.getpid()

@@ -45,8 +45,9 @@ def open_sqlite(
     """
     path = _path_of(place, uri=uri)
     with GATE.used():
-        file = None if path is None else GATE.opening(path, of, kept=kept)
-        try:
+        # What is kept in memory is used in turns that are known, and never closed before a fork.
+        file = None if path is None and kept else GATE.opening(path, of, kept=kept)
+        with _noted(file):
             connection = sqlite3.connect(
                 place,
                 timeout=timeout,
@@ -55,13 +56,20 @@ def open_sqlite(
                 uri=uri,
                 factory=ProcessConnection,
             )
-        except BaseException:
-            if file is not None:
-                GATE.closed(file)
-            raise
         connection.file = file
         connection.execute("PRAGMA temp_store=MEMORY")
     return connection
+
+
+@contextmanager
+def _noted(file: OpenFile | None) -> Generator[None]:
+    """Note that nothing was opened, where it cannot be."""
+    try:
+        yield
+    except BaseException:
+        if file is not None:
+            GATE.closed(file)
+        raise
 
 
 def _path_of(place: str | Path, *, uri: bool) -> Path | None:
@@ -76,29 +84,29 @@ def _path_of(place: str | Path, *, uri: bool) -> Path | None:
 class ProcessCursor(sqlite3.Cursor):
     """A cursor that runs nothing in a forked process."""
 
-    connection: "ProcessConnection"
+    process: OpeningProcess
 
     def execute(self, sql: str, parameters: Any = (), /) -> "ProcessCursor":
         """As in the library."""
-        self.connection.process.check()
+        self.process.check()
         super().execute(sql, parameters)
         return self
 
     def executemany(self, sql: str, seq_of_parameters: Iterable[Any], /) -> "ProcessCursor":
         """As in the library."""
-        self.connection.process.check()
+        self.process.check()
         super().executemany(sql, seq_of_parameters)
         return self
 
     def executescript(self, sql_script: str, /) -> "ProcessCursor":
         """As in the library."""
-        self.connection.process.check()
+        self.process.check()
         super().executescript(sql_script)
         return self
 
     def close(self) -> None:
         """Close, in the process that it belongs to."""
-        if self.connection.process.is_this:
+        if self.process.is_this:
             super().close()
 
 
@@ -121,6 +129,7 @@ class ProcessConnection(sqlite3.Connection):
         """As in the library."""
         self.process.check()
         made = super().cursor(factory)
+        made.process = self.process
         if len(self._cursors) >= CURSORS:
             self._cursors = [one for one in self._cursors if one() is not None]
         self._cursors.append(weakref.ref(made))

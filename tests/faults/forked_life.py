@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def fork(
     life.draw.seed(name)
     status = guarded(life, lambda: work(name), name)
     if way == "python" and life.draw.random() < 0.5:
-        atexit._run_exitfuncs()
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
         gc.collect()
     os._exit(status)
 
@@ -140,7 +141,7 @@ def at_work(life: Life, memory: refold.Memory, threads: int) -> Iterator[None]:
 
     workers = [
         threading.Thread(
-            target=lambda n=n: guarded(life, lambda: work(n), f"thread {n}"), daemon=True
+            target=partial(guarded, life, partial(work, n), f"thread {n}"), daemon=True
         )
         for n in range(threads)
     ]

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -181,7 +181,7 @@ def main() -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads.
     import_everything()
     until, bad = time.monotonic() + options.seconds, 0
-    counts, ways, spent = Counter[str](), Counter[str](), Counter[str]()
+    counts, ways, spent = Counter[str](), Counter[str](), defaultdict[str, float](float)
     scenes = [name for name in SCENES if options.scene in name]
     chosen = lives(scenes, options.rounds, options.seed)
     if options.life:

@@ -230,7 +230,7 @@ def _worker(life: Life, inherited: refold.Memory | None, ends: list[int]) -> int
 
     def work(name: str) -> None:
         stop = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
         if inherited is not None and life.draw.random() < 0.5:
             use_inherited(life, inherited)
         with life.open() as memory:

@@ -37,6 +37,13 @@ TOOLS = (
         "--rounds 1000000 --seconds {seconds} --seed {seed}",
     ),
     Tool(
+        "forked_lives",
+        "fork, close and end of processes at work, in every way of forking",
+        "tests.faults.forked_lives",
+        "--rounds 2 --seed 5",
+        "--rounds 1000000 --seconds {seconds} --seed {seed}",
+    ),
+    Tool(
         "answers",
         "contexts, lists and recall are what the events alone give",
         "tests.faults.answers",

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,11 @@ def refused(path: Path) -> None:
     """What was inherited past Python is refused, and so is the log; another log is not."""
     for fork in PAST_PYTHON:
         memory = used(path)
-        ended(in_child(lambda memory=memory: say(memory, "inherited"), fork))
+        ended(in_child(partial(say, memory, "inherited"), fork))
         ended(in_child(lambda: appended(path, "new"), fork))
         link = path.with_name(f"{fork.__name__}.db")
         link.hardlink_to(path)
-        ended(in_child(lambda link=link: appended(link, "new"), fork))
+        ended(in_child(partial(appended, link, "new"), fork))
         link.unlink()
         ended(in_child(lambda: appended(path.with_name("other.db"), "other"), fork))
         memory.close()
@@ -91,12 +92,14 @@ def refused(path: Path) -> None:
 
 
 def below(path: Path) -> None:
-    """Children of children: each opens its own, with that of its parent still open."""
-    memory = used(path)
+    """Children of children: each opens its own, with that of its parent still open; the first one closes."""
+    memory, opened, closed = used(path), os.pipe(), os.pipe()
 
     def child() -> None:
         mine = refold.open(path, telemetry=False)
         say(mine, "child")
+        os.write(opened[1], b".")
+        os.read(closed[0], 1)
 
         def grandchild() -> None:
             for old in (memory, mine):
@@ -111,8 +114,14 @@ def below(path: Path) -> None:
         say(mine, "again")
         mine.close()
 
-    ended(in_child(child))
-    print(words_of(memory))
+    pid = in_child(child)
+    os.read(opened[0], 1)
+    memory.close()
+    refold.open(path, telemetry=False).close()
+    os.write(closed[1], b".")
+    ended(pid)
+    with refold.open(path, telemetry=False) as memory:
+        print(words_of(memory))
 
 
 def in_commits(path: Path) -> None:
@@ -129,7 +138,7 @@ def in_commits(path: Path) -> None:
     threads = [threading.Thread(target=work, args=[n]) for n in range(2)]
     for thread in threads:
         thread.start()
-    pids = [in_child(lambda n=n: appended(path, f"child{n}")) for n in range(6)]
+    pids = [in_child(partial(appended, path, f"child{n}")) for n in range(6)]
     ended(*pids)
     stop.set()
     for thread in threads:

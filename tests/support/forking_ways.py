@@ -28,16 +28,19 @@ def in_memory(_: Path) -> None:
 
 def by_multiprocessing(path: Path) -> None:
     """``multiprocessing`` in each of its ways."""
-    memory = used(path)
     for method in ("fork", "forkserver", "spawn"):
+        memory = used(path)
         context: Any = multiprocessing.get_context(method)
-        child = context.Process(target=appended, args=[path, method])
+        words = [f"{method}{n}" for n in range(40)]
+        child = context.Process(target=appended, args=[path, *words])
         child.start()
         say(memory, f"beside-{method}")
+        memory.close()
         child.join()
-        print(method, child.exitcode)
-    print(sorted(words_of(memory).split()))
-    memory.close()
+        with refold.open(path, telemetry=False) as memory:
+            stored = words_of(memory).split()
+        kept = [word for word in stored if word in words] == words
+        print(method, child.exitcode, kept and f"beside-{method}" in stored)
 
 
 def asynchronous(path: Path) -> None:

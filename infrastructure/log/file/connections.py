@@ -193,7 +193,8 @@ class SteadyPool(SQLiteConnectionPool):
         """Close, as in the library; nothing in a forked process, where its locks may be held for ever."""
         with suppress(AttributeError):  # It was never made.
             if self._process.is_this:
-                super().close()
+                with GATE.used():
+                    super().close()
 
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
