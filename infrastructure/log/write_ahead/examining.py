@@ -84,19 +84,24 @@ def _anchored(path: Path, log: Path, chain: Chain) -> Break | None:
 
 
 def _is_still_there(path: Path, damage: WriteAheadDamage) -> bool:
-    """Return whether another look shows the same bad bytes in the same generation."""
+    """Return whether another look shows the same bad bytes in the same generation.
+
+    The frame before counts as well: that one may have been read before it was written again, and the bad one
+    after that.
+    """
     chain = damage.chain
+    frame = damage.found.frame if damage.found else None
+    frames = () if frame is None else range(max(frame - 1, 0), frame + 1)
     try:
         with path.open("rb") as file:
-            frame = damage.found.frame if damage.found else None
-            again = b"" if frame is None else read_frame(file, chain, frame)
+            again = [read_frame(file, chain, index) for index in frames]
             file.seek(0)
             raw = file.read(FILE_HEAD)
     except (FileNotFoundError, NotADirectoryError):
         return False
     if raw != chain.header.raw:
         return False
-    return frame is None or chain.is_same_frame(frame, again)
+    return all(map(chain.is_same_frame, frames, again))
 
 
 def _is_harmless(path: Path, log: Path, damage: WriteAheadDamage) -> bool:
