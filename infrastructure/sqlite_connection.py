@@ -128,7 +128,7 @@ class ProcessConnection(sqlite3.Connection):
     def cursor(self, factory: Any = ProcessCursor) -> Any:
         """As in the library."""
         self.process.check()
-        made = super().cursor(factory)
+        made: Any = super().cursor(factory)
         made.process = self.process
         if len(self._cursors) >= CURSORS:
             self._cursors = [one for one in self._cursors if one() is not None]

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -127,7 +127,7 @@ def wait_for(life: Life, *pids: int, may_be_killed: bool = False) -> None:
 
 
 @contextmanager
-def at_work(life: Life, memory: refold.Memory, threads: int) -> Iterator[None]:
+def at_work(life: Life, memory: refold.Memory, threads: int) -> Generator[None]:
     """Threads that append, look and search all the time, so that a fork meets them in the middle."""
     stop = threading.Event()
 
