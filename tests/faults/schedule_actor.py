@@ -189,7 +189,8 @@ class Actor:
         self._pause.let_go()
         self._paused.join(40)
         self._pause = None
-        return self._result or {"untyped": "what was begun does not end"}
+        hangs = self._paused.is_alive()
+        return {"untyped": "what was begun does not end"} if hangs else self._result
 
     def _fork(self, told: Answer) -> Answer:
         sys.stdout.flush()

@@ -107,7 +107,9 @@ class Director:
         told = {"step": step.what, "mark": done.mark, "thread": step.thread}
         peer.waits_for = done
         peer.tell(**told, point=step.point, child=step.child)
-        self._awaited(peer, WAITS if self._is_anything_stopped() else PATIENCE)
+        # A fork waits for what is stopped in its middle, and goes on without it.
+        is_short = self._is_anything_stopped() and step.what != "fork"
+        self._awaited(peer, WAITS if is_short else PATIENCE)
         done.files_after = self._files()
 
     def _ready(self, name: str) -> Peer | None:
