@@ -71,7 +71,7 @@ async def settle(
     if _may_shorten(core, before):
         done = done.plus(await to_the_end(climb, core, thread_id, budget))
     if not done.enough or _is_long(core, before.loaded, before.budget):
-        results = await _summarised(core, thread_id, budget, trigger, turn)
+        results = await _summarised(core, before, budget, trigger, turn)
     done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
     if done.decisions or any(result.outcome == "performed" for result in results):
         await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
@@ -86,14 +86,17 @@ def _may_shorten(core: Core, before: Measured) -> bool:
 
 
 async def _summarised(
-    core: Core, thread_id: str, budget: Budget, trigger: Trigger, turn: Turn
+    core: Core, before: Measured, budget: Budget, trigger: Trigger, turn: Turn
 ) -> list[CompactionResult]:
+    thread_id, known = before.loaded.thread_id, before.loaded.state.summary
     results: list[CompactionResult] = []
     summariser: Summariser | None = None
     for number in range(MOST_ROUNDS):
         now = await turn.measured(budget)
         summariser = summariser or first_stage(core, now.loaded, budget.window)
-        if number and not is_due(core, now.loaded, now.budget, now.size):
+        # Somebody else may have made the summary that was due.
+        is_other = number > 0 or now.loaded.state.summary != known
+        if is_other and not is_due(core, now.loaded, now.budget, now.size):
             break
         attempt = CompactionAttempt(
             core, thread_id, now.budget, trigger=trigger, summariser=summariser

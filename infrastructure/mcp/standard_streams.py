@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from collections.abc import AsyncGenerator
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -59,8 +60,8 @@ class _Lines:
         return line
 
     def _read(self) -> None:
-        # Closed or no file at all: both are the end. A loop that has ended wants no lines any more.
-        with suppress(OSError, RuntimeError):
+        # Closed or no file at all: both are the end. A loop that has ended or ends wants no lines any more.
+        with suppress(OSError, RuntimeError, CancelledError):
             rest: list[bytes] = []
             # Not by sys.stdin: its lock would be held when the interpreter ends.
             while piece := os.read(STANDARD_INPUT, AT_ONCE):
@@ -71,7 +72,7 @@ class _Lines:
                 rest.append(last)
             if any(rest):
                 self._put(b"".join(rest))
-        with suppress(RuntimeError):
+        with suppress(RuntimeError, CancelledError):
             self._put(None)
 
     def _put(self, line: bytes | None) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import refold
+from refold.application import settling
 from refold.application.ports import Summariser
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser, RecordingSummariser
 
@@ -124,3 +126,21 @@ def test_a_summary_that_comes_too_late_is_no_failure_of_its_summariser(path: Pat
         assert [c.outcome for c in context.compactions] == ["failed", "performed"]
         assert [c.summariser for c in context.compactions] == [mine.name, mine.name]
         assert context.compactions[0].reason == "overtaken"
+
+
+def test_who_sees_that_it_has_just_been_done_does_not_do_it_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    climb, others = settling.climb, iter([True])
+    with opened(path, GoodSummariser()) as one, opened(path, GoodSummariser()) as other:
+
+        def climb_late(*args: Any) -> Any:
+            if next(others, False):
+                assert len(other.context().compactions) == 1
+            return climb(*args)
+
+        monkeypatch.setattr(settling, "climb", climb_late)
+        context = one.context()
+        assert context.compactions == ()
+        assert context.tokens <= context.budget.limit
+        assert outcomes(one) == [("performed", None)]
