@@ -12,6 +12,7 @@ import pytest
 
 import refold
 from refold.application import settling
+from refold.application.ladder.rungs import climb
 from refold.application.ports import Summariser
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser, RecordingSummariser
 
@@ -131,7 +132,7 @@ def test_a_summary_that_comes_too_late_is_no_failure_of_its_summariser(path: Pat
 def test_who_sees_that_it_has_just_been_done_does_not_do_it_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    climb, others = settling.climb, iter([True])
+    others = iter([True])
     with opened(path, GoodSummariser()) as one, opened(path, GoodSummariser()) as other:
 
         def climb_late(*args: Any) -> Any:
