@@ -60,7 +60,13 @@ class Session:
 
     def _opened(self) -> Memory:
         path = self.folder / "a.db"
-        return refold.open(path, window=WINDOW, policy=POLICY, summariser=QuotingSummariser())
+        return refold.open(
+            path,
+            window=WINDOW,
+            policy=POLICY,
+            summariser=QuotingSummariser(),
+            scrub_megabytes=0,
+        )
 
     @property
     def chat(self) -> Chat:

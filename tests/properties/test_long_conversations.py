@@ -85,12 +85,12 @@ def replayed(log: SQLiteLog) -> LoadedConversation:
 def test_whatever_happens_the_log_gives_what_a_replay_gives(drawn: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.db"
-        memory = refold.open(path, window=3_000)
+        memory = refold.open(path, window=3_000, scrub_megabytes=0)
         follower = SQLiteLog(path)
         for kind, number in [("talk", 12), *drawn]:
             if kind == "reopen":
                 memory.close()
-                memory = refold.open(path, window=3_000)
+                memory = refold.open(path, window=3_000, scrub_megabytes=0)
             with suppress(RefoldError):  # Not everything that is drawn can be done.
                 done(memory.conversation("t"), kind, number)
             expected, fresh = replayed(follower), SQLiteLog(path)

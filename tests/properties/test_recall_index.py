@@ -42,7 +42,7 @@ class Talks:
         self.memory = self._opened()
 
     def _opened(self) -> Memory:
-        return refold.open(self.folder / "a.db", window=200_000)
+        return refold.open(self.folder / "a.db", window=200_000, scrub_megabytes=0)
 
     @property
     def core(self) -> Core:

@@ -110,7 +110,7 @@ def _talk(memory: refold.Memory, thread_id: str, turns: int) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Generator[refold.Memory]:
-    memory = refold.open(folder / LOG, window=20_000, telemetry=False)
+    memory = refold.open(folder / LOG, window=20_000, telemetry=False, scrub_megabytes=0)
     try:
         yield memory
     finally:

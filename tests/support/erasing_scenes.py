@@ -42,7 +42,12 @@ class Failing(Quoting):
 
 
 def opened(folder: Path, **options: object) -> Memory:
-    given: dict[str, object] = {"window": 3_000, "summariser": Quoting(), **options}
+    given: dict[str, object] = {
+        "window": 3_000,
+        "summariser": Quoting(),
+        "scrub_megabytes": 0,
+        **options,
+    }
     return refold.open(folder / "a.db", **given)  # type: ignore[arg-type]
 
 

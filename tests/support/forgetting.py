@@ -106,6 +106,7 @@ class World:
             clock=self.clock,
             new_id=self.new_id,
             background=False,
+            scrub_megabytes=0,  # Files are compared while it is open.
         )
 
     def exchange(self) -> list[Said]:

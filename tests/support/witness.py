@@ -148,6 +148,7 @@ class Witness:
             observers=(self.follower,),
             background=background,
             compaction_wait=0.0,
+            scrub_megabytes=0,
         )
         close_derived(core)
         core.log.close()
