@@ -125,12 +125,12 @@ def _apply(content: bytearray, deed: Deed) -> None:
 
 
 def images(folder: Path, seed: int, count: int, kind: str, *, lives: int = 3) -> Iterator[Image]:
-    """Return ``count`` disks of one history. ``kind``: which writers; see ``power_writers``."""
+    """Return ``count`` disks of one history, or up to two more: as many of each life. ``kind``: which writers; see ``power_writers``."""
     chance = random.Random(f"{kind} {seed}")
     world = Image({}, frozenset())
     for life in range(lives):
         lived = _lived(folder / f"{kind}-{seed}-{life}", world, chance.randrange(10**9), kind)
-        for _ in range(count // lives):
+        for _ in range(-(-count // lives)):
             yield lived.image(chance)
         world = lived.image(chance) if chance.random() < 0.5 else lived.last()
 

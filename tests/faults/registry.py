@@ -61,7 +61,7 @@ TOOLS = (
         "write ahead",
         "bits in the write-ahead log, and disks as a loss of power leaves them",
         "tests.faults.write_ahead",
-        "--step 25 --messages 20 --images 80",
+        "--step 25 --messages 20 --images 120",
         "--images 10000 --seed {seed}",
         strace=True,
     ),
