@@ -125,7 +125,10 @@ def _apply(content: bytearray, deed: Deed) -> None:
 
 
 def images(folder: Path, seed: int, count: int, kind: str, *, lives: int = 3) -> Iterator[Image]:
-    """Return ``count`` disks of one history, or up to two more: as many of each life. ``kind``: which writers; see ``power_writers``."""
+    """Return ``count`` disks of one history, or up to two more: as many of each life.
+
+    ``kind``: which writers; see ``power_writers``.
+    """
     chance = random.Random(f"{kind} {seed}")
     world = Image({}, frozenset())
     for life in range(lives):
