@@ -1,7 +1,8 @@
 """Chooses how hard Hypothesis searches: profile ``ci`` where ``CI`` is set, else ``dev``.
 
 ``HYPOTHESIS_PROFILE=dev`` (or ``ci``) overrides. ``ci`` draws the same examples at every run, so
-that a change is judged by what it changes; ``dev`` explores, and keeps finds in ``.hypothesis``.
+that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
+that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
 """
 
 import os

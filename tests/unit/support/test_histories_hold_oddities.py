@@ -1,6 +1,7 @@
 """The generators of histories: each odd thing that real conversations hold really comes."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Any
 
@@ -186,12 +187,16 @@ RECORDED: dict[str, Feature] = {
 }
 
 BOUNDED = settings(
-    max_examples=200,
+    max_examples=2_000,
     database=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )
+
+
+class AllSeen(Exception):
+    """Every feature was seen: the search ends."""
 
 
 def never_seen(flavour: SearchStrategy[list[Message]], features: dict[str, Feature]) -> set[str]:
@@ -201,8 +206,11 @@ def never_seen(flavour: SearchStrategy[list[Message]], features: dict[str, Featu
     @given(flavour)
     def look(history: list[Message]) -> None:
         missing.difference_update([name for name in missing if features[name](history)])
+        if not missing:
+            raise AllSeen
 
-    look()
+    with suppress(AllSeen):
+        look()
     return missing
 
 
