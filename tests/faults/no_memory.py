@@ -172,15 +172,17 @@ def _problems(ended: Ended) -> Iterator[str]:
     waits = ended.hung or "LogBusy" in ended.err.strip().rpartition("\n")[2]
     if waits and LOCK_STAYED_HELD.search(ended.err):
         return
-    if ended.hung and not _ended_in_a_pool(ended):
+    if ended.hung and not _thread_never_began(ended):
         yield from problems_of(ended)
     elif ended.status != 0 and not ended.hung and ended.status not in CRASHES:
         yield f"exit code {ended.status}: {ended.err.strip()[:1500]} … {ended.err.strip()[-700:]}"
 
 
-def _ended_in_a_pool(ended: Ended) -> bool:
-    """Whether a thread of an executor died before it began its work: the standard library waits for it then."""
-    return ended.hung and "Exception in thread refold_" in ended.err
+def _thread_never_began(ended: Ended) -> bool:
+    """Whether a thread died before it began its work: ``Thread.start`` and executors wait for it then, for ever."""
+    in_start = 'threading.py", line' in ended.err and " in start\n" in ended.err
+    died = "Exception ignored in thread started by" in ended.err
+    return "Exception in thread refold_" in ended.err or (in_start and died)
 
 
 def _lost(scene: Scene, case: Case) -> Iterator[str]:
