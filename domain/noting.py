@@ -8,6 +8,7 @@ from .conversation import Conversation
 from .emphasis import bare, headings, plain
 from .ledger import cues
 from .ledger.gathering import Source, gather
+from .ledger.headings import forbids, shown
 from .ledger.line import LedgerLine
 from .ledger.ranking import Ranking
 from .ledger.speech import sentences, user_words, without_code
@@ -24,7 +25,7 @@ MOST_NOTES = 24
 MOST_MESSAGES = 2_000
 """Notes are taken of so many messages at once at most, the newest."""
 
-_MOST: dict[str, int] = {"rule": 8, "decision": 8, "request": 3, "value": 5}
+_MOST: dict[str, int] = {"prohibition": 8, "rule": 8, "decision": 8, "request": 3, "value": 5}
 _HEARD = frozenset({"text", "tool_use"})
 """What people and models say, and that tools are used at all; what tools return is not noted."""
 
@@ -108,8 +109,9 @@ def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
         words = user_words(said(message)) if message.role == "user" else ""
         text = without_code(words)[:_TYPED]
         for span in sentences(text):
-            found = text[span.start : span.stop]
-            if kind := _kind(found):
+            found, under = text[span.start : span.stop], shown(text, span.under)
+            kind = _kind(found)
+            if kind and (not forbids(under) or lasting.is_order(found)):
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
 
 
@@ -158,16 +160,17 @@ def _lasts(line: LedgerLine, latest: int) -> bool:
 
 
 def _note(line: LedgerLine) -> Note:
-    at = (line.position,)
+    at, text = (line.position,), " ".join((*line.under, line.text))
     match line.kind:
+        case "prohibition":
+            return Note(kind="constraint", text=text, positions=at)
         case "rule" if cues.PROHIBITION.search(line.text) and not lasting.is_liking(line.text):
-            return Note(kind="constraint", text=line.text, positions=at)
+            return Note(kind="constraint", text=text, positions=at)
         case "rule":
-            return Note(kind="preference", text=line.text, positions=at)
+            return Note(kind="preference", text=text, positions=at)
         case "decision":
-            return Note(kind="decision", text=line.text, positions=at)
+            return Note(kind="decision", text=text, positions=at)
         case "request":
-            return Note(kind="task", text=line.text, positions=at)
+            return Note(kind="task", text=text, positions=at)
         case _:
-            about = f"{line.note} {line.text}" if line.note else line.text
-            return Note(kind="fact", text=about, positions=at)
+            return Note(kind="fact", text=f"{line.note} {text}".strip(), positions=at)

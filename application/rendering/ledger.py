@@ -11,6 +11,7 @@ from .turns import FRAME_TOKENS
 
 _TITLES: dict[Kind, str] = {
     "request": "Requests of the user",
+    "prohibition": "Prohibitions of the user",
     "rule": "Rules and preferences of the user",
     "decision": "Decisions",
     "command": "Commands",
@@ -44,10 +45,12 @@ def ledger_overhead(count: Callable[[str], int]) -> int:
 
 
 def ledger_line(line: LedgerLine) -> str:
-    """One line: the position of its source, the text, and what code says about it."""
+    """One line: the position of its source, headings and text, and what code says about it."""
+    under = "".join(f"{lead}{'' if lead.endswith((':', '：')) else ':'} " for lead in line.under)
+    cut = f" ⟨… {line.cut} characters cut …⟩" if line.cut else ""
     count = f" ×{line.count}" if line.count > 1 else ""
     note = f" ({line.note})" if line.note else ""
-    return f"[{line.position}] {line.text}{note}{count}"
+    return f"[{line.position}] {under}{line.text}{cut}{note}{count}"
 
 
 def kind_heading(kind: Kind) -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from .headings import lines_under, shown
+
 # "I don't see it" reports; "don't touch it" forbids. Only the second counts.
 _ORDER = (
     r"(?:^|[.!?,;:(“\"*>–—-]\s{0,3}|\b(?:please|and|but|so|also|just|then|must|should|shall|to|do) )"
@@ -123,6 +125,7 @@ ACKNOWLEDGEMENT = re.compile(
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]?\s+|(?<=[。！？；])|\s*\n\s*")
+_LINE = re.compile(r"[^\s][^\n]*")
 _BULLET = re.compile(r"^(?:[-*•>]+|\d{1,2}[.)]|#+|\[[ x]\])\s+")
 _CODE = re.compile(
     r"^[+\-|{}<$=@/\\│├└]|[{};]$|^\d+[:\t|→]|^\s*(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
@@ -138,11 +141,28 @@ def prose(text: str) -> str:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a prose text, bullets stripped; what looks like code or output is left out."""
     for raw in _SENTENCE.split(text):
-        sentence = _BULLET.sub("", raw.strip()).strip(" *_")
-        if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
-            continue
-        if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
-            yield sentence
+        yield from _prose(raw)
+
+
+def sentences_under(text: str) -> Iterator[str]:
+    """The same, each behind the headings that it stands under, and without headings by themselves."""
+    places = [found.span() for found in _LINE.finditer(text)]
+    lines = list(lines_under(text, places))
+    leads = {place for line in lines for place in line.under}
+    for line in lines:
+        # A line may say something before the words that announce what follows.
+        own = [start for start, stop in leads if line.start <= start and stop <= line.stop]
+        under = shown(text, line.under)
+        for raw in _SENTENCE.split(text[line.start : min(own, default=line.stop)]):
+            yield from (" ".join((*under, sentence)) for sentence in _prose(raw))
+
+
+def _prose(raw: str) -> Iterator[str]:
+    sentence = _BULLET.sub("", raw.strip()).strip(" *_")
+    if not 4 <= len(sentence) <= 1_200 or _CODE.search(sentence):
+        return
+    if len(_WORDLIKE.findall(sentence[:200])) >= 0.7 * min(len(sentence), 200):
+        yield sentence
 
 
 def weight(text: str) -> float:

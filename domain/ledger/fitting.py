@@ -8,6 +8,7 @@ from .line import Kind, LedgerLine
 from .ranking import Ranking
 
 MOST_HIDDEN: dict[Kind, int] = {
+    "prohibition": 40,
     "rule": 40,
     "request": 40,
     "decision": 30,
@@ -24,6 +25,7 @@ moment without room loses nothing that matters. They bound the size of the event
 # What each kind may take of the room before the others, then, and where room is left. What the user
 # asked and forbade is served first each time: no other kind takes its place.
 _SHARES: dict[Kind, tuple[float, float, float]] = {
+    "prohibition": (0.22, 0.45, 1.0),
     "rule": (0.22, 0.45, 1.0),
     "request": (0.26, 0.45, 1.0),
     "decision": (0.12, 0.30, 1.0),

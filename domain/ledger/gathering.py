@@ -14,7 +14,7 @@ from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker
 from .outcomes import outcome_of
 from .speech import is_line, lines, user_words
-from .talk import said_by_assistant, said_by_user
+from .talk import Said, said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
 from .values import values_in
 from .wording import redact, squeeze
@@ -62,11 +62,11 @@ class _Gathering:
     def _spoken(self, position: int, role: str, text: str) -> None:
         if role == "user":
             for said in said_by_user(text, chat=self.chat):
-                self._add(said.kind, said.text, position, "user")
+                self._say(said, position, "user")
             self._quoted(user_words(text), position, "user")
         elif role == "assistant":
             for said in said_by_assistant(text, chat=self.chat):
-                self._add(said.kind, said.text, position, "assistant")
+                self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
@@ -143,7 +143,22 @@ class _Gathering:
                     about = "" if value.is_clear else _about(line, value.start)
                     self._add("value", value.text, position, by, about)
 
-    def _add(self, kind: Kind, text: str, position: int, by: Speaker, note: str = "") -> None:
+    def _say(self, said: Said, position: int, by: Speaker) -> None:
+        # Without a heading that cannot be shown, what stands under it could say the opposite.
+        if redact(said.whole) == said.whole:
+            self._add(said.kind, said.text, position, by, under=said.under, cut=said.cut)
+
+    def _add(
+        self,
+        kind: Kind,
+        text: str,
+        position: int,
+        by: Speaker,
+        note: str = "",
+        *,
+        under: tuple[str, ...] = (),
+        cut: int = 0,
+    ) -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
             return
         if not is_line(text) or redact(text) != text:
@@ -158,6 +173,8 @@ class _Gathering:
                     "count": 1,
                     "note": note,
                     "said_by": by,
+                    "under": under,
+                    "cut": cut,
                 }
             )
         )

@@ -4,9 +4,20 @@ from typing import Literal
 
 from refold.domain.value import Value
 
-Kind = Literal["request", "rule", "decision", "read", "modified", "command", "failure", "value"]
-"""An open request; a prohibition, preference or constraint of the user; a decision; a file read or
-modified; a command; a failure of a tool; an exact value (identifier, number with its unit, address)."""
+Kind = Literal[
+    "request",
+    "rule",
+    "prohibition",
+    "decision",
+    "read",
+    "modified",
+    "command",
+    "failure",
+    "value",
+]
+"""An open request; a rule of the user, which says by itself what it demands or forbids; what stands under
+a heading that forbids it; a decision; a file read or modified; a command; a failure of a tool; an exact
+value (identifier, number with its unit, address)."""
 
 Speaker = Literal["user", "assistant", "tool"]
 
@@ -25,3 +36,8 @@ class LedgerLine(Value, frozen=True):
     """What code says about it: an outcome, or the words that it stood among."""
     said_by: Speaker = "tool"
     """Who said it: of several the user before the model before a tool, whose output says much."""
+    under: tuple[str, ...] = ()
+    """The headings that it stands under in its message, the nearest last. Of a long one the end, behind
+    an ellipsis."""
+    cut: int = 0
+    """How many characters of the passage follow in the message and are not in ``text``."""

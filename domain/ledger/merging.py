@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from .gathering import Gathered
 from .line import Kind, LedgerLine
-from .uniting import LATER_OK, Key, together, united
+from .uniting import LATER_OK, Key, key_of, together, united
 
 _ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
 
@@ -13,12 +13,12 @@ def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, .
     """One list without doubles, in the order of the newest use; what was used again counts
     on, and a failure whose call succeeded since says so.
     """
-    kept: dict[Key, LedgerLine] = {(x.kind, x.text): x for x in united((*before, *fresh.lines))}
+    kept: dict[Key, LedgerLine] = {key_of(x): x for x in united((*before, *fresh.lines))}
     for echo in fresh.echoes:
         for kind in _ECHOED:
-            known = kept.get((kind, echo.text))
+            known = kept.get((kind, echo.text, ()))
             if known is not None:
-                kept[kind, echo.text] = together(echo, known)
+                kept[kind, echo.text, ()] = together(echo, known)
                 break
     return tuple(_settled(line, fresh.succeeded) for line in kept.values())
 

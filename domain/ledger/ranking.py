@@ -31,10 +31,10 @@ class Ranking:
         match line.kind:
             case "request":
                 return newness + used + self._open(line)
-            case "rule":
-                return 0.5 * newness + used + 2 * cues.weight(line.text)
+            case "rule" | "prohibition":
+                return 0.5 * newness + used + 2 * cues.weight(_whole(line))
             case "decision":
-                return newness + used + cues.weight(line.text) + _BY[line.said_by]
+                return newness + used + cues.weight(_whole(line)) + _BY[line.said_by]
             case "command":
                 return newness + 1.5 * used - (1.5 if is_everyday(line.text) else 0.0)
             case "failure":
@@ -52,3 +52,8 @@ class Ranking:
         if cues.ASKING.search(line.text) or cues.ORDER.match(line.text):
             score += 0.75
         return score + (2.0 if line.position in (self._first, self._latest) else 0.0)
+
+
+def _whole(line: LedgerLine) -> str:
+    """The text behind its headings: a heading can turn it into its opposite."""
+    return " ".join((*line.under, line.text))

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .headings import Place, lines_under
+
 _TAGGED = re.compile(
     r"<(system-reminder|local-command-\w+|command-message|bash-stdout|bash-stderr|ide_\w+|"
     r"task-notification|user-prompt-submit-hook|environment_context)>.*?</\1>",
@@ -49,6 +51,8 @@ class Span(NamedTuple):
     stop: int
     line: int
     """The number of its line: sentences of one line belong together."""
+    under: tuple[Place, ...] = ()
+    """The headings that it stands under, the nearest last."""
 
 
 def user_words(text: str) -> str:
@@ -100,22 +104,25 @@ def is_line(text: str) -> bool:
 
 def sentences(text: str) -> Iterator[Span]:
     """The sentences of a text, list marks before them left out."""
-    for number, (start, stop) in enumerate(lines(text)):
+    for number, line in enumerate(lines_under(text, lines(text))):
+        start, stop = line.start, line.stop
         if marks := _BULLET.match(text, start, stop):
             start = marks.end()
         for end in _SENTENCE_END.finditer(text, start, stop):
-            yield from _span(text, start, end.end(), number)
+            yield from _span(text, start, end.end(), number, line.under)
             start = end.end()
-        yield from _span(text, start, stop, number)
+        yield from _span(text, start, stop, number, line.under)
 
 
-def _span(text: str, start: int, stop: int, line: int) -> Iterator[Span]:
+def _span(
+    text: str, start: int, stop: int, line: int, under: tuple[Place, ...]
+) -> Iterator[Span]:
     while start < stop and text[start].isspace():
         start += 1
     while start < stop and text[stop - 1].isspace():
         stop -= 1
     if start < stop:
-        yield Span(start, stop, line)
+        yield Span(start, stop, line, under)
 
 
 def _slash_command(found: re.Match[str]) -> str:

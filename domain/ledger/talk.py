@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
+from refold.domain import lasting
+
 from . import cues
+from .headings import Place, forbids, rules, shown
 from .line import Kind
 from .speech import Span, handed_over, sentences, user_words, without_code
 
@@ -13,7 +16,7 @@ _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
 _SCANNED = 24_000
 _SHORT = 600
 _LONGEST = 400
-_MOST: dict[Kind, int] = {"request": 6, "rule": 8, "decision": 4}
+_MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
 _CODE = re.compile(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
@@ -26,6 +29,15 @@ class Said(NamedTuple):
 
     kind: Kind
     text: str
+    under: tuple[str, ...] = ()
+    """The headings that it stands under, the nearest last."""
+    cut: int = 0
+    """How many of its characters are left out at its end."""
+
+    @property
+    def whole(self) -> str:
+        """The passage behind its headings: what is said by both together."""
+        return " ".join((*self.under, self.text))
 
 
 def said_by_user(text: str, *, chat: bool) -> list[Said]:
@@ -35,17 +47,16 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
     if handed_over(text):
         return []
     words = without_code(user_words(text)[:_SCANNED])
-    spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
     found: list[Said] = []
     asked: list[Span] = []
-    for span in spans:
-        said = words[span.start : span.stop]
-        kind = _kind(said, chat=chat)
+    for span in _spans(words):
+        said, under = words[span.start : span.stop], _under(words, span)
+        kind = _kind(said, under, chat=chat)
         if kind != "request":
-            found.append(Said(kind, _cut(words, span)))
-        elif not chat or _asks(said):
+            found.append(_said(kind, words, span))
+        elif not chat or _asks(" ".join((*under, said))):
             asked.append(span)
-    found += [Said("request", _cut(words, run)) for run in _worth(words, _runs(asked))]
+    found += [_said("request", words, run) for run in _worth(words, _runs(asked))]
     return [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
 
 
@@ -53,11 +64,32 @@ def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
     """The decisions in a text of the model."""
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
-    for span in sentences(words):
+    for span in _spans(words):
         said = words[span.start : span.stop]
-        if _says_something(said) and _decides(said, chat=chat):
-            found.append(Said("decision", _cut(words, span)))
+        if _decides(said, chat=chat):
+            found.append(_said("decision", words, span))
     return _strongest(found, "decision", _MOST_OF_ASSISTANT)
+
+
+def _spans(words: str) -> list[Span]:
+    """The sentences that say something; a heading stands with what is under it."""
+    spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
+    leads = {place for span in spans for place in span.under}
+    return [span for span in spans if not _only_announces(words, span, leads)]
+
+
+def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
+    """Whether a sentence is a heading that says nothing without what stands under it."""
+    if lasting.is_order(words[span.start : span.stop]) and words[span.stop - 1] not in ":：":
+        return False
+    return any(span.start <= start and stop <= span.stop for start, stop in leads)
+
+
+def _under(words: str, span: Span) -> tuple[str, ...]:
+    """The headings of a sentence; none where it forbids by itself, as its heading does."""
+    under = shown(words, span.under)
+    said = words[span.start : span.stop]
+    return () if forbids(under) and forbids([said]) and lasting.is_order(said) else under
 
 
 def _decides(said: str, *, chat: bool) -> bool:
@@ -68,16 +100,33 @@ def _decides(said: str, *, chat: bool) -> bool:
     return bool(cues.ASSISTANT_DECISION.search(said) or cues.DECISION.search(said))
 
 
-def _kind(said: str, *, chat: bool) -> Kind:
+def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:
+    if forbids(under):
+        return "prohibition"
+    kind = _kind_in_chat(said) if chat else _kind_at_work(said)
+    return "rule" if kind == "request" and rules(under) else kind
+
+
+def _kind_at_work(said: str) -> Kind:
     if cues.PROHIBITION.search(said):
-        return "rule" if not chat or cues.CHAT_BINDING.search(said) else "request"
+        return "rule"
     if said.endswith(("?", "？")):
         return "request"
     if cues.DECISION.search(said) and not cues.LASTING.search(said):
         return "decision"
-    if (cues.CHAT_BINDING if chat else cues.PREFERENCE).search(said):
+    return "rule" if cues.PREFERENCE.search(said) else "request"
+
+
+def _kind_in_chat(said: str) -> Kind:
+    if lasting.is_order(said):
         return "rule"
-    return "request"
+    if cues.PROHIBITION.search(said):
+        return "rule" if cues.CHAT_BINDING.search(said) else "request"
+    if said.endswith(("?", "？")):
+        return "request"
+    if cues.DECISION.search(said) and not cues.LASTING.search(said):
+        return "decision"
+    return "rule" if cues.CHAT_BINDING.search(said) else "request"
 
 
 def _runs(spans: Iterable[Span]) -> list[Span]:
@@ -88,7 +137,7 @@ def _runs(spans: Iterable[Span]) -> list[Span]:
         start = run[0].start
         for before, span in zip(run, [*run[1:], None], strict=True):
             if span is None or span.stop - start > _LONGEST or span.start - before.stop > 2:
-                runs.append(Span(start, before.stop, line))
+                runs.append(Span(start, before.stop, line, before.under))
                 start = span.start if span else start
     return runs
 
@@ -98,7 +147,7 @@ def _worth(words: str, runs: list[Span]) -> list[Span]:
     told = [run for run in runs if not cues.ACKNOWLEDGEMENT.fullmatch(words, run.start, run.stop)]
     if len(words) <= _SHORT:
         return told
-    asking = [r for r in told if _asks(words[r.start : r.stop])]
+    asking = [r for r in told if _asks(" ".join((*_under(words, r), words[r.start : r.stop])))]
     ends = [*told[:1], *told[-1:]] if len(words) < _TYPED else told[:1]
     return [run for run in told if run in ends or run in asking]
 
@@ -109,7 +158,7 @@ def _asks(said: str) -> bool:
 
 def _strongest(found: list[Said], kind: Kind, most: int) -> list[Said]:
     own = list(dict.fromkeys(said for said in found if said.kind == kind))
-    best = sorted(own, key=lambda said: -cues.weight(said.text))[:most]
+    best = sorted(own, key=lambda said: -cues.weight(said.whole))[:most]
     return [said for said in own if said in best]
 
 
@@ -118,6 +167,11 @@ def _says_something(said: str) -> bool:
         return False
     head = said[:200]
     return sum(c.isalnum() or c.isspace() for c in head) >= 0.7 * len(head)
+
+
+def _said(kind: Kind, words: str, span: Span) -> Said:
+    text = _cut(words, span)
+    return Said(kind, text, _under(words, span), span.stop - span.start - len(text))
 
 
 def _cut(words: str, span: Span) -> str:

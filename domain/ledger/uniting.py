@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from .line import Kind, LedgerLine, Speaker
 
-Key = tuple[Kind, str]
+Key = tuple[Kind, str, tuple[str, ...]]
+"""Kind, text and headings."""
 
 LATER_OK = "; later ok"
 """Ends the note of a failure whose call succeeded since."""
@@ -18,16 +19,21 @@ def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
     """
     kept: dict[Key, LedgerLine] = {}
     for line in lines:
-        key = (line.kind, line.text)
+        key = key_of(line)
         known = kept.pop(key, None)
         kept[key] = together(known, line) if known else line
     for kind, others in _STRONGER.items():
-        for text in [text for known, text in kept if known == kind]:
+        for text in [text for known, text, _ in kept if known == kind]:
             for other in others:
-                same = kept.pop((other, text), None)
+                same = kept.pop((other, text, ()), None)
                 if same is not None:
-                    kept[kind, text] = together(same, kept[kind, text])
+                    kept[kind, text, ()] = together(same, kept[kind, text, ()])
     return tuple(kept.values())
+
+
+def key_of(line: LedgerLine) -> Key:
+    """What makes two lines the same."""
+    return line.kind, line.text, line.under
 
 
 def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:

@@ -58,6 +58,10 @@ WORDS = st.sampled_from(
             "later",
             "sk-a1b2c3d4e5f6g7h8i9",
             "cd x && pytest -q | tail -3",
+            "\n\nNever:\n- ",
+            "\n# Rules\n",
+            "\n  1. do not: ",
+            "sk-a1b2c3d4e5f6g7h8i9:\n* ",
         ),
     ]
 )
@@ -101,12 +105,14 @@ def test_every_line_stands_in_its_message_after_any_number_of_merges(
         kept = fitted.lines
         shown = kept[: fitted.shown]
         for line in kept:
-            assert any(line.text in text for text in strings(said[line.position])), line
-            assert len((line.text + line.note + "|").splitlines()) == 1
+            for words in (line.text, *(lead.removeprefix("… ") for lead in line.under)):
+                assert any(words in text for text in strings(said[line.position])), line
+                assert "sk-a1b2c3d4e5f6g7h8i9" not in words
+            assert len(ledger_line(line).splitlines()) == 1
             json.dumps(line.model_dump(), ensure_ascii=False).encode("utf-8")
         assert len(ledger_text(shown, ())) <= room + len("[Conversation Ledger]")
         assert len(kept) - len(shown) <= sum(MOST_HIDDEN.values())
-        assert len({(line.kind, line.text) for line in kept}) == len(kept)
+        assert len({(line.kind, line.text, line.under) for line in kept}) == len(kept)
 
 
 @given(st.lists(messages(), min_size=1, max_size=10))
@@ -130,3 +136,39 @@ def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
     structure = {"[Conversation Ledger]", *"".join(map(kind_heading, MOST_HIDDEN)).splitlines()}
     for line in ledger_text(fitted.lines[: fitted.shown], ()).splitlines():
         assert line in structure or line.startswith(tuple(f"[{n}] " for n in range(len(said))))
+
+
+FORBIDDING = st.sampled_from(
+    ["Never:", "**Never:**", "## Never", "Do not:", "Keep to these. Do not:", "You must not", "Avoid:"]
+    + ["### Don'ts", "- Never:", "1. Do not:", "不要：", "禁止:", "**严禁**", "Please do not:", "What to avoid:"]
+)
+ITEMS = st.sampled_from(
+    ["delete the production database", "push to main", "Proceed with important unfixed issues"]
+    + ["use git push --force", "always answer at once", "we decided to drop the tables", "直接推送到主干"]
+    + ["can you restart it?", "请修改公共接口", "remember the password", "rename it. Then commit it."]
+)
+
+
+@given(
+    st.sampled_from(["", "Here is how we work.\n\n", "# Guide\n\nFix the parser.\n- soon\n\n"]),
+    FORBIDDING,
+    st.sampled_from(["\n", "\n\n"]),
+    st.sampled_from(["  - ", "  * ", "    1. ", "  • ", "  - [ ] "]),
+    st.lists(ITEMS, min_size=1, max_size=4, unique=True),
+    st.sampled_from(["", "\n\nThanks.", "\n\nPlease do:\n- fix the login"]),
+    st.booleans(),
+)
+def test_what_stands_under_a_heading_that_forbids_is_forbidden(
+    before: str, lead: str, gap: str, mark: str, items: list[str], behind: str, works: bool
+) -> None:
+    if not lead.endswith((":", "：", "**")) and not lead.startswith("#"):
+        lead += ":"
+    said = before + lead + gap + "\n".join(mark + item for item in items) + behind
+    work = [assistant({"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "ls"}})]
+    found = gather(enumerate([user(said), *(work if works else [])])).lines
+    for line in found:
+        if any(line.text in item for item in items) and line.kind != "value":
+            assert line.kind == "prohibition"
+            assert line.under
+    if "login" in behind:
+        assert any(line.kind != "prohibition" for line in found if "login" in line.text)

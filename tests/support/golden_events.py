@@ -175,6 +175,14 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ledger=(
                 LedgerLine(kind="rule", text="不要推送", position=2, count=2, note="said twice"),
                 LedgerLine(kind="command", text="pytest -q", position=4),
+                LedgerLine(
+                    kind="prohibition",
+                    text="push to main",
+                    position=2,
+                    said_by="user",
+                    under=("Release", "Never:"),
+                    cut=12,
+                ),
             ),
             ledger_shown=1,
             leaf=LeafSummary(start=3, stop=9, text="[3] the parser", tokens=6),

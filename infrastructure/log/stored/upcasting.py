@@ -91,6 +91,10 @@ def _performed_3(fields: Json) -> Json:
     return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
+def _performed_4(fields: Json) -> Json:
+    return {**fields, "ledger": [{**line, "under": [], "cut": 0} for line in fields["ledger"]]}
+
+
 def _flushed(fields: Json) -> Json:
     return {**fields, "taken_at": None}
 
@@ -101,6 +105,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_requested", 2): _with_policy_3,
         ("compaction_performed", 1): _performed,
         ("compaction_performed", 2): _performed_3,
+        ("compaction_performed", 3): _performed_4,
         ("compaction_failed", 1): _failed,
         ("notes_flushed", 1): _flushed,
     }

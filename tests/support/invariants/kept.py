@@ -44,7 +44,8 @@ def ledger_lines_are_sourced(witness: Witness, shown: Context) -> None:
     for line in active.ledger:
         assert active.coverage.covers(line.position), f"{line} is of a message that is not covered"
         said = witness.spoken[line.position].message
-        assert any(line.text in text for text in strings(said)), f"{line} was never said"
+        for words in (line.text, *(lead.removeprefix("… ") for lead in line.under)):
+            assert any(words in text for text in strings(said)), f"{words!r} of {line} was never said"
 
 
 def the_ledger_has_nothing_else(witness: Witness, shown: Context) -> None:
