@@ -8,7 +8,7 @@ from .conversation import Conversation
 from .emphasis import bare, headings, plain
 from .ledger import cues
 from .ledger.gathering import Source, gather
-from .ledger.headings import forbids, shown
+from .ledger.headings import sense_of, shown
 from .ledger.line import LedgerLine
 from .ledger.ranking import Ranking
 from .ledger.speech import sentences, user_words, without_code
@@ -111,7 +111,7 @@ def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
         for span in sentences(text):
             found, under = text[span.start : span.stop], shown(text, span.under)
             kind = _kind(found)
-            if kind and (not forbids(under) or lasting.is_order(found)):
+            if kind and (sense_of(under) != "forbids" or lasting.is_order(found)):
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 Place = tuple[int, int]
 """Where a passage begins and ends in a text."""
@@ -46,6 +46,14 @@ _PERMITTED = re.compile(
     r"|.{0,10}(?:请|可以|允许|应该|帮我)",
     re.IGNORECASE,
 )
+
+
+Sense = Literal["forbids", "rules", "asks"]
+_SENSES: dict[Sense, re.Pattern[str]] = {
+    "forbids": _NEGATED,
+    "rules": _RULES,
+    "asks": _PERMITTED,
+}
 
 
 class Line(NamedTuple):
@@ -127,15 +135,18 @@ def _depth_of_lead(
 ) -> int:
     if _BOLD.fullmatch(text, start, stop):
         return _BOLD_DEPTH
-    if _has_own_sense(text[slice(*lead)]) or not leads:
+    if _sense(text[slice(*lead)]) or not leads:
         return _COLON_DEPTH if before and before.is_lead else _BOLD_DEPTH
     announced = before is not None and before.is_lead
     nested = any(one.depth == _NESTED_DEPTH for one in leads)
     return _NESTED_DEPTH if announced or nested else _BOLD_DEPTH
 
 
-def _has_own_sense(lead: str) -> bool:
-    return any(sense.match(lead) for sense in (_NEGATED, _RULES, _PERMITTED))
+def _sense(lead: str) -> Sense | None:
+    """How a heading changes what stands under it, or None if it only names it."""
+    if lead.endswith(("?", "？")):
+        return None
+    return next((sense for sense, pattern in _SENSES.items() if pattern.match(lead)), None)
 
 
 def _goes_on(text: str, before: Line, start: int, gap: str) -> bool:
@@ -150,23 +161,17 @@ def _indent(gap: str) -> int:
     return sum(_TAB if blank == "\t" else 1 for blank in blanks)
 
 
-def forbids(leads: Iterable[str]) -> bool:
-    """Whether what stands under these headings is forbidden by one of them."""
-    return any(_NEGATED.match(lead) and not lead.endswith(("?", "？")) for lead in leads)
-
-
-def rules(leads: Iterable[str]) -> bool:
-    """Whether what stands under these headings is a rule by one of them."""
-    return any(_RULES.match(lead) for lead in leads)
+def sense_of(leads: Sequence[str]) -> Sense | None:
+    """How these headings change what stands under them: the nearest one that has a sense decides."""
+    return next(filter(None, map(_sense, reversed(leads))), None)
 
 
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
-    """Of these headings those that are worth repeating: the nearest, and each that forbids or rules.
+    """Of these headings those that are worth repeating: the nearest, and the one that decides the sense.
 
     Of a long one the end is shown, behind an ellipsis.
     """
     leads = [text[slice(*place)] for place in under]
-    kept = [
-        lead for lead in leads if lead is leads[-1] or forbids([lead]) or rules([lead])
-    ]
+    deciding = next((lead for lead in reversed(leads) if _sense(lead)), None)
+    kept = dict.fromkeys(lead for lead in (deciding, *leads[-1:]) if lead)
     return tuple(lead if len(lead) <= _LONGEST else f"… {lead[2 - _LONGEST:]}" for lead in kept)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from refold.domain import lasting
 
 from . import cues
-from .headings import Place, forbids, rules, shown
+from .headings import Place, sense_of, shown
 from .line import Kind
 from .speech import Span, handed_over, sentences, user_words, without_code
 
@@ -89,7 +89,8 @@ def _under(words: str, span: Span) -> tuple[str, ...]:
     """The headings of a sentence; none where it forbids by itself, as its heading does."""
     under = shown(words, span.under)
     said = words[span.start : span.stop]
-    return () if forbids(under) and forbids([said]) and lasting.is_order(said) else under
+    forbid_both = sense_of(under) == sense_of([said]) == "forbids"
+    return () if forbid_both and lasting.is_order(said) else under
 
 
 def _decides(said: str, *, chat: bool) -> bool:
@@ -101,10 +102,11 @@ def _decides(said: str, *, chat: bool) -> bool:
 
 
 def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:
-    if forbids(under):
+    sense = sense_of(under)
+    if sense == "forbids":
         return "prohibition"
     kind = _kind_in_chat(said) if chat else _kind_at_work(said)
-    return "rule" if kind == "request" and rules(under) else kind
+    return "rule" if kind == "request" and sense == "rules" else kind
 
 
 def _kind_at_work(said: str) -> Kind:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.ledger.headings import forbids, rules, shown
+from refold.domain.ledger.headings import sense_of, shown
 from refold.domain.ledger.speech import sentences
 
 
@@ -77,7 +77,7 @@ def test_an_item_goes_on_in_the_next_line() -> None:
     + ["严禁：", "Things to avoid:", "Under no circumstances may you:", "Hands off:", "No-gos"],
 )
 def test_these_headings_forbid(lead: str) -> None:
-    assert forbids([lead])
+    assert sense_of([lead]) == "forbids"
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,19 @@ def test_these_headings_forbid(lead: str) -> None:
     + ["Not sure about:", "The build cannot find:", "Avoid?", "性能差别："],
 )
 def test_these_headings_do_not_forbid(lead: str) -> None:
-    assert not forbids([lead])
+    assert sense_of([lead]) != "forbids"
 
 
 @pytest.mark.parametrize("lead", ["Always:", "Rules", "Project conventions:", "规则：", "Ground rules for you:"])
 def test_these_headings_rule(lead: str) -> None:
-    assert rules([lead])
+    assert sense_of([lead]) == "rules"
+
+
+def test_the_nearest_heading_with_a_sense_decides() -> None:
+    assert sense_of(["Never", "Database:"]) == "forbids"
+    assert sense_of(["Forbidden responses", "Instead:"]) == "asks"
+    assert sense_of(["Rules", "Never:"]) == "forbids"
+    assert sense_of([]) is None
 
 
 def test_of_many_headings_the_nearest_and_the_ones_that_bind_are_shown() -> None:
