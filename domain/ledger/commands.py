@@ -24,7 +24,7 @@ _END_OF_HINT = re.compile(
 )
 _COMMAND = re.compile(_RUNS + r"(?= [^ ]|$)")
 _TRIVIAL = re.compile(
-    r"(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|tree|stat|file|sed -n|for |sleep|true|clear|history|"
+    r"(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|tree|stat|file|sed -n|sleep|true|clear|history|"
     r"git (?:status|diff|log|show|branch|blame))\b",
     re.IGNORECASE,
 )
@@ -33,6 +33,7 @@ _EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash
 _TRIMMED = re.compile(
     r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
 )
+_COMPOUND = re.compile(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
 _AND = re.compile(r"\s+&&\s+|\s*;\s+")
 _CHANGING = re.compile(
     r"\b(?:commit|push|deploy|publish|install|migrate|merge|rm|mv|create|delete|release|build|test)\b"
@@ -63,10 +64,12 @@ def commands_hinted(text: str) -> Iterator[str]:
 
 
 def steps_of(command: str) -> Iterator[str]:
-    """The commands that a line of shell runs one after another, without what only trims output."""
+    """The commands that a line of shell runs one after another; a loop or a condition is one of them."""
     start = 0
     for found in _AND.finditer(command):
         before = command[: found.start()]
+        if _COMPOUND.match(command, start):
+            break
         if before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
             yield from _step(command[start : found.start()])
             start = found.end()
@@ -74,10 +77,14 @@ def steps_of(command: str) -> Iterator[str]:
 
 
 def _step(command: str) -> Iterator[str]:
-    trimmed = _TRIMMED.search(command)
-    step = (command[: trimmed.start()] if trimmed else command).strip()
-    if step:
+    if step := command.strip():
         yield step
+
+
+def without_trimming(command: str) -> str:
+    """A command without what only trims its output: what it is compared by."""
+    trimmed = _TRIMMED.search(command)
+    return (command[: trimmed.start()] if trimmed else command).strip() or command
 
 
 def is_trivial(command: str) -> bool:

@@ -1,5 +1,6 @@
 """Chooses the lines that are shown: within a room, with a fair share for each kind."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -90,9 +91,11 @@ class _Choice:
         self._spent[line.kind] = spent + cost
 
     def _is_said(self, line: LedgerLine) -> bool:
-        if line.kind not in ("value", "command", "read"):
+        """Whether a value stands in a line that is shown: as whole words, never as a part of one."""
+        if line.kind != "value":
             return False
-        return any(line.text in known.text for known in self.taken)
+        whole = re.compile(rf"(?<![\w/.-]){re.escape(line.text)}(?![\w/-]|\.\w)")
+        return any(whole.search(known.text) for known in self.taken)
 
 
 def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:

@@ -16,7 +16,7 @@ from .outcomes import outcome_of
 from .speech import is_line, lines, user_words
 from .talk import Said, said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
-from .values import values_in
+from .values import says_nothing, values_in
 from .wording import redact, squeeze
 
 _SCANNED = 8_000
@@ -88,7 +88,7 @@ class _Gathering:
             self._spoken(position, "user", outcome.reply)
         point = _point(outcome.text)
         for hinted in commands_hinted(point):
-            self._command(hinted, position, "tool")
+            self._mentioned(hinted, position, "tool")
         self._values(point, position, "tool")
         strong, self.found = self.found, []
         self._values(_ends(outcome.text[: -len(point) or None]), position, "tool")
@@ -113,32 +113,44 @@ class _Gathering:
             case DeedKind.READ if not failed:
                 self._add("read", deed.exact[0], at, "assistant")
             case DeedKind.COMMAND:
-                self._command(deed.exact[0], at, "assistant", "failed" if failed else "ok")
+                self._command(deed.exact[0], at, "failed" if failed else "ok")
                 for path in () if failed else written_by(deed.verb):
                     self._add("modified", path, at, "assistant")
             case _:
                 pass
 
-    def _command(self, command: str, position: int, by: Speaker, note: str = "") -> None:
-        first = next((command[a:b] for a, b in lines(command)), "")
-        if len(first) > _SCANNED:
+    def _command(self, command: str, position: int, note: str) -> None:
+        """Add the steps of a command's first line; what is not shown of it is counted."""
+        begin, end = next((at for at in lines(command) if command[at[0]] != "#"), (0, 0))
+        if end - begin > _SCANNED:
             return
-        for step in steps_of(first):
-            if not is_trivial(step) and len(step) <= _LONGEST_COMMAND and "<<" not in step:
-                self._add("command", step, position, by, note)
+        steps = list(steps_of(command[begin:end]))
+        for step in steps:
+            if is_trivial(step) or "<<" in step:
+                continue
+            text = step if len(step) <= _LONGEST_COMMAND else _head(step, _LONGEST_COMMAND)
+            behind = len(command.rstrip()) - end if step is steps[-1] else 0
+            self._add(
+                "command", text, position, "assistant", note, cut=len(step) - len(text) + behind
+            )
 
     def _quoted(self, text: str, position: int, by: Speaker) -> None:
         text = text[:_SCANNED]
         for command in commands_in(text):
-            self._command(command, position, by)
+            self._mentioned(command, position, by)
         self._values(text, position, by)
+
+    def _mentioned(self, command: str, position: int, by: Speaker) -> None:
+        """Keep a command that somebody wrote and nobody ran: as a value."""
+        if not is_trivial(command):
+            self._add("value", command, position, by)
 
     def _values(self, text: str, position: int, by: Speaker) -> None:
         seen: set[str] = set()
         for start, stop in lines(text):
             line = text[start:stop]
             for value in values_in(line):
-                if value.text not in seen:
+                if value.text not in seen and not says_nothing(value.text, by_tool=by == "tool"):
                     seen.add(value.text)
                     about = "" if value.is_clear else _about(line, value.start)
                     self._add("value", value.text, position, by, about)
@@ -225,6 +237,11 @@ def _strings(value: object, depth: int) -> Iterator[str]:
 
 def _title(deed: Deed) -> str:
     return redact(squeeze(deed.title, _TITLE))
+
+
+def _head(text: str, limit: int) -> str:
+    """At most so many characters of a text, cut at a blank where there is one."""
+    return text[: text.rfind(" ", limit // 2, limit) if " " in text[limit // 2 : limit] else limit]
 
 
 def _about(line: str, at: int) -> str:

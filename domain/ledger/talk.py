@@ -73,7 +73,12 @@ def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
 
 def _spans(words: str) -> list[Span]:
     """The sentences that say something; a heading stands with what is under it."""
-    spans = [s for s in sentences(words) if _says_something(words[s.start : s.stop])]
+    spans = [
+        span
+        for span in sentences(words)
+        if _says_something(words[span.start : span.stop])
+        and not cues.ACKNOWLEDGEMENT.fullmatch(words, span.start, span.stop)
+    ]
     leads = {place for span in spans for place in span.under}
     return [span for span in spans if not _only_announces(words, span, leads)]
 
@@ -146,12 +151,11 @@ def _runs(spans: Iterable[Span]) -> list[Span]:
 
 def _worth(words: str, runs: list[Span]) -> list[Span]:
     """Of a short message all passages; of a longer one those that ask, the first and the last."""
-    told = [run for run in runs if not cues.ACKNOWLEDGEMENT.fullmatch(words, run.start, run.stop)]
     if len(words) <= _SHORT:
-        return told
-    asking = [r for r in told if _asks(" ".join((*_under(words, r), words[r.start : r.stop])))]
-    ends = [*told[:1], *told[-1:]] if len(words) < _TYPED else told[:1]
-    return [run for run in told if run in ends or run in asking]
+        return runs
+    asking = [r for r in runs if _asks(" ".join((*_under(words, r), words[r.start : r.stop])))]
+    ends = [*runs[:1], *runs[-1:]] if len(words) < _TYPED else runs[:1]
+    return [run for run in runs if run in ends or run in asking]
 
 
 def _asks(said: str) -> bool:

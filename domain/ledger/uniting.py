@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from .commands import without_trimming
 from .line import Kind, LedgerLine, Speaker
 
 Key = tuple[Kind, str, tuple[str, ...]]
@@ -33,14 +34,18 @@ def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
 
 def key_of(line: LedgerLine) -> Key:
     """What makes two lines the same."""
-    return line.kind, line.text, line.under
+    text = without_trimming(line.text) if line.kind == "command" else line.text
+    return line.kind, text, line.under
 
 
 def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:
-    """One line for both, of the kind of ``line``; two in one message count once."""
+    """One line for both, of the kind of ``line``, as the newer one stands in its message; two in one message
+    count once.
+    """
     count = known.count + line.count - (1 if line.position == known.position else 0)
-    return line.replaced(
-        position=max(known.position, line.position),
+    newer = line if line.position >= known.position else known
+    return newer.replaced(
+        kind=line.kind,
         count=max(1, count),
         note=line.note or known.note,
         said_by=min(known.said_by, line.said_by, key=_SPEAKERS.index),

@@ -87,6 +87,15 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
     )
 
 
+_NOTHING = re.compile(r"/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?")
+_FEW = re.compile(r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}")
+
+
+def says_nothing(value: str, *, by_tool: bool) -> bool:
+    """Whether a value is worth no line: everybody knows it, or a tool has counted a few of something."""
+    return bool(_NOTHING.fullmatch(value) or (by_tool and _FEW.fullmatch(value)))
+
+
 class ExactValue(NamedTuple):
     """A value as it stands in a line."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from refold.domain.ledger.commands import is_trivial, steps_of
+from refold.domain.ledger.commands import is_trivial, steps_of, without_trimming
 from refold.domain.ledger.wording import clean
 
 from .lines import Line, Section, identity
@@ -31,7 +31,7 @@ class Beside:
                 return identity(line) in self._text
             case Section.COMMANDS:
                 steps = [s for s in steps_of(identity(line).strip("`")) if not is_trivial(s)]
-                return all(step in self._text for step in steps)
+                return all(without_trimming(step) in self._text for step in steps)
             case Section.FAILURES:
                 return _REASON.sub("", identity(line)) in self._text
             case _:

@@ -149,7 +149,7 @@ def test_a_failed_edit_modifies_nothing() -> None:
     assert texts("failure", *messages) == ["String not found"]
 
 
-def test_commands_are_counted_step_by_step_without_what_only_trims_output() -> None:
+def test_commands_are_counted_step_by_step_whatever_trims_their_output() -> None:
     messages = [
         *ran("cd /app && make lint && pytest -q tests/unit 2>&1 | tail -5"),
         *ran("pytest -q tests/unit | grep FAILED", "boom", failed=True, call_id="d"),
@@ -157,7 +157,7 @@ def test_commands_are_counted_step_by_step_without_what_only_trims_output() -> N
     found = lines("command", *messages)
     assert [(line.text, line.count, line.note) for line in found] == [
         ("make lint", 1, "ok"),
-        ("pytest -q tests/unit", 2, "failed"),
+        ("pytest -q tests/unit | grep FAILED", 2, "failed"),
     ]
 
 
@@ -171,14 +171,42 @@ def test_looking_around_is_no_command_that_mattered() -> None:
     assert texts("command", *ran("ls -la"), *ran("git status", call_id="d")) == []
 
 
-def test_commands_that_people_quote_or_tools_hint_at_are_kept() -> None:
-    found = texts(
-        "command",
+def test_commands_that_nobody_ran_are_values() -> None:
+    messages = (
         user("Check it with `npm run lint -- --fix` please."),
         assistant("Then:\n```bash\ndocker compose up -d db\n```"),
         *ran("make x", "error: run `make clean all` to start over"),
     )
-    assert {"npm run lint -- --fix", "docker compose up -d db", "make clean all"} <= set(found)
+    assert texts("command", *messages) == ["make x"]
+    quoted = {"npm run lint -- --fix", "docker compose up -d db", "make clean all"}
+    assert quoted <= set(texts("value", *messages))
+
+
+def test_a_long_command_is_cut_with_a_mark_and_one_of_many_lines_as_well() -> None:
+    (long,) = lines("command", *ran("make all " + "TARGET=one " * 40))
+    assert long.text.endswith("TARGET=one")
+    assert long.cut == len("make all " + "TARGET=one " * 40) - 1 - len(long.text)
+    (first,) = lines("command", *ran("# Build it all.\nmake all\nmake test\n"))
+    assert (first.text, first.cut) == ("make all", len("\nmake test"))
+
+
+def test_a_loop_is_one_command() -> None:
+    command = "for f in a b; do make $f && echo done; done"
+    assert texts("command", *ran("cd /x && make all; " + command)) == ["make all", command]
+
+
+def test_values_that_everybody_knows_are_not_kept() -> None:
+    found = texts("value", *ran("make x >/dev/null", "Found 3 files and 17 lines in /var/lib/app.db, 2006"))
+    assert found == ["/var/lib/app.db"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["yes please", "ok, go ahead.", "The fix is straightforward.", "Step 3: Decide what to do"]
+    + ["Now I understand the root cause."],
+)
+def test_what_says_nothing_is_no_decision(said: str) -> None:
+    assert texts("decision", user(said), assistant(said), *WORK) == []
 
 
 def test_a_failure_is_told_by_the_line_that_names_it() -> None:
