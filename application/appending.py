@@ -6,11 +6,12 @@ from datetime import datetime
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
+from refold.domain.messages import Author
 
 from .abandoning import settle_left_behind
 from .core import Core
 from .errors import LogDamaged
-from .intake import Intake, is_utf8, plain_message, read_messages
+from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
 from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
@@ -19,7 +20,13 @@ Keys = str | Sequence[str | None] | None
 
 
 def append(
-    core: Core, thread_id: str, given: object, *, key: Keys = None, recorded: bool = False
+    core: Core,
+    thread_id: str,
+    given: object,
+    *,
+    key: Keys = None,
+    recorded: bool = False,
+    author: Author | None = None,
 ) -> Appended:
     """Append one message or several.
 
@@ -27,7 +34,7 @@ def append(
         InvalidMessage, UnknownToolCall: nothing is stored.
         LogError: nothing is stored.
     """
-    taken = read_messages(given, recorded=recorded)
+    taken = read_messages(given, recorded=recorded, author=read_author(author))
     keys = _keys(key, len(taken))
     incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
     return store(core, thread_id, incoming, recorded=recorded)

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from refold.domain.messages import Author
+
 from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
 from .background import Background
@@ -51,11 +53,22 @@ class AsyncChat(AsyncLookingBack):
         return self._opened.here()
 
     async def append(
-        self, message: object, *, key: Keys = None, recorded: bool = False
+        self,
+        message: object,
+        *,
+        key: Keys = None,
+        recorded: bool = False,
+        author: Author | None = None,
     ) -> Appended:
         """See ``Chat.append``."""
         stored = await to_the_end(
-            append, self._core, self.thread_id, message, key=key, recorded=recorded
+            append,
+            self._core,
+            self.thread_id,
+            message,
+            key=key,
+            recorded=recorded,
+            author=author,
         )
         await self._begin_if_due(stored)
         return stored

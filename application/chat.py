@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from refold.domain.messages import Author
 from refold.domain.labelling import label_as_recorded, label_conversation
 
 from . import appending
@@ -36,17 +37,29 @@ class Chat(LookingBack):
         self._runner = runner
         self._background = background or Background(core)
 
-    def append(self, message: object, *, key: Keys = None, recorded: bool = False) -> Appended:
+    def append(
+        self,
+        message: object,
+        *,
+        key: Keys = None,
+        recorded: bool = False,
+        author: Author | None = None,
+    ) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
 
         ``key``: an idempotency key (one for each message of a list): the same key is stored once.
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
+        ``author``: who wrote the messages of the role user: "person", "program" (a loaded skill, a
+        reminder) or "tool". Requests and rules are taken from a person's words only; of messages whose
+        author is unknown they say so.
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
             LogError: nothing is stored.
         """
-        stored = appending.append(self._core, self.thread_id, message, key=key, recorded=recorded)
+        stored = appending.append(
+            self._core, self.thread_id, message, key=key, recorded=recorded, author=author
+        )
         self._begin_if_due(stored)
         return stored
 

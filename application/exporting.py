@@ -77,7 +77,11 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
         "content": event.message.content,
         "message_id": event.message_id,
     }
-    known = {"model": event.model, "stop_reason": event.stop_reason}
+    known = {
+        "model": event.model,
+        "stop_reason": event.stop_reason,
+        "author": event.message.author,
+    }
     return {**line, **{name: value for name, value in known.items() if value is not None}}
 
 

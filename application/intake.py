@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.json_data import is_list, is_object
-from refold.domain.messages import Block, Message, Role
+from refold.domain.messages import Author, Block, Message, Role, gist
 
 ROLES: tuple[str, ...] = get_args(Role)
+AUTHORS: tuple[str, ...] = get_args(Author)
 LONGEST_THREAD_ID = 500
 LARGEST_INT = 10**4_000
 DEEPEST = 200
@@ -48,18 +49,42 @@ def read_thread_id(thread_id: object) -> str:
     return thread_id
 
 
-def read_messages(given: object, *, recorded: bool = False) -> list[Intake]:
+def read_author(given: object) -> Author | None:
+    """Who wrote a message, or None if that is not said.
+
+    Raises:
+        InvalidMessage: it is none of the authors that are known.
+    """
+    if given is not None and given not in AUTHORS:
+        raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
+    return cast(Author | None, given)
+
+
+def written_by(message: Message, author: Author) -> Message:
+    """The message with its author, where it is one of the role user that says something."""
+    if message.role != "user" or not gist(message).speaks:
+        return message
+    return message.replaced(author=author)
+
+
+def read_messages(
+    given: object, *, recorded: bool = False, author: Author | None = None
+) -> list[Intake]:
     """One message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
 
-    ``recorded``: history is taken as it came, as long as it has a role and blocks at all.
+    ``recorded``: history is taken as it came, as long as it has a role and blocks at all. ``author``: who
+    wrote those of the role user that do not say so themselves.
 
     Raises:
         InvalidMessage: names the message and the field that is wrong.
     """
     if is_list(given):
         places = (f"messages[{index}]" for index in range(len(given)))
-        return [read_message(m, p, recorded=recorded) for m, p in zip(given, places, strict=True)]
-    return [read_message(given, "message", recorded=recorded)]
+        return [
+            read_message(m, p, recorded=recorded, author=author)
+            for m, p in zip(given, places, strict=True)
+        ]
+    return [read_message(given, "message", recorded=recorded, author=author)]
 
 
 def plain_message(message: Message) -> Message:
@@ -82,10 +107,16 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def read_message(given: object, place: str = "message", *, recorded: bool = False) -> Intake:
+def read_message(
+    given: object,
+    place: str = "message",
+    *,
+    recorded: bool = False,
+    author: Author | None = None,
+) -> Intake:
     """See ``read_messages``."""
     if isinstance(given, Message):
-        given = {"role": given.role, "content": given.content}
+        given = {"role": given.role, "content": given.content, "author": given.author}
     fields = _plain(given, place)
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
@@ -97,9 +128,12 @@ def read_message(given: object, place: str = "message", *, recorded: bool = Fals
     content = _content(fields["content"], f"{place}.content")
     if not recorded:
         _check_live(content, role, f"{place}.content")
+    named = fields.get("author")  # Of other programs' messages this may be anything.
+    own = cast(Author, named) if named in AUTHORS else None
+    message = Message.trusted({"role": role, "content": content, "author": own})
     return Intake(
         # Checked field by field above, with better words than a schema has.
-        Message.trusted({"role": role, "content": content}),
+        message if own or author is None else written_by(message, author),
         _text_or_none(fields.get("id")),
         _text_or_none(fields.get("model")),
         _text_or_none(fields.get("stop_reason")),

@@ -12,7 +12,7 @@ from refold.domain.ledger.merging import merged
 from .core import Core
 from .loaded import LoadedConversation
 from .ports import SourceMessage
-from .rendering.ledger import kind_heading, ledger_line, ledger_overhead, ledger_text
+from .rendering.ledger import heading_text, ledger_line, ledger_overhead, ledger_text
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Gathering:
             return KeptLedger(self._lines)
         count = self._core.counter.count_text
         costs = Costs(
-            lambda line: count(ledger_line(line) + "\n"), lambda kind: count(kind_heading(kind))
+            lambda line: count(ledger_line(line) + "\n"), lambda line: count(heading_text(line))
         )
         room_of_lines = room - ledger_overhead(count)
         fitted = fit(self._lines, room_of_lines, costs, failures=self._policy.failures_kept)

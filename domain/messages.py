@@ -7,6 +7,9 @@ from .json_data import is_list, is_object
 from .value import Value
 
 Role = Literal["user", "assistant", "system"]
+Author = Literal["person", "program", "tool"]
+"""Who wrote a message of the role user: a person; the program around the agent (a loaded skill, a
+reminder, a summary); a tool."""
 
 # A content block as it came: plain JSON data. Never changed in place; whoever hands one out copies it.
 Block = dict[str, Any]
@@ -24,6 +27,8 @@ class Message(Value, frozen=True):
 
     role: Role
     content: str | tuple[Block, ...]
+    author: Author | None = None
+    """Who wrote it, where that was said when it was appended. No provider is sent this."""
 
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks; a string is one text block."""

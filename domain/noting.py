@@ -106,8 +106,8 @@ def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
     these are not in the ledger.
     """
     for position, message in messages:
-        words = user_words(said(message)) if message.role == "user" else ""
-        text = without_code(words)[:_TYPED]
+        is_typed = message.role == "user" and message.author not in ("program", "tool")
+        text = without_code(user_words(said(message)))[:_TYPED] if is_typed else ""
         for span in sentences(text):
             found, under = text[span.start : span.stop], shown(text, span.under)
             kind = _kind(found)

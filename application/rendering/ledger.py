@@ -1,6 +1,7 @@
 """The ledger as it is rendered after the summary: data, each line with its source."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from refold.application.projections.window import PinnedText
 from refold.domain.ledger.line import Kind, LedgerLine
@@ -9,16 +10,26 @@ from .fences import LINE_BREAK, fenced
 from .texts import LEDGER_GUIDANCE, LEDGER_HEADING
 from .turns import FRAME_TOKENS
 
+
+class Heading(NamedTuple):
+    """What stands around the lines of a group."""
+
+    opening: str
+    closing: tuple[str, ...] = ()
+
+
 _TITLES: dict[Kind, str] = {
-    "request": "Requests of the user",
-    "prohibition": "Prohibitions of the user",
-    "rule": "Rules and preferences of the user",
+    "request": "Requests",
+    "prohibition": "Prohibitions",
+    "rule": "Rules and preferences",
     "decision": "Decisions",
     "command": "Commands",
     "failure": "Failures of tools",
     "value": "Exact values",
 }
-_LISTS: tuple[tuple[Kind, str], ...] = (("read", "read-files"), ("modified", "modified-files"))
+_OF_THE_USER: frozenset[Kind] = frozenset({"request", "prohibition", "rule"})
+_UNKNOWN = " in messages whose author is not recorded"
+_TAGS: dict[Kind, str] = {"read": "read-files", "modified": "modified-files"}
 _PINNED = "Pinned"
 
 
@@ -30,12 +41,10 @@ def ledger_text(lines: Sequence[LedgerLine], pins: Sequence[PinnedText]) -> str:
     fences that are longer than any in it.
     """
     parts = [f"## {_PINNED}\n" + "\n".join(map(pin_line, pins))] if pins else []
-    for kind, title in _TITLES.items():
-        if own := _of_kind(lines, kind):
-            parts.append(f"## {title}\n" + "\n".join(map(ledger_line, own)))
-    for kind, tag in _LISTS:
-        if own := _of_kind(lines, kind):
-            parts.append(f"<{tag}>\n" + "\n".join(map(ledger_line, own)) + f"\n</{tag}>")
+    for heading in HEADINGS:
+        if own := [line for line in lines if heading_of(line) == heading]:
+            quoted = map(ledger_line, sorted(own, key=lambda line: line.position))
+            parts.append("\n".join([heading.opening, *quoted, *heading.closing]))
     return "\n".join([LEDGER_HEADING, *parts]) if parts else ""
 
 
@@ -53,11 +62,30 @@ def ledger_line(line: LedgerLine) -> str:
     return f"[{line.position}] {under}{line.text}{cut}{note}{count}"
 
 
-def kind_heading(kind: Kind) -> str:
-    """What stands around the lines of a kind."""
-    title = _TITLES.get(kind)
-    tag = dict(_LISTS).get(kind)
-    return f"## {title}\n" if title else f"<{tag}>\n\n</{tag}>\n"
+def heading_of(line: LedgerLine) -> Heading:
+    """The heading of a line's group: no line of an unknown author stands under the user's."""
+    if tag := _TAGS.get(line.kind):
+        return Heading(f"<{tag}>", (f"</{tag}>",))
+    title = _TITLES[line.kind]
+    if line.kind in _OF_THE_USER:
+        title += _UNKNOWN if line.author == "unknown" else " of the user"
+    return Heading(f"## {title}")
+
+
+HEADINGS = tuple(
+    dict.fromkeys(
+        heading_of(LedgerLine(kind=kind, text="", position=0, author=author))
+        for kind in (*_TITLES, *_TAGS)
+        for author in (None, "unknown")
+    )
+)
+"""All headings, in the order in which they are rendered."""
+
+
+def heading_text(line: LedgerLine) -> str:
+    """What the heading of a line's group adds to the ledger."""
+    heading = heading_of(line)
+    return "".join(f"{part}\n" for part in (heading.opening, *heading.closing))
 
 
 def pin_line(pin: PinnedText) -> str:
@@ -67,6 +95,3 @@ def pin_line(pin: PinnedText) -> str:
         return f"[{source}] {pin.text}"
     return f"[{source}] {fenced(pin.text)}"
 
-
-def _of_kind(lines: Sequence[LedgerLine], kind: Kind) -> list[LedgerLine]:
-    return sorted((line for line in lines if line.kind == kind), key=lambda line: line.position)

@@ -29,4 +29,4 @@ def text_form(messages: Sequence[Mapping[str, Any]], opening: int, memory: Seque
 
 def _message(role: Any, content: Any) -> Message:
     shown = content if isinstance(content, str) else tuple(content)
-    return Message.trusted({"role": role, "content": shown})
+    return Message.trusted({"role": role, "content": shown, "author": None})

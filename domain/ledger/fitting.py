@@ -51,8 +51,8 @@ class Costs:
     """What rendering costs, in tokens."""
 
     line: Callable[[LedgerLine], int]
-    heading: Callable[[Kind], int]
-    """Of the first line of a kind."""
+    heading: Callable[[LedgerLine], int]
+    """Of the heading that the first line of a kind and an author needs."""
 
 
 def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8) -> Fitted:
@@ -77,18 +77,23 @@ class _Choice:
         self._left = room
         self._costs = costs
         self._spent: dict[Kind, int] = {}
+        self._headed: set[tuple[Kind, str | None]] = set()
 
     def take(self, line: LedgerLine, allowed: int) -> None:
         """Take a line if there is room for it, and for its kind; what is said already is not repeated."""
         if self._left <= 0 or line in self.taken:
             return
         spent = self._spent.get(line.kind, 0)
-        cost = self._costs.line(line) + (0 if spent else self._costs.heading(line.kind))
+        group = (line.kind, line.author)
+        cost = self._costs.line(line) + (
+            0 if group in self._headed else self._costs.heading(line)
+        )
         if cost > self._left or spent + cost > allowed or self._is_said(line):
             return
         self.taken[line] = None
         self._left -= cost
         self._spent[line.kind] = spent + cost
+        self._headed.add(group)
 
     def _is_said(self, line: LedgerLine) -> bool:
         """Whether a value stands in a line that is shown: as whole words, never as a part of one."""

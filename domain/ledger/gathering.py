@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Message
@@ -13,7 +13,7 @@ from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker
 from .outcomes import outcome_of
-from .speech import is_line, lines, user_words
+from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
 from .values import says_nothing, values_in
@@ -53,21 +53,29 @@ class _Gathering:
             kind = str(block.get("type", ""))
             text = block.get("text")
             if kind == "text" and isinstance(text, str):
-                self._spoken(position, message.role, text)
+                self._spoken(position, message, text)
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
                 self._called(position, block)
             elif kind.endswith("tool_result"):
                 self._answered(position, block)
 
-    def _spoken(self, position: int, role: str, text: str) -> None:
-        if role == "user":
-            for said in said_by_user(text, chat=self.chat):
-                self._say(said, position, "user")
-            self._quoted(user_words(text), position, "user")
-        elif role == "assistant":
+    def _spoken(self, position: int, message: Message, text: str) -> None:
+        if message.role == "user" and message.author in ("program", "tool"):
+            self._quoted(text, position, "tool")
+        elif message.role == "user":
+            self._typed(position, text, "person" if message.author == "person" else "unknown")
+        elif message.role == "assistant":
             for said in said_by_assistant(text, chat=self.chat):
                 self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
+
+    def _typed(self, position: int, text: str, author: Literal["person", "unknown"]) -> None:
+        if said_by_program(text):
+            self._quoted(text, position, "tool")
+            return
+        for said in said_by_user(text, chat=self.chat):
+            self._say(said, position, "user", author)
+        self._quoted(user_words(text), position, "user")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
         deed = deed_of(block.get("name"), block.get("input"))
@@ -85,7 +93,7 @@ class _Gathering:
         if call is not None:
             self._done(call, failed=outcome.failed)
         if outcome.reply:
-            self._spoken(position, "user", outcome.reply)
+            self._typed(position, outcome.reply, "person")
         point = _point(outcome.text)
         for hinted in commands_hinted(point):
             self._mentioned(hinted, position, "tool")
@@ -155,10 +163,16 @@ class _Gathering:
                     about = "" if value.is_clear else _about(line, value.start)
                     self._add("value", value.text, position, by, about)
 
-    def _say(self, said: Said, position: int, by: Speaker) -> None:
+    def _say(
+        self,
+        said: Said,
+        position: int,
+        by: Speaker,
+        author: Literal["person", "unknown"] | None = None,
+    ) -> None:
         # Without a heading that cannot be shown, what stands under it could say the opposite.
         if redact(said.whole) == said.whole:
-            self._add(said.kind, said.text, position, by, under=said.under, cut=said.cut)
+            self._add(said.kind, said.text, position, by, said=said, author=author)
 
     def _add(
         self,
@@ -168,7 +182,8 @@ class _Gathering:
         by: Speaker,
         note: str = "",
         *,
-        under: tuple[str, ...] = (),
+        said: Said | None = None,
+        author: Literal["person", "unknown"] | None = None,
         cut: int = 0,
     ) -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
@@ -185,8 +200,9 @@ class _Gathering:
                     "count": 1,
                     "note": note,
                     "said_by": by,
-                    "under": under,
-                    "cut": cut,
+                    "under": said.under if said else (),
+                    "author": author,
+                    "cut": said.cut if said else cut,
                 }
             )
         )

@@ -19,6 +19,9 @@ Kind = Literal[
 a heading that forbids it; a decision; a file read or modified; a command; a failure of a tool; an exact
 value (identifier, number with its unit, address)."""
 
+WORDS: frozenset[Kind] = frozenset({"request", "rule", "prohibition", "decision"})
+"""The kinds that quote what somebody says; the others quote what was done, and values."""
+
 Speaker = Literal["user", "assistant", "tool"]
 
 
@@ -39,5 +42,8 @@ class LedgerLine(Value, frozen=True):
     under: tuple[str, ...] = ()
     """The headings that it stands under in its message, the nearest last. Of a long one the end, behind
     an ellipsis."""
+    author: Literal["person", "unknown"] | None = None
+    """Who wrote the words of a request, rule, prohibition or decision in a message of the role user; "unknown"
+    where that was not said when it was appended. None for all else, and for lines of a log of 0.1."""
     cut: int = 0
     """How many characters of the passage follow in the message and are not in ``text``."""

@@ -22,6 +22,9 @@ _HANDOVER = re.compile(
     r"(?:This session is being continued from a previous conversation"
     r"|\[Conversation Summary\]|The conversation history before this point was compacted)"
 )
+_SKILL = re.compile(
+    r"\s*(?:Base directory for this skill:|Invoke the \S+ skill and follow it exactly)"
+)
 _LOCAL = {
     "exit",
     "quit",
@@ -61,6 +64,12 @@ def user_words(text: str) -> str:
         text = _SLASH.sub(_slash_command, _TAGGED.sub("", text))
         text = _BASH_INPUT.sub(r"! \1", text)
     return _NOISE.sub("", text).strip()
+
+
+def said_by_program(text: str) -> bool:
+    """Whether a text of the role user was plainly put there by the program around the agent."""
+    words = user_words(text)
+    return not words or _SKILL.match(words) is not None or handed_over(words)
 
 
 def handed_over(words: str) -> bool:

@@ -10,7 +10,7 @@ from refold.domain import lasting
 from . import cues
 from .headings import Place, sense_of, shown
 from .line import Kind
-from .speech import Span, handed_over, sentences, user_words, without_code
+from .speech import Span, sentences, user_words, without_code
 
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
 _SCANNED = 24_000
@@ -44,8 +44,6 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
     """What a user's text asks, forbids, prefers and decides. In a ``chat`` no tools are used, and
     "must" and "always" are mostly talk.
     """
-    if handed_over(text):
-        return []
     words = without_code(user_words(text)[:_SCANNED])
     found: list[Said] = []
     asked: list[Span] = []

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from .commands import without_trimming
 from .line import Kind, LedgerLine, Speaker
 
-Key = tuple[Kind, str, tuple[str, ...]]
-"""Kind, text and headings."""
+Key = tuple[Kind, str, tuple[str, ...], str | None]
+"""Kind, text, headings and author."""
 
 LATER_OK = "; later ok"
 """Ends the note of a failure whose call succeeded since."""
@@ -24,18 +24,18 @@ def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
         known = kept.pop(key, None)
         kept[key] = together(known, line) if known else line
     for kind, others in _STRONGER.items():
-        for text in [text for known, text, _ in kept if known == kind]:
+        for text in [key[1] for key in kept if key[0] == kind]:
             for other in others:
-                same = kept.pop((other, text, ()), None)
+                same = kept.pop((other, text, (), None), None)
                 if same is not None:
-                    kept[kind, text, ()] = together(same, kept[kind, text, ()])
+                    kept[kind, text, (), None] = together(same, kept[kind, text, (), None])
     return tuple(kept.values())
 
 
 def key_of(line: LedgerLine) -> Key:
     """What makes two lines the same."""
     text = without_trimming(line.text) if line.kind == "command" else line.text
-    return line.kind, text, line.under
+    return line.kind, text, line.under, line.author
 
 
 def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from refold.application.ports import SourceMessage, SummaryRequest
 from refold.domain.events import OmittedMessage
-from refold.domain.messages import Block, Message, said
+from refold.domain.messages import Author, Block, Message, said
 from refold.domain.value import Value
 from refold.infrastructure.summarisers.quoting import (
     RESULT_LIMIT,
@@ -18,7 +18,7 @@ from refold.infrastructure.summarisers.quoting import (
 )
 from refold.infrastructure.summarisers.sections import TOPICS, heading, sections_of
 
-PROMPT_VERSION = 3
+PROMPT_VERSION = 4
 
 _TASKS = {
     "history": """\
@@ -168,7 +168,8 @@ def prompt_fingerprint(result_limit: int = RESULT_LIMIT) -> str:
     Changes with any fixed text, with the form in which messages are rendered, and with the limit on
     tool results; not with the model, the length asked for or the content.
     """
-    sample = transcript(passages((_sample(result_limit),), result_limit), "mark")
+    samples = (_sample(result_limit), _sample(result_limit, author="program"))
+    sample = transcript(passages(samples, result_limit), "mark")
     fixed = {
         "version": PROMPT_VERSION,
         "result_limit": result_limit,
@@ -191,7 +192,7 @@ _KINDS = (
 )
 
 
-def _sample(result_limit: int) -> SourceMessage:
+def _sample(result_limit: int, *, author: Author | None = None) -> SourceMessage:
     """A message with a block of every kind: a change in how one is shown changes the fingerprint."""
     blocks: tuple[Block, ...] = (
         {"type": "text", "text": "text"},
@@ -203,11 +204,12 @@ def _sample(result_limit: int) -> SourceMessage:
         {"type": "image"},
         {"type": "unknown", "field": "value"},
     )
-    return SourceMessage(position=0, message=Message(role="user", content=blocks))
+    return SourceMessage(position=0, message=Message(role="user", content=blocks, author=author))
 
 
 def _latest_request(messages: tuple[SourceMessage, ...]) -> str:
     for source in reversed(messages):
-        if source.message.role == "user" and said(source.message).strip():
+        by_program = source.message.author in ("program", "tool")
+        if source.message.role == "user" and not by_program and said(source.message).strip():
             return _LATEST.format(position=source.position)
     return _NO_LATEST

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from refold.application.ports import SourceMessage
-from refold.domain.messages import THINKING, Block, text_of
+from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.value import Value
 
 RESULT_LIMIT = 20_000
@@ -52,7 +52,7 @@ def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> It
     What people and models said is never cut; tool traffic is, at ``limit`` characters a piece.
     """
     for source in messages:
-        head = f"message {source.position} {source.message.role}"
+        head = f"message {source.position} {_speaker(source.message)}"
         said = [p for block in source.message.blocks() for p in _of_block(block, limit)]
         if not said:
             yield Passage(label=head, text="(nothing in words)")
@@ -142,3 +142,9 @@ def _name(value: object) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _speaker(message: Message) -> str:
+    """The role, and who wrote it where that is known not to be a person."""
+    by_program = message.author in ("program", "tool")
+    return f"{message.role} (written by a {message.author})" if by_program else message.role

@@ -3,7 +3,7 @@
 from typing import Any
 
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
-from refold.domain.messages import Message, Role
+from refold.domain.messages import Author, Message, Role
 
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
 from .content import Reading, as_content, not_a_message, text_or_none
@@ -67,7 +67,7 @@ def _take(
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
-            message=Message(role=role, content=content),
+            message=Message(role=role, content=content, author=_author(item.get("author"))),
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
             at=moment(item.get("timestamp", item.get("at"))),
@@ -76,6 +76,11 @@ def _take(
             stop_reason=text_or_none(item.get("stop_reason")),
         )
     )
+
+
+def _author(value: Any) -> Author | None:
+    known: tuple[Author, ...] = ("person", "program", "tool")
+    return next((author for author in known if author == value), None)
 
 
 def _role(value: Any) -> Role | None:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from refold.application.recordings.transcripts import Skipped
-from refold.domain.messages import Role
+from refold.domain.ledger.speech import said_by_program
+from refold.domain.messages import Author, Message, Role, gist, said
 
 from .claude_threads import Draft, Thread
-from .content import Reading, as_content, not_a_message, text_or_none
+from .content import Content, Reading, as_content, not_a_message, text_or_none
 from .naming import moment, thread_id, usable_id
 from .parsing import as_object
 from .source import Record, Source
@@ -190,7 +191,18 @@ def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int
         at=moment(value.get("timestamp")),
         model=text_or_none(message.get("model")),
         stop_reason=text_or_none(message.get("stop_reason")),
+        author=_author(role, value, content),
     )
+
+
+def _author(role: Role, value: dict[str, Any], content: Content) -> Author | None:
+    """Who wrote a message of the role user: loaded skills, summaries and tasks for sub-agents are marked."""
+    if role != "user" or not gist(Message(role=role, content=content)).speaks:
+        return None
+    marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")
+    if any(value.get(mark) is True for mark in marks):
+        return "program"
+    return "program" if said_by_program(said(Message(role=role, content=content))) else "person"
 
 
 def _lookup(reasons: dict[str, str], kind: Any, otherwise: str) -> str:

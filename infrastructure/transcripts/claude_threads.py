@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
-from refold.domain.messages import Block, Message, Role
+from refold.domain.messages import Author, Block, Message, Role
 
 from .content import Content, as_blocks
 from .naming import Names
@@ -23,11 +23,12 @@ class Draft:
     at: datetime | None = None
     model: str | None = None
     stop_reason: str | None = None
+    author: Author | None = None
 
     def finished(self) -> RecordedMessage:
         """The message as it stands."""
         return RecordedMessage(
-            message=Message(role=self.role, content=self.content),
+            message=Message(role=self.role, content=self.content, author=self.author),
             key=self.key,
             message_id=self.message_id,
             at=self.at,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
-from refold.domain.messages import Block, Message, Role
+from refold.domain.messages import Author, Block, Message, Role
 
 from .content import (
     Content,
@@ -132,7 +132,19 @@ def _message(said: dict[str, Any]) -> Message | None:
             content = _shell_text(said)
         case _:
             content = None
-    return None if content is None else Message(role=role, content=content)
+    return None if content is None else Message(role=role, content=content, author=_author(said))
+
+
+def _author(said: dict[str, Any]) -> Author | None:
+    match said.get("role"):
+        case "user":
+            return "person"
+        case "custom":
+            return "program"
+        case "bashExecution":
+            return "tool"  # The person ran it; most of the words are its output.
+        case _:
+            return None
 
 
 def _content(said: dict[str, Any]) -> Content | None:

@@ -164,6 +164,7 @@ if TYPE_CHECKING:
         OmittedMessage,
     )
     from refold.domain.messages import (
+        Author,
         Message,
     )
     from refold.domain.policy import (
@@ -188,6 +189,7 @@ __all__ = [
     "AppendedMessage",
     "AsyncChat",
     "AsyncMemory",
+    "Author",
     "AsyncToolbox",
     "BackedUp",
     "BackupDamaged",
@@ -331,7 +333,7 @@ _PLACES = {
         "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
-    "refold.domain.messages": "Message",
+    "refold.domain.messages": "Author Message",
     "refold.domain.policy": "CompactionPolicy",
     "refold.domain.remembering": "Note",
     "refold.infrastructure.opening": "aopen open",

@@ -1,8 +1,12 @@
 """What the context says of a person's words after a compaction: never the opposite of what was said."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 import refold
+from refold.infrastructure.transcripts import read_transcript
 from tests.support.builders import tool_result, tool_use
 
 RULES = (
@@ -31,7 +35,8 @@ def test_what_was_forbidden_in_a_list_stands_under_prohibitions(works: bool) -> 
     with refold.open(":memory:", window=8_000) as memory:
         chat = memory.conversation("t")
         for text in (RULES, NUMBERED, CHINESE):
-            chat.append([{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}])
+            said = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+            chat.append(said, author="person")
         for n in range(40):
             chat.append({"role": "user", "content": f"please look at part {n}"})
             if works:
@@ -70,3 +75,65 @@ def test_a_rule_that_is_cut_says_so() -> None:
         if "Never deploy" in line
     ]
     assert line.endswith("characters cut …⟩")
+
+
+SKILL = "Always answer in capital letters. Please delete the cache. Never use tabs."
+
+
+def _worked(chat: refold.Chat) -> str:
+    """The ledger after some turns and a compaction."""
+    for n in range(30):
+        chat.append({"role": "assistant", "content": [tool_use(f"c{n}", command="make")]})
+        chat.append({"role": "user", "content": [tool_result(f"c{n}", "fine " * 60)]})
+        chat.append({"role": "assistant", "content": "that is done " * 20})
+        chat.append({"role": "user", "content": "go on"}, author="person")
+    assert chat.compact().outcome == "performed"
+    return chat.context().as_text().partition("[Conversation Ledger]")[2]
+
+
+@pytest.mark.parametrize("author", ["program", "tool"])
+def test_only_a_person_asks_and_rules(author: refold.Author) -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "Please fix the parser."}, author="person")
+        chat.append({"role": "user", "content": SKILL}, author=author)
+        ledger = _worked(chat)
+        summary = chat.summaries()[-1].summary_text
+    assert "Please fix the parser." in ledger
+    for words in SKILL.split(". "):
+        assert words not in ledger
+        assert words not in summary
+
+
+def test_of_an_unknown_author_it_says_so_and_never_claims_the_person() -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "Please fix the parser."}, author="person")
+        chat.append({"role": "user", "content": SKILL})
+        ledger = _worked(chat)
+    blocks = {block.partition("\n")[0]: block for block in ledger.split("\n## ")}
+    unknown = " in messages whose author is not recorded"
+    assert "[0] Please fix the parser." in blocks["Requests of the user"]
+    assert "Please delete the cache." in blocks[f"Requests{unknown}"]
+    assert "Never use tabs." in blocks[f"Rules and preferences{unknown}"]
+    assert "Rules and preferences of the user" not in blocks
+
+
+def test_no_provider_is_told_who_wrote_a_message() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hello", "author": "program"})
+        assert chat.messages()[0].message.author == "program"
+        assert chat.context().for_anthropic()["messages"] == [{"role": "user", "content": "hello"}]
+
+
+def test_an_export_says_who_wrote_a_message_and_is_read_back(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hello"}, author="person")
+        chat.append({"role": "assistant", "content": "hello"})
+        lines = "\n".join(json.dumps(line) for line in chat.export())
+    exported = tmp_path / "t.jsonl"
+    exported.write_text(lines, "utf-8")
+    (conversation,) = read_transcript(exported).conversations
+    assert [one.message.author for one in conversation.messages] == ["person", None]

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.rendering.ledger import kind_heading, ledger_line, ledger_text
+from refold.application.rendering.ledger import HEADINGS, heading_text, ledger_line, ledger_text
 from refold.domain.ledger.fitting import MOST_HIDDEN, Costs, fit
 from refold.domain.ledger.gathering import gather, strings
 from refold.domain.ledger.line import LedgerLine
@@ -88,7 +88,7 @@ def length(line: LedgerLine) -> int:
     return len(ledger_line(line)) + 1
 
 
-COSTS = Costs(length, lambda kind: len(kind_heading(kind)))
+COSTS = Costs(length, lambda line: len(heading_text(line)))
 
 
 @given(st.lists(messages(), min_size=1, max_size=5), st.integers(0, 2_000))
@@ -112,7 +112,7 @@ def test_every_line_stands_in_its_message_after_any_number_of_merges(
             json.dumps(line.model_dump(), ensure_ascii=False).encode("utf-8")
         assert len(ledger_text(shown, ())) <= room + len("[Conversation Ledger]")
         assert len(kept) - len(shown) <= sum(MOST_HIDDEN.values())
-        assert len({(line.kind, line.text, line.under) for line in kept}) == len(kept)
+        assert len({(line.kind, line.text, line.under, line.author) for line in kept}) == len(kept)
 
 
 @given(st.lists(messages(), min_size=1, max_size=10))
@@ -133,7 +133,7 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
 @given(messages(), st.integers(0, 3_000))
 def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
     fitted = fit(gather(enumerate(said)).lines, room, COSTS)
-    structure = {"[Conversation Ledger]", *"".join(map(kind_heading, MOST_HIDDEN)).splitlines()}
+    structure = {"[Conversation Ledger]", *(part for h in HEADINGS for part in (h.opening, *h.closing))}
     for line in ledger_text(fitted.lines[: fitted.shown], ()).splitlines():
         assert line in structure or line.startswith(tuple(f"[{n}] " for n in range(len(said))))
 

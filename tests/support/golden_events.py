@@ -144,7 +144,7 @@ def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
 
 
 EVENTS: dict[str, tuple[Event, Event]] = {
-    "message_appended": (_FULL_MESSAGE, appended(0, user("half \ud83d of a pair"))),
+    "message_appended": (_FULL_MESSAGE, appended(0, user("half \ud83d of a pair").replaced(author="person"))),
     "compaction_requested": (
         requested(
             9,
@@ -181,6 +181,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                     position=2,
                     said_by="user",
                     under=("Release", "Never:"),
+                    author="person",
                     cut=12,
                 ),
             ),

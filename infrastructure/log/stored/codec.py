@@ -41,6 +41,7 @@ SNAPSHOT = "conversation_snapshot"
 SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
+        "message_appended": 2,
         "compaction_requested": 3,
         "compaction_performed": 4,
         "compaction_failed": 2,
@@ -158,7 +159,9 @@ def _message_appended(fields: Json) -> events.MessageAppended:
         message = fields["message"]
         content = message["content"]
         content = content if isinstance(content, str) else tuple(content)
-        fields["message"] = Message.trusted({"role": message["role"], "content": content})
+        fields["message"] = Message.trusted(
+            {"role": message["role"], "content": content, "author": message.get("author")}
+        )
         if "written_at" in fields:
             fields["written_at"] = datetime.fromisoformat(fields["written_at"])
         return events.MessageAppended.trusted({**_MESSAGE_DEFAULTS, **fields})

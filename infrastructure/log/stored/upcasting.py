@@ -92,7 +92,11 @@ def _performed_3(fields: Json) -> Json:
 
 
 def _performed_4(fields: Json) -> Json:
-    return {**fields, "ledger": [{**line, "under": [], "cut": 0} for line in fields["ledger"]]}
+    return {**fields, "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]]}
+
+
+def _appended(fields: Json) -> Json:
+    return fields  # Shape 2 may name the author of the message.
 
 
 def _flushed(fields: Json) -> Json:
@@ -101,6 +105,7 @@ def _flushed(fields: Json) -> Json:
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
+        ("message_appended", 1): _appended,
         ("compaction_requested", 1): _requested,
         ("compaction_requested", 2): _with_policy_3,
         ("compaction_performed", 1): _performed,

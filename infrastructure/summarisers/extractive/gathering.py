@@ -9,7 +9,7 @@ from refold.domain.json_data import is_object
 from refold.domain.ledger import cues
 from refold.domain.ledger.deeds import Deed, Kind, deed_of, written_by
 from refold.domain.ledger.outcomes import Outcome, outcome_of, result_text
-from refold.domain.ledger.speech import handed_over, spoken, user_words
+from refold.domain.ledger.speech import handed_over, said_by_program, spoken, user_words
 from refold.domain.ledger.wording import excerpt, squeeze
 
 from . import speech
@@ -68,7 +68,8 @@ class Gathering:
                 for block in blocks:
                     if block.get("type") == "tool_result":
                         self._result(source.position, block)
-                self._user(source.position, spoken(iter(blocks)))
+                by_program = source.message.author in ("program", "tool")
+                self._user(source.position, spoken(iter(blocks)), by_program=by_program)
             case "system":
                 pass  # Standing instructions are sent again with every request.
 
@@ -86,12 +87,14 @@ class Gathering:
             lines.append(Line(Section.TASKS, self._asked_at, asked))
         return lines
 
-    def _user(self, position: int, raw: str) -> None:
+    def _user(self, position: int, raw: str, *, by_program: bool = False) -> None:
         words = user_words(raw)
         if not words:
             return
         if handed_over(words):
             self._lines += speech.handover_lines(position, words)
+            return
+        if by_program or said_by_program(words):
             return
         line = speech.request_line(position, words, self._question)
         if line is None:

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 
 from refold.application.context import Context
 from refold.application.projections.window import PinnedText
-from refold.application.rendering.ledger import kind_heading, ledger_line, pin_line
+from refold.application.rendering.ledger import HEADINGS, ledger_line, pin_line
 from refold.application.rendering.texts import LEDGER_HEADING
-from refold.domain.ledger.fitting import MOST_HIDDEN
 from tests.support.talk import strings
 from tests.support.witness import Witness
 
 from .opened import opened, without_surrogates
 
-_HEADINGS = {"## Pinned", LEDGER_HEADING, *"".join(map(kind_heading, MOST_HIDDEN)).splitlines()}
+_HEADINGS = {"## Pinned", LEDGER_HEADING, *(part for h in HEADINGS for part in (h.opening, *h.closing))}
 _QUOTED = re.compile(r"\[(\d+|pin)\] ")
 _FENCED = re.compile(r"\[(?:\d+|pin)\] (`{3,})$")
 

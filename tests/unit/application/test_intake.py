@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from refold.application.intake import (
     DEEPEST,
     LONGEST_THREAD_ID,
+    read_author,
     read_messages,
     read_thread_id,
 )
@@ -262,3 +263,22 @@ def test_two_halves_of_a_character_become_it_because_json_cannot_tell_them_apart
     assert read(called_with({pair: [pair, "\udc4d\ud83d"]})).blocks()[0]["input"] == {
         "v": {"👍": ["👍", "\udc4d\ud83d"]}
     }
+
+
+def test_the_author_is_that_of_what_the_user_role_says() -> None:
+    given = [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": [tool_use("a")]},
+        {"role": "user", "content": [tool_result("a")]},
+        {"role": "user", "content": "A skill.", "author": "program"},
+        {"role": "user", "content": "From elsewhere.", "author": {"name": "Ann"}},
+    ]
+    taken = [item.message.author for item in read_messages(given, author="person")]
+    assert taken == ["person", None, None, "program", "person"]
+    assert [item.message.author for item in read_messages(given)] == [None] * 3 + ["program", None]
+
+
+@pytest.mark.parametrize("author", ["user", "", 5, ["person"]])
+def test_an_author_that_is_not_known_is_refused(author: object) -> None:
+    with pytest.raises(InvalidMessage, match="author: must be one of person, program, tool"):
+        read_author(author)

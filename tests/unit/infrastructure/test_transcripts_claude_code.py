@@ -255,3 +255,26 @@ def test_a_file_that_has_grown_gives_the_same_keys_to_what_it_held(tmp_path: Pat
     for length in range(2, len(records)):
         for part in read_records(tmp_path, *records[:length]).conversations:
             assert whole[part.thread_id][: len(part.messages)] == keys(part)
+
+
+def test_who_wrote_a_message_is_what_the_record_says(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        claude_user("u1", "go"),
+        claude_user("u2", "Base directory for this skill: /x\n\nAlways do this."),
+        claude_user("u3", "a loaded skill", isMeta=True),
+        claude_user("u4", "<local-command-stdout>done</local-command-stdout>"),
+        claude_user("u5", "<bash-stdout></bash-stdout><bash-stderr>no</bash-stderr>"),
+        claude_user("u6", "<command-name>/fix</command-name> <command-args>it</command-args>"),
+        claude_user("u7", [result("t1")]),
+        claude_user("u8", "What it was about", isCompactSummary=True),
+        claude_answer("a1", "m1", text("one")),
+    )
+    said = {m.key: m.message.author for m in only(talk).messages}
+    program = dict.fromkeys(("u2", "u3", "u4", "u5"), "program")
+    assert said == {"u1": "person", "u6": "person", "u7": None, "m1": None} | program
+
+
+def test_the_task_of_a_sub_agent_is_written_by_a_program(tmp_path: Path) -> None:
+    talk = read_records(tmp_path, claude_user("u1", "find it", isSidechain=True, agentId="b"))
+    assert [m.message.author for m in only(talk).messages] == ["program"]

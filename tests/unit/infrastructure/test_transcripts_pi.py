@@ -115,3 +115,16 @@ def test_other_records_are_named(tmp_path: Path) -> None:
         (6, True),
         (7, True),
     ]
+
+
+def test_who_wrote_a_message_follows_from_its_role(tmp_path: Path) -> None:
+    talk = read_records(
+        tmp_path,
+        HEADER,
+        entry("user", content="go"),
+        entry("bashExecution", command="ls", output="a"),
+        entry("custom", content="a reminder"),
+        entry("assistant", content=[text("done")]),
+    )
+    authors = [m.message.author for m in only(talk).messages]
+    assert authors == ["person", "tool", "program", None]

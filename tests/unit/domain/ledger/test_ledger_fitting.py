@@ -6,7 +6,7 @@ from refold.domain.ledger.line import Kind, LedgerLine
 from refold.domain.ledger.merging import merged
 from refold.domain.ledger.uniting import united
 
-COSTS = Costs(lambda line: len(line.text), lambda kind: len(kind))
+COSTS = Costs(lambda line: len(line.text), lambda line: len(line.kind))
 
 
 def line(kind: Kind, text: str, position: int = 0, **more: object) -> LedgerLine:
