@@ -10,7 +10,7 @@ from sqlite_utils import Database
 from refold.application.event_log import Damage, LoggedEvent
 from refold.infrastructure.sqlite_connection import open_sqlite
 
-from .outdating import Left
+from .outdating import Left, create_reading_from
 from .progress import Progress, Projections, create_positions
 
 
@@ -116,6 +116,7 @@ def expected_schema(content: Content) -> Mapping[str, str]:
     try:
         content.create(db)
         create_positions(db)
+        create_reading_from(db)
         content.finish(db)
         return schema_of(db)
     finally:

@@ -18,7 +18,7 @@ from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
 from .emptying import has_emptied_ahead
 from .looking import looking_into
-from .outdating import write_reading_from
+from .outdating import create_reading_from, write_reading_from
 from .progress import create_positions, nowhere, write_progress
 from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
 
@@ -269,6 +269,7 @@ def begin(db: Database, content: Content) -> None:
     """Make the tables of an empty fold, in the transaction that is open."""
     content.create(db)
     create_positions(db)
+    create_reading_from(db)
     write_progress(db, content.projections, nowhere(content.projections))
 
 

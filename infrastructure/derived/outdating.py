@@ -7,8 +7,10 @@ from sqlite_utils import Database
 from refold.application.event_log import ConversationLog, LoggedEvent
 from refold.domain.events import ConversationErased, MessageErased
 
+from .cells import CHECKSUM, opened, sealed
 from .damage import FoldDamaged
 
+READING_FROM = "reading_from"
 Left = Callable[[LoggedEvent], Sequence[LoggedEvent]]
 """Of an erasure of a message: what is left of the events that lost content for it; nothing where all
 of them were read when they had lost it."""
@@ -18,16 +20,31 @@ class FoldOutdated(FoldDamaged):
     """Something that may have been folded in was erased since: the whole is to be folded anew."""
 
 
+def create_reading_from(db: Database) -> None:
+    """Make the table of the number that is noted, in the transaction that is open."""
+    columns: dict[str, type] = {"id": int, "number": int, CHECKSUM: int}
+    db.table(READING_FROM).create(columns, pk=("id",), not_null=set(columns), strict=True)
+
+
 def write_reading_from(db: Database, newest: int) -> None:
     """Note the number of the newest event in the log before anything of it is read for this database, or
     of the newest erasure that was folded in.
     """
-    db.conn.execute(f"PRAGMA user_version={newest}")
+    # Sealed: with a wrong number here, what was erased would stay.
+    db.conn.execute(f"INSERT OR REPLACE INTO {READING_FROM} VALUES (?, ?, ?)", sealed((0, newest)))
 
 
 def reading_from(db: Database) -> int:
-    """The number that was noted; nothing that was erased up to it is there."""
-    return int(db.conn.execute("PRAGMA user_version").fetchone()[0])
+    """The number that was noted; nothing that was erased up to it is there.
+
+    Raises:
+        FoldDamaged: it was changed, or is missing.
+    """
+    rows = db.conn.execute(f"SELECT * FROM {READING_FROM}").fetchall()
+    if len(rows) != 1:
+        raise FoldDamaged(f"{len(rows)} rows say from where on the log was read")
+    _, number = opened(READING_FROM, rows[0])
+    return int(number or 0)
 
 
 def nothing_left(erasure: LoggedEvent) -> Sequence[LoggedEvent]:

@@ -371,3 +371,21 @@ def test_of_a_long_history_a_part_is_read_again_and_the_summary_says_so(tmp_path
         assert b"number5:" not in content
         assert b"number6:" in content
         assert memory.verify().ok
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "change", ["PRAGMA user_version=1000000", "UPDATE reading_from SET number = 1000000"]
+)
+def test_a_wrong_note_of_what_was_read_keeps_nothing_that_is_erased(
+    tmp_path: Path, name: str, change: str
+) -> None:
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        chat = memory.conversation("t")
+        chat.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}])
+        ask(memory, chat)
+    with closing(sqlite3.connect(tmp_path / name, isolation_level=None)) as connection:
+        connection.execute(change)
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        assert memory.conversation("t").erase(20).complete
+        assert holding(tmp_path) == {}
