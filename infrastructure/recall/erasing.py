@@ -1,5 +1,6 @@
 """Taking a message out of the recall index in place: its passages, and the postings of one segment."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -16,10 +17,10 @@ from refold.infrastructure.derived.progress import Total
 
 from .postings import local_of, segment_of, terms_of
 from .segments import shrink
-from .tables import PASSAGE_COLUMNS, PASSAGES, TERMS, thread_token
-from .threads import put_thread, stored_thread
+from .tables import PASSAGE_COLUMNS, PASSAGES, TERMS
+from .threads import numbers_at, put_thread, stored_thread
 
-_OF_MESSAGE = f"SELECT * FROM {PASSAGES} WHERE thread = ? AND position = ?"
+_NUMBERED = f"SELECT * FROM {PASSAGES} WHERE number IN (SELECT value FROM json_each(?))"
 
 
 def erase(db: Database, total: Total, number: int, remains: Sequence[LoggedEvent]) -> Total:
@@ -41,17 +42,19 @@ def erase(db: Database, total: Total, number: int, remains: Sequence[LoggedEvent
 
 
 def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) -> Total:
-    values = (thread_token(logged.thread_id), event.position)
-    rows = db.conn.execute(_OF_MESSAGE, values).fetchall()
+    thread = stored_thread(db, logged.thread_id)
+    numbers = numbers_at(db, logged.thread_id, thread, (event.position,))
+    rows = db.conn.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
     passages = [Passage._make(opened(PASSAGES, row)[:15]) for row in rows]
+    if len(passages) != len(numbers) or any(p.position != event.position for p in passages):
+        raise FoldDamaged(f"the passages of message {event.position} are not where they should be")
     _expect_same_calls(passages, event)
     gone = Total(len(rows), sum(int(row[-1]) for row in rows))
-    thread = stored_thread(db, logged.thread_id)
     answered = frozenset(gist(event.message).results)
     # A result without words is none that answers; its marker has some.
     calls = tuple(call for call in thread.before.calls if call[0] not in answered)
     thread.before = thread.before._replace(calls=calls)
-    thread.total = thread.total.plus(Total(-gone.rows, -gone.checksums))
+    thread.take_out(gone, passages)
     if thread.total.rows < 0:
         raise FoldDamaged(f"conversation {logged.thread_id!r} has passages that are not counted")
     put_thread(db, logged.thread_id, thread)

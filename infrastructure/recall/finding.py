@@ -64,6 +64,7 @@ def find(
     there = {passage.number for passage in found}
     others = [number for number in dict.fromkeys(also) if number not in there]
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
+    proved.places(db, (passage.thread_id for passage in found))
     return Found(found, _neighbours(db, found), frequencies, total)
 
 

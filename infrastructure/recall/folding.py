@@ -82,7 +82,8 @@ class Batch:
         found, thread.before = passages_of(logged, event, thread.before, first)
         rows = [sealed((*p[:12], int(p.is_question), *p[13:], thread.token)) for p in found]
         grown = Total(len(rows), sum(row[-1] for row in rows))
-        thread.total, self._total = thread.total.plus(grown), self._total.plus(grown)
+        thread.add(grown, found)
+        self._total = self._total.plus(grown)
         self._rows += rows
         if found:
             segment = segment_of(first)

@@ -1,7 +1,7 @@
 """That the index leads to everything that it should: held against counts, once for each state of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlite_utils import Database
 
@@ -10,7 +10,7 @@ from refold.infrastructure.derived.progress import read_progress
 
 from .postings import TERM_BITS, term_of
 from .tables import IS_THERE, PASSAGES, POSTINGS, PROJECTIONS, SEGMENTS, TERMS, thread_token
-from .threads import stored_thread
+from .threads import numbers_at, stored_thread
 
 _FREQUENCIES = f"""SELECT t.term, t.passages FROM json_each(?) AS wanted
     CROSS JOIN {TERMS} AS t ON t.term = wanted.value"""
@@ -27,6 +27,7 @@ class Proved:
         self._tokens: set[str] = set()
         self._shares: dict[str | None, float] = {}
         self._numbers: dict[str, frozenset[int]] = {}
+        self._placed: set[str] = set()
 
     def total(self, db: Database, thread_id: str | None) -> int:
         """How many passages there are, where those of this conversation, or of all, are all there.
@@ -40,6 +41,7 @@ class Proved:
         state = (db, progress, db.conn.execute("PRAGMA data_version").fetchone()[0])
         if state != self._state:
             self._state, self._tokens, self._shares, self._numbers = state, set(), {}, {}
+            self._placed = set()
         if thread_id not in self._shares:
             count = _expect_passages(db, thread_id, total)
             self._shares[thread_id] = count / total if total else 1.0
@@ -48,6 +50,16 @@ class Proved:
     def share(self, thread_id: str | None) -> float:
         """Which share of all passages is of this conversation. Asked after ``total``."""
         return self._shares[thread_id]
+
+    def places(self, db: Database, thread_ids: Iterable[str]) -> None:
+        """Hold the index of places against what must be there of these conversations.
+
+        Asked after ``total``. Raises:
+            FoldDamaged: an entry is missing or wrong.
+        """
+        for thread_id in {*thread_ids} - self._placed - self._shares.keys():
+            numbers_at(db, thread_id, stored_thread(db, thread_id), ())
+            self._placed.add(thread_id)
 
     def numbers(self, db: Database, thread_id: str) -> frozenset[int]:
         """The passages of a conversation. Asked after ``total``."""
@@ -82,10 +94,5 @@ def _expect_passages(db: Database, thread_id: str | None, total: int) -> int:
             raise FoldDamaged(f"there are {count} passages, and not {total}")
         return total
     thread = stored_thread(db, thread_id)
-    query = f"SELECT count(*) FROM {PASSAGES} WHERE thread = ?"
-    (count,) = db.conn.execute(query, (thread.token,)).fetchone()
-    if count != thread.total.rows:
-        raise FoldDamaged(
-            f"conversation {thread_id!r} has {count} passages, and not {thread.total.rows}"
-        )
+    numbers_at(db, thread_id, thread, ())
     return thread.total.rows

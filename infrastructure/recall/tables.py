@@ -9,7 +9,7 @@ from sqlite_utils import Database
 from refold.application.recall import passages, tokens
 from refold.infrastructure.derived.cells import CHECKSUM, storable
 
-FORMAT = 2
+FORMAT = 3
 """Of the tables; an index of another one is folded anew."""
 
 PASSAGES = "passages"
@@ -47,9 +47,14 @@ THREAD_COLUMNS: Mapping[str, type] = {
     "calls": str,
     "row_count": int,
     "checksums": int,
+    "places": int,
     CHECKSUM: int,
 }
-"""Per conversation: what its next message is to know, how many passages there must be, and their sum."""
+"""Per conversation: what its next message is to know, how many passages there must be, their sum, and the
+sum of their places (``PLACE``)."""
+
+PLACE = "number * 31 + position * 7 + part"
+"""What an entry of the index of places adds to its conversation's sum: any wrong number in it changes the sum."""
 
 TERMS = "terms"
 TERM_COLUMNS: Mapping[str, type] = {"term": int, "passages": int}

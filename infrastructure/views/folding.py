@@ -20,7 +20,8 @@ from refold.application.projections.row_changes import (
     Replaced,
 )
 from refold.domain.events import ConversationLabelled, MessageErased
-from refold.infrastructure.derived.cells import Sealed, opened, sealed, storable
+from refold.infrastructure.derived.cells import Sealed, opened, sealed, shown, storable
+from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.derived.outdating import Left, write_reading_from
 from refold.infrastructure.derived.progress import Progress, Total, mark_of, write_progress
 
@@ -100,12 +101,15 @@ class Batch:
         self._counts: defaultdict[Cell, int] = defaultdict(int)
         self._checksums: defaultdict[Cell, int] = defaultdict(int)
         self._is_erased = False
+        self._is_erasing = False
 
     def erase(self, left: LoggedEvent) -> None:
         """Take out what was folded from an event of which only this is left."""
         changes = self.table.erased(left) if self.table.erased else ()
+        self._is_erasing = True
         for change in changes:
             self._apply(change)
+        self._is_erasing = False
         label = isinstance(left.event, ConversationLabelled) and self.table.name == CONVERSATIONS
         self._is_erased = self._is_erased or bool(changes) or label
 
@@ -185,9 +189,13 @@ class Batch:
         query = f"SELECT rowid, * FROM {self.table.name} WHERE {condition}"
         found = self._db.conn.execute(query, key).fetchone()
         new = sealed(row)
-        if found is None or found[1:] == new:
+        if found is None:
+            raise FoldDamaged(f"a row of {self.table.name} is missing: {shown(key)}")
+        if found[1:] == new:
             return
-        opened(self.table.name, found[1:])
+        stored = opened(self.table.name, found[1:])
+        if self._key(dict(zip(self.table.columns, stored, strict=True))) != key:
+            raise FoldDamaged(f"a row of {self.table.name} is not where it should be: {shown(key)}")
         self._counts[row[self.table.thread]] -= 1
         self._checksums[row[self.table.thread]] -= int(found[-1])
         to = ", ".join(f"{column} = ?" for column in self.table.types)
@@ -209,7 +217,9 @@ class Batch:
         """Take the stored rows in unless they are here; returns the values as they are stored."""
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
-        query = f"SELECT * FROM {self.table.name} WHERE {condition}"
+        # Where something is erased no index is trusted: what it does not lead to would stay.
+        source = f"{self.table.name} NOT INDEXED" if self._is_erasing else self.table.name
+        query = f"SELECT * FROM {source} WHERE {condition}"
         for row in self._db.conn.execute(query, values).fetchall():
             cells = dict(zip(self.table.columns, opened(self.table.name, row), strict=True))
             key = self._key(cells)
@@ -233,7 +243,9 @@ def rewrite(db: Database, table: Table) -> None:
 
     Such a table has a row for each conversation, compaction or note, and none for each message.
     """
-    rows = db.conn.execute(f"SELECT * FROM {table.name} ORDER BY rowid").fetchall()
+    rows = db.conn.execute(f"SELECT * FROM {table.name} NOT INDEXED ORDER BY rowid").fetchall()
+    for row in rows:
+        opened(table.name, row)  # Text of a changed row could be what is to be forgotten.
     db.conn.execute(f"DELETE FROM {table.name}")
     if rows:
         marks = ",".join("?" * len(rows[0]))

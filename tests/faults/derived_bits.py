@@ -26,6 +26,8 @@ from refold.application.upkeep.verifying import Verification
 from tests.support.fake_embedders import DigestEmbedder
 
 SECRET = "quokka-4711"
+ERASED = b"quokka"
+"""What must not stand in any file after the erasure: indices hold words."""
 SECRET_AT = 6
 """The position of the message that is erased."""
 FILES = ("agent.views.db", "agent.recall.db", "agent.vectors.db")
@@ -168,7 +170,7 @@ class Judge:
         except Exception as error:  # Whatever it is: it is what is looked for.
             return UNTYPED, repr(error)
         if found[0] == RIGHT and flip.command == "erase":
-            left = [file.name for file in copy.iterdir() if SECRET.encode() in file.read_bytes()]
+            left = [f.name for f in copy.iterdir() if ERASED in f.read_bytes()]
             return (LEFT, ", ".join(left)) if left else found
         return found
 

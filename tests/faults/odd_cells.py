@@ -20,7 +20,7 @@ from typing import NamedTuple
 import refold
 from refold.domain.errors import RefoldError
 
-from .derived_bits import FILES, LOG, READING, SECRET, SECRET_AT, make_store, opened
+from .derived_bits import ERASED, FILES, LOG, READING, SECRET_AT, make_store, opened
 
 VALUES: Mapping[str, object] = {
     "NULL": None,
@@ -180,7 +180,7 @@ class Judge:
         if command in ("ask", "repair") and found != self.right:
             return WRONG, f"{found}"[:300]
         if command == "erase":
-            left = [file.name for file in copy.iterdir() if SECRET.encode() in file.read_bytes()]
+            left = [file.name for file in copy.iterdir() if ERASED in file.read_bytes()]
             return (LEFT, ", ".join(left)) if left else (RIGHT, "")
         return RIGHT, ""
 
