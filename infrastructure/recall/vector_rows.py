@@ -171,18 +171,19 @@ def has_others(db: sqlite3.Connection, name: str) -> bool:
 
 def forget_model(db: sqlite3.Connection, model: Model) -> int:
     """Delete a model and its vectors; returns how many there were."""
-    deleted = db.execute("DELETE FROM vectors WHERE model = ?", (model.number,)).rowcount
+    vectors = count_of(db, model)
+    db.execute("DELETE FROM vectors WHERE model = ?", (model.number,))
     db.execute("DELETE FROM models WHERE id = ?", (model.number,))
-    return deleted
+    return vectors
 
 
 def keep_model(db: sqlite3.Connection, name: str) -> int:
     """Delete all vectors but those of this model; returns how many there were."""
-    deleted = db.execute(
-        "DELETE FROM vectors WHERE model NOT IN (SELECT id FROM models WHERE name = ?)", (name,)
-    ).rowcount
+    models = db.execute("SELECT id, dimension FROM models WHERE name != ?", (name,)).fetchall()
+    vectors = sum(count_of(db, Model(*model)) for model in models)
+    db.execute("DELETE FROM vectors WHERE model NOT IN (SELECT id FROM models WHERE name = ?)", (name,))
     db.execute("DELETE FROM models WHERE name != ?", (name,))
-    return deleted
+    return vectors
 
 
 def overwrite_others(db: sqlite3.Connection, keep: Collection[str]) -> bool:

@@ -412,3 +412,20 @@ def test_a_bit_in_a_page_with_a_newer_image_costs_nothing(
     path = copy_store(killed, tmp_path)
     flip(path, place)
     assert len(messages_of(path)) == COUNT
+
+
+@pytest.mark.parametrize("missing", range(1, 13))
+def test_a_file_that_was_cut_loses_nothing_that_is_left_in_it(
+    killed: Path, tmp_path: Path, missing: int
+) -> None:
+    log = copy_store(killed, tmp_path / "cut")
+    whole = ahead(log).read_bytes()
+    ahead(log).write_bytes(whole[: len(whole) - missing * FRAME + 20])
+    left = texts_in(log.parent, COUNT)
+    assert left < COUNT or missing == 1
+    for _ in range(2):
+        with pytest.raises((refold.WriteAheadDamaged, refold.LogBehindAnchor)):
+            listed(log)
+        assert texts_in(log.parent, COUNT) == left
+    salvage_file(log, tmp_path / "new.db")
+    assert len(messages_of(tmp_path / "new.db")) == left

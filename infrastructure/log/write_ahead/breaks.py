@@ -17,7 +17,7 @@ class Break(NamedTuple):
     """Where SQLite stops to read, and what lies behind."""
 
     frame: int | None
-    """The index of the bad frame; None if it is the file header."""
+    """The index of the bad frame, or of the first that is not there any more; None if it is the file header."""
     frames: int
     """How many frames were stored for certain."""
     commits: int

@@ -1,6 +1,7 @@
 """Examining the write-ahead log of a file that SQLite has not opened yet, while others may write to it."""
 
 import os
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,7 +102,14 @@ def _is_still_there(path: Path, damage: WriteAheadDamage) -> bool:
         return False
     if raw != chain.header.raw:
         return False
-    return all(map(chain.is_same_frame, frames, again))
+    return all(map(_is_same, repeat(chain), frames, again))
+
+
+def _is_same(chain: Chain, index: int, data: bytes) -> bool:
+    """Return whether a frame is what it was, or is missing as it was."""
+    if index == len(chain.frames):
+        return len(data) < chain.header.frame_size
+    return chain.is_same_frame(index, data)
 
 
 def _is_harmless(path: Path, log: Path, damage: WriteAheadDamage) -> bool:

@@ -1,12 +1,11 @@
 """Telling a damaged last commit from a torn one: the anchor knows whether it was acknowledged.
 
 Nothing follows the last commit that would prove that it was synced. But the anchor is written after the
-sync: where the newest event that it knows lies behind a bad frame, and SQLite does not read it, the
-frame was damaged since.
+sync: where SQLite does not read the newest event that it knows, and events up to that one lie behind the
+last commit, a frame there was damaged since, or the file was cut.
 """
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
@@ -33,19 +32,17 @@ def anchored_break(log: Path, file: BinaryIO, chain: Chain) -> Break | None:
     """
     first = stored_frames(chain)
     last = _tail(chain, first)
-    bad = next((index for index in range(first, last) if not chain.is_linked(index)), None)
-    if bad is None:
-        return None
-    newest = Anchor(anchor_path(log)).newest()
-    if newest is None:
+    newest = Anchor(anchor_path(log)).newest() if first < last else None
+    if newest is None or _is_read(log, newest):
         return None
     images = PageImages(file, chain, last)
-    places = _places(images, MainFile(log, images.page_size), first, newest)
-    place = next(places, None)
-    if place is None or _is_read(log, newest):
+    rows = carved_rows(images, MainFile(log, images.page_size), first)
+    place = next((index for index, row in rows if row.number <= newest.number), None)
+    if place is None:
         return None
     ends = (index + 1 for index in range(place, last) if chain.frames[index].size)
-    return Break(bad, next(ends, last), 1)
+    bad = (index for index in range(first, last) if not chain.is_linked(index))
+    return Break(next(bad, last), next(ends, last), 1)
 
 
 def _tail(chain: Chain, first: int) -> int:
@@ -58,15 +55,6 @@ def _tail(chain: Chain, first: int) -> int:
         if chain.frames[index].salts != salts and chain.frames[index - 1].salts != salts
     )
     return next(others, last + 1) - 1 if first < last else first
-
-
-def _places(images: PageImages, main: MainFile, first: int, newest: Anchored) -> Iterator[int]:
-    for index, row in carved_rows(images, main, first):
-        state = row.state
-        if row.number == newest.number and isinstance(state, bytes):
-            stored = StoredEvent(row.stream, row.version, row.name, state)
-            if link_of(stored) == newest.link:
-                yield index
 
 
 def _is_read(log: Path, newest: Anchored) -> bool:
