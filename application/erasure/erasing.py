@@ -102,7 +102,8 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
     parts = list(done)
     removed = tuple(one for part in parts for one in part.removed)
     kept = tuple(str(path) for path in core.keeper.damaged_copies())
-    complete = finish(core) and not kept
+    earlier = tuple(str(path) for path in core.keeper.earlier_logs())
+    complete = finish(core) and not (kept or earlier)
     gone = {*noted, *(one.thread_id for one in removed if one.place == "notes")}
     in_files = sorted(gone) if removed else []
     if core.notes_folder is not None:
@@ -120,6 +121,7 @@ def _report(core: Core, done: Iterable[Done], noted: Iterable[str] = ()) -> Eras
         rebuilt=tuple(one for part in parts for one in part.rebuilt),
         complete=complete,
         damaged_copies=kept,
+        earlier_logs=earlier,
         notes_elsewhere=bool(in_files) and core.notes_folder is None,
     )
 

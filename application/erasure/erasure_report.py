@@ -68,9 +68,11 @@ class ErasureReport(Value, frozen=True):
     complete: bool
     """Whether no file of the log holds any of it. False where another process was reading: then the
     rest is removed by the next erasure, or when the log is opened next, or by ``erase`` once more; and
-    where there are ``damaged_copies``."""
+    where there are ``damaged_copies`` or ``earlier_logs``."""
     damaged_copies: tuple[str, ...] = ()
     """Copies of write-ahead logs that were damaged, which may hold it: delete them when nothing is missed."""
+    earlier_logs: tuple[str, ...] = ()
+    """Logs that restorations moved aside, which may hold it: erase there as well, or delete them."""
     notes_elsewhere: bool = False
     """Whether something had been noted of it, and no notes folder is configured here: files in one keep
     it until a program that names the folder opens the log."""

@@ -75,6 +75,10 @@ class LogKeeper(Protocol):
         """Return the copies of damaged write-ahead logs that lie beside the log."""
         ...
 
+    def earlier_logs(self) -> Sequence[Path]:
+        """Return the logs that restorations moved aside, the newest last."""
+        ...
+
     def sizes(self) -> Sizes:
         """How large the log is, and what of."""
         ...

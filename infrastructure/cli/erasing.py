@@ -77,7 +77,9 @@ def _tell_what_is_left(report: ErasureReport) -> None:
         warn(
             f"{clean(copy)}, a copy of a damaged write-ahead log, may hold it. Delete it if you can."
         )
-    if not report.complete and not report.damaged_copies:
+    for log in report.earlier_logs:
+        warn(f"{clean(log)}, which was replaced by a backup, may hold it: erase there, or delete it.")
+    if not (report.complete or report.damaged_copies or report.earlier_logs):
         warn("Another process was reading: older bytes are left in a file. Run the same again.")
     if not report.complete:
         raise typer.Exit(1)

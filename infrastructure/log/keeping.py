@@ -21,6 +21,7 @@ from .upkeep.backing_up import back_up
 from .upkeep.mending import is_to_be_mended, salvage_file
 from .upkeep.salvaging import salvage
 from .upkeep.sizes import measure
+from .upkeep.replacing import earlier_logs
 from .write_ahead.copies import damaged_copies
 
 
@@ -84,6 +85,10 @@ class SQLiteKeeper:
     def damaged_copies(self) -> Sequence[Path]:
         """See ``LogKeeper``."""
         return damaged_copies(self._log.path)
+
+    def earlier_logs(self) -> Sequence[Path]:
+        """See ``LogKeeper``."""
+        return earlier_logs(self._log.path)
 
     def sizes(self) -> Sizes:
         """See ``LogKeeper``."""

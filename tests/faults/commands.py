@@ -215,7 +215,10 @@ def run_call(call: Callable[[], Any]) -> Ended:
 
 
 def _append(scene: Scene) -> Run:
-    ended = run_call(lambda: _appended(scene, NEW, None))
+    again = scene.out / "appended"
+    number = NEW + (int(again.read_text()) if again.exists() else 0)
+    again.write_text(str(number - NEW + 1))
+    ended = run_call(lambda: _appended(scene, number, None))
     return _acknowledged("append", ended)
 
 

@@ -163,6 +163,8 @@ class Director:
     def _files(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
         for path in sorted(self._log.parent.iterdir()):
+            if ".checked" in path.name:
+                continue  # Written in the background by any process that has opened the log.
             with suppress(FileNotFoundError):
                 stat = path.stat()
                 found[path.name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)

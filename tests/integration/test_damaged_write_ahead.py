@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -30,6 +31,7 @@ from tests.support.damaged_ahead import (
 )
 
 COUNT = 40
+DELIVERED = 140
 KEY = "ab" * 32
 
 
@@ -414,18 +416,38 @@ def test_a_bit_in_a_page_with_a_newer_image_costs_nothing(
     assert len(messages_of(path)) == COUNT
 
 
-@pytest.mark.parametrize("missing", range(1, 13))
-def test_a_file_that_was_cut_loses_nothing_that_is_left_in_it(
-    killed: Path, tmp_path: Path, missing: int
+@pytest.fixture(scope="module")
+def delivered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return killed_store(tmp_path_factory.mktemp("delivered"), DELIVERED, size=60, delivered=True)
+
+
+def cuts_in_commits(content: bytes) -> list[int]:
+    """Where a commit can be cut off so that its message is there and the end of the commit is not."""
+    found: list[int] = []
+    for at in range(HEAD, len(content), FRAME):
+        page = content[at : at + FRAME]
+        newest = max(re.findall(rb"message-\d+", page), default=None)
+        if newest and content.find(newest) > at and not any(page[4:8]):
+            found.append(at + FRAME)
+    return found
+
+
+@pytest.mark.parametrize("more", [0, 20, FRAME - 1])
+def test_a_file_that_was_cut_in_a_commit_loses_nothing_that_is_left_in_it(
+    delivered: Path, tmp_path: Path, more: int
 ) -> None:
-    log = copy_store(killed, tmp_path / "cut")
-    whole = ahead(log).read_bytes()
-    ahead(log).write_bytes(whole[: len(whole) - missing * FRAME + 20])
-    left = texts_in(log.parent, COUNT)
-    assert left < COUNT or missing == 1
-    for _ in range(2):
-        with pytest.raises((refold.WriteAheadDamaged, refold.LogBehindAnchor)):
-            listed(log)
-        assert texts_in(log.parent, COUNT) == left
-    salvage_file(log, tmp_path / "new.db")
-    assert len(messages_of(tmp_path / "new.db")) == left
+    whole = ahead(delivered / "a.db").read_bytes()
+    cuts = cuts_in_commits(whole)
+    assert cuts
+    for cut in cuts:
+        folder = tmp_path / str(cut)
+        log = copy_store(delivered, folder)
+        ahead(log).write_bytes(whole[: cut + more])
+        left = texts_in(folder, DELIVERED)
+        assert left < DELIVERED
+        for _ in range(2):
+            with pytest.raises(refold.WriteAheadDamaged, match="it ends in the middle of a commit"):
+                listed(log)
+            assert texts_in(folder, DELIVERED) == left
+        salvage_file(log, folder / "new.db")
+        assert len(messages_of(folder / "new.db")) == left

@@ -306,3 +306,16 @@ def test_the_command_says_what_it_did(tmp_path: Path, refold: Refold, stored: Pa
     assert (answer["events"], answer["moved_aside"]) == (len(rows(stored)), None)
     assert refold("restore", "none.db", "--db", "new2.db").code == 2
     assert not (tmp_path / "new2.db").exists()
+
+
+def test_an_erasure_names_the_logs_that_were_moved_aside(tmp_path: Path) -> None:
+    log = filled(tmp_path / "agent.db", "one", SECRET, "three")
+    backup = kept(log, tmp_path / "backup.db")
+    restored = restore_log(backup, log, force=True)
+    with open_memory(log) as memory:
+        report = memory.conversation("t").erase(1)
+        assert report.earlier_logs == (str(restored.moved_aside),)
+        assert not report.complete
+        assert SECRET.encode() in Path(report.earlier_logs[0]).read_bytes()
+        Path(report.earlier_logs[0]).unlink()
+        assert memory.conversation("t").erase(1).complete

@@ -12,8 +12,13 @@ HEAD = 32
 NAME = "a.db"
 
 
-def killed_store(folder: Path, count: int, *, size: int = 1000, key: str | None = None) -> Path:
-    """Return a folder as a killed process leaves it: ``count`` messages, appended one by one."""
+def killed_store(
+    folder: Path, count: int, *, size: int = 1000, key: str | None = None, delivered: bool = False
+) -> Path:
+    """Return a folder as a killed process leaves it: ``count`` messages, appended one by one.
+
+    ``delivered``: each under an idempotency key, so that a commit has more pages.
+    """
     living = folder / "living"
     killed = folder / "killed"
     living.mkdir()
@@ -21,7 +26,8 @@ def killed_store(folder: Path, count: int, *, size: int = 1000, key: str | None 
     with refold.open(living / NAME, encryption_key=key) as memory:
         chat = memory.conversation("t")
         for number in range(count):
-            chat.append({"role": "user", "content": f"message-{number:03d} " + "x" * size})
+            said = {"role": "user", "content": f"message-{number:03d} " + "x" * size}
+            chat.append(said, key=f"delivery-{number}" if delivered else None)
         copy_store(living, killed)
     return killed
 

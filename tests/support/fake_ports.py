@@ -183,6 +183,9 @@ class NoKeeper:
     def damaged_copies(self) -> Sequence[Path]:
         return ()
 
+    def earlier_logs(self) -> Sequence[Path]:
+        return ()
+
     def sizes(self) -> Sizes:
         return Sizes(conversations=(), frames=(), files=())
 

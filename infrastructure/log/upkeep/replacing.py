@@ -19,10 +19,10 @@ OF_SQLITE = ("", "-wal", "-shm")
 
 
 def earlier_logs(log: Path) -> list[Path]:
-    """The logs that were moved aside from this place, the newest last, and the one that is there."""
+    """Return the logs that were moved aside from this place, the newest last."""
     aside = re.compile(rf"{re.escape(log.stem)}\.replaced-[\dTZ-]+{re.escape(log.suffix)}")
     found = sorted(path for path in log.parent.iterdir() if aside.fullmatch(path.name))
-    return [path for path in (*found, log) if path.is_file()]
+    return [path for path in found if path.is_file()]
 
 
 def put_in_place(made: Path, log: Path) -> Path | None:
