@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from refold.domain.messages import Author
 from refold.domain.labelling import label_as_recorded, label_conversation
+from refold.domain.messages import Author
 
 from . import appending
 from .appending import Keys

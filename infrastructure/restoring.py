@@ -78,7 +78,11 @@ def _refuse(backup: Path, to: Path, *, force: bool) -> None:
 def _replace(made: Path, to: Path, options: Options) -> Restored:
     """Erase what was erased since in the copy, then put it in place. Under the write lock."""
     with _opened(made, options) as core:
-        known = {path: core.keeper.erasures_in(path) for path in (*earlier_logs(to), to) if path.is_file()}
+        known = {
+            path: core.keeper.erasures_in(path)
+            for path in (*earlier_logs(to), to)
+            if path.is_file()
+        }
         again = erase_again(core, (e for found in known.values() for e in found.erasures))
         sizes = core.keeper.sizes()
     _finish(made)

@@ -94,4 +94,3 @@ def pin_line(pin: PinnedText) -> str:
     if not LINE_BREAK.search(pin.text):
         return f"[{source}] {pin.text}"
     return f"[{source}] {fenced(pin.text)}"
-

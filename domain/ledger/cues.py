@@ -31,8 +31,9 @@ PREFERENCE = re.compile(
 DECISION = re.compile(
     r"\b(?:decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
     r"let['’]?s (?:use|go|keep|not|do|move)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
-    r"go(?:ing)? with|chose|chosen|agreed|opted|picked|settled on|switch(?:ed|ing)? to|the plan is|root cause (?:is|was)|"
-    r"conclusion (?:is|was)|approved|final (?:call|answer|choice)|no longer|i(?:['’]ll| will) (?:not|keep|use|avoid)|"
+    r"go(?:ing)? with|chose|chosen|agreed|opted|picked|settled on|switch(?:ed|ing)? to|the plan is|"
+    r"root cause (?:is|was)|conclusion (?:is|was)|approved|final (?:call|answer|choice)|no longer|"
+    r"i(?:['’]ll| will) (?:not|keep|use|avoid)|"
     r"yes,? (?:do|let|please|go)|the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+))\b"
     r"|决定|确定[用采选]|采用|选[定了用择]|就用|就这么|定[为了]|定下来|敲定|同意|方案[是为]|结论|根本原因|原因是|约定|不再|改[用为]|放弃",
     re.IGNORECASE,

@@ -85,9 +85,7 @@ class _Choice:
             return
         spent = self._spent.get(line.kind, 0)
         group = (line.kind, line.author)
-        cost = self._costs.line(line) + (
-            0 if group in self._headed else self._costs.heading(line)
-        )
+        cost = self._costs.line(line) + (0 if group in self._headed else self._costs.heading(line))
         if cost > self._left or spent + cost > allowed or self._is_said(line):
             return
         self.taken[line] = None

@@ -30,7 +30,8 @@ _NEGATED = re.compile(
     rf"{_POLITE}(?:to )?{_NOT}"
     r"|.{0,80}\b(?:(?:must|should|may|shall) (?:not|never)|(?:must|should)n['’]?t|"
     r"not to (?:do|touch|use|change|be)|not allowed|forbidden|prohibited|prohibitions?|off[- ]limits|no[- ]gos|"
-    r"under no circumstances|(?:please|but|also),? (?:do not|don['’]?t|never|avoid)|(?:things|what) to avoid|don['’]ts)\b"
+    r"under no circumstances|(?:please|but|also),? (?:do not|don['’]?t|never|avoid)|"
+    r"(?:things|what) to avoid|don['’]ts)\b"
     r"|.{0,30}(?:不要|不许|不准|不得|不可以|不应|禁止|严禁|[切请]勿|切忌|千万别|绝不|避免|禁忌|红线)"
     r"|(?:请|也|都)?(?:别|勿|不能|不可)(?![人的墅处名致样])",
     re.IGNORECASE,
@@ -42,7 +43,8 @@ _RULES = re.compile(
     re.IGNORECASE,
 )
 _PERMITTED = re.compile(
-    rf"{_POLITE}(?:do|instead|fix|add|allowed|you (?:may|can|should)|(?:can|could|would) you|i(?:['’]d)? (?:want|need|like))\b"
+    rf"{_POLITE}(?:do|instead|fix|add|allowed|you (?:may|can|should)|(?:can|could|would) you|"
+    r"i(?:['’]d)? (?:want|need|like))\b"
     r"|.{0,10}(?:请|可以|允许|应该|帮我)",
     re.IGNORECASE,
 )
@@ -163,7 +165,7 @@ def _indent(gap: str) -> int:
 
 def sense_of(leads: Sequence[str]) -> Sense | None:
     """How these headings change what stands under them: the nearest one that has a sense decides."""
-    return next(filter(None, map(_sense, reversed(leads))), None)
+    return next((sense for lead in reversed(leads) if (sense := _sense(lead))), None)
 
 
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
@@ -174,4 +176,4 @@ def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
     leads = [text[slice(*place)] for place in under]
     deciding = next((lead for lead in reversed(leads) if _sense(lead)), None)
     kept = dict.fromkeys(lead for lead in (deciding, *leads[-1:]) if lead)
-    return tuple(lead if len(lead) <= _LONGEST else f"… {lead[2 - _LONGEST:]}" for lead in kept)
+    return tuple(lead if len(lead) <= _LONGEST else f"… {lead[2 - _LONGEST :]}" for lead in kept)

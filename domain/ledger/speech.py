@@ -123,9 +123,7 @@ def sentences(text: str) -> Iterator[Span]:
         yield from _span(text, start, stop, number, line.under)
 
 
-def _span(
-    text: str, start: int, stop: int, line: int, under: tuple[Place, ...]
-) -> Iterator[Span]:
+def _span(text: str, start: int, stop: int, line: int, under: tuple[Place, ...]) -> Iterator[Span]:
     while start < stop and text[start].isspace():
         start += 1
     while start < stop and text[stop - 1].isspace():

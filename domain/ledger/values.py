@@ -88,7 +88,9 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
 
 
 _NOTHING = re.compile(r"/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?")
-_FEW = re.compile(r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}")
+_FEW = re.compile(
+    r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
+)
 
 
 def says_nothing(value: str, *, by_tool: bool) -> bool:

@@ -78,7 +78,9 @@ def _tell_what_is_left(report: ErasureReport) -> None:
             f"{clean(copy)}, a copy of a damaged write-ahead log, may hold it. Delete it if you can."
         )
     for log in report.earlier_logs:
-        warn(f"{clean(log)}, which was replaced by a backup, may hold it: erase there, or delete it.")
+        warn(
+            f"{clean(log)}, which was replaced by a backup, may hold it: erase there, or delete it."
+        )
     if not (report.complete or report.damaged_copies or report.earlier_logs):
         warn("Another process was reading: older bytes are left in a file. Run the same again.")
     if not report.complete:

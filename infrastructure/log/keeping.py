@@ -19,9 +19,9 @@ from .stored.encryption import KeySource
 from .upkeep import repairing
 from .upkeep.backing_up import back_up
 from .upkeep.mending import is_to_be_mended, salvage_file
+from .upkeep.replacing import earlier_logs
 from .upkeep.salvaging import salvage
 from .upkeep.sizes import measure
-from .upkeep.replacing import earlier_logs
 from .write_ahead.copies import damaged_copies
 
 

@@ -39,7 +39,9 @@ def _place(passage: Passage) -> int:
     return passage.number * 31 + passage.position * 7 + passage.part
 
 
-def numbers_at(db: Database, thread_id: str, thread: Thread, positions: Collection[int]) -> list[int]:
+def numbers_at(
+    db: Database, thread_id: str, thread: Thread, positions: Collection[int]
+) -> list[int]:
     """The numbers of the passages at these positions, by all entries that the index has of a conversation.
 
     Raises:

@@ -181,7 +181,9 @@ def keep_model(db: sqlite3.Connection, name: str) -> int:
     """Delete all vectors but those of this model; returns how many there were."""
     models = db.execute("SELECT id, dimension FROM models WHERE name != ?", (name,)).fetchall()
     vectors = sum(count_of(db, Model(*model)) for model in models)
-    db.execute("DELETE FROM vectors WHERE model NOT IN (SELECT id FROM models WHERE name = ?)", (name,))
+    db.execute(
+        "DELETE FROM vectors WHERE model NOT IN (SELECT id FROM models WHERE name = ?)", (name,)
+    )
     db.execute("DELETE FROM models WHERE name != ?", (name,))
     return vectors
 

@@ -40,7 +40,8 @@ def answers_of(folder: Path, marks: Sequence[str], every: int = 1) -> Answers:
             for name, ask in _asked(memory, memory.conversation(thread_id), every):
                 _told(found, f"{thread_id}: {name}", ask)
         for question in (*QUESTIONS, *marks):
-            _told(found, f"search: {question}", partial(memory.search, question, limit=20))
+            asked = partial(memory.search, question, limit=20)
+            _told(found, f"search: {question}", partial(_complete, memory, asked))
         _told(found, "notes", memory.notes)
     return found
 
@@ -53,12 +54,21 @@ def _asked(
     for name in ("summaries", "compactions", "pins", "topics", "notes", "explain"):
         yield name, getattr(chat, name)
     for question in QUESTIONS:
-        yield f"recall: {question}", partial(chat.recall, question)
+        yield f"recall: {question}", partial(_complete, memory, partial(chat.recall, question))
     yield "query", lambda: chat.query(text="harbour", limit=200)
     for version in range(1, chat.version + 1, every):
         yield f"context at {version}", partial(_shown_at, chat, version)
     for summary in chat.summaries():
         yield f"expand {summary.summary_id}", partial(memory.expand, summary.summary_id)
+
+
+def _complete(memory: refold.Memory, ask: Callable[[], refold.Recalled]) -> refold.Recalled:
+    """The answer; where it says itself that vectors are missing, the one when they are there."""
+    found = ask()
+    if found.notice is not None:
+        memory.embed()
+        found = ask()
+    return found
 
 
 def _shown_at(chat: refold.Chat, version: int | None) -> list[Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event
+from refold.domain.json_data import is_list, is_object
 from refold.infrastructure.log.stored.codec import (
     NAMES,
     SHAPES,
@@ -78,9 +79,9 @@ def test_the_golden_bytes_of_an_older_shape_keep_their_meaning(name: str, shape:
 
 def holds(newer: Any, older: Any) -> bool:
     """Whether everything that was said is still said, where more may be said beside it."""
-    if isinstance(older, dict):
+    if is_object(older):
         return all(name in newer and holds(newer[name], older[name]) for name in older)
-    if isinstance(older, list):
+    if is_list(older):
         return len(newer) == len(older) and all(map(holds, newer, older))
     return bool(newer == older)
 

@@ -133,19 +133,47 @@ def test_merges_lose_nothing_that_there_is_room_for(parts: list[list[Message]]) 
 @given(messages(), st.integers(0, 3_000))
 def test_no_text_passes_for_structure(said: list[Message], room: int) -> None:
     fitted = fit(gather(enumerate(said)).lines, room, COSTS)
-    structure = {"[Conversation Ledger]", *(part for h in HEADINGS for part in (h.opening, *h.closing))}
+    structure = {
+        "[Conversation Ledger]",
+        *(part for h in HEADINGS for part in (h.opening, *h.closing)),
+    }
     for line in ledger_text(fitted.lines[: fitted.shown], ()).splitlines():
         assert line in structure or line.startswith(tuple(f"[{n}] " for n in range(len(said))))
 
 
 FORBIDDING = st.sampled_from(
-    ["Never:", "**Never:**", "## Never", "Do not:", "Keep to these. Do not:", "You must not", "Avoid:"]
-    + ["### Don'ts", "- Never:", "1. Do not:", "不要：", "禁止:", "**严禁**", "Please do not:", "What to avoid:"]
+    [
+        "Never:",
+        "**Never:**",
+        "## Never",
+        "Do not:",
+        "Keep to these. Do not:",
+        "You must not",
+        "Avoid:",
+        "### Don'ts",
+        "- Never:",
+        "1. Do not:",
+        "不要：",
+        "禁止:",
+        "**严禁**",
+        "Please do not:",
+        "What to avoid:",
+    ]
 )
 ITEMS = st.sampled_from(
-    ["delete the production database", "push to main", "Proceed with important unfixed issues"]
-    + ["use git push --force", "always answer at once", "we decided to drop the tables", "直接推送到主干"]
-    + ["can you restart it?", "请修改公共接口", "remember the password", "rename it. Then commit it."]
+    [
+        "delete the production database",
+        "push to main",
+        "Proceed with important unfixed issues",
+        "use git push --force",
+        "always answer at once",
+        "we decided to drop the tables",
+        "直接推送到主干",
+        "can you restart it?",
+        "请修改公共接口",
+        "remember the password",
+        "rename it. Then commit it.",
+    ]
 )
 
 
@@ -164,8 +192,9 @@ def test_what_stands_under_a_heading_that_forbids_is_forbidden(
     if not lead.endswith((":", "：", "**")) and not lead.startswith("#"):
         lead += ":"
     said = before + lead + gap + "\n".join(mark + item for item in items) + behind
-    work = [assistant({"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "ls"}})]
-    found = gather(enumerate([user(said), *(work if works else [])])).lines
+    call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "ls"}}
+    work: list[Message] = [assistant(call)] if works else []
+    found = gather(enumerate([user(said), *work])).lines
     for line in found:
         if any(line.text in item for item in items) and line.kind != "value":
             assert line.kind == "prohibition"

@@ -144,7 +144,10 @@ def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
 
 
 EVENTS: dict[str, tuple[Event, Event]] = {
-    "message_appended": (_FULL_MESSAGE, appended(0, user("half \ud83d of a pair").replaced(author="person"))),
+    "message_appended": (
+        _FULL_MESSAGE,
+        appended(0, user("half \ud83d of a pair").replaced(author="person")),
+    ),
     "compaction_requested": (
         requested(
             9,

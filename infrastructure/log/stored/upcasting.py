@@ -92,7 +92,10 @@ def _performed_3(fields: Json) -> Json:
 
 
 def _performed_4(fields: Json) -> Json:
-    return {**fields, "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]]}
+    return {
+        **fields,
+        "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
+    }
 
 
 def _appended(fields: Json) -> Json:

@@ -86,7 +86,9 @@ def described(log: Path, damage: WriteAheadDamage) -> str:
             "which SQLite would delete"
         )
     if found.frame == len(damage.chain.frames):
-        return f"the write-ahead log {path} was cut: it ends in the middle of a commit that was stored"
+        return (
+            f"the write-ahead log {path} was cut: it ends in the middle of a commit that was stored"
+        )
     where = (
         "its header" if found.frame is None else f"frame {found.frame + 1:,} of {found.frames:,}"
     )

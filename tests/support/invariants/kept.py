@@ -12,7 +12,11 @@ from tests.support.witness import Witness
 
 from .opened import opened, without_surrogates
 
-_HEADINGS = {"## Pinned", LEDGER_HEADING, *(part for h in HEADINGS for part in (h.opening, *h.closing))}
+_HEADINGS = {
+    "## Pinned",
+    LEDGER_HEADING,
+    *(part for h in HEADINGS for part in (h.opening, *h.closing)),
+}
 _QUOTED = re.compile(r"\[(\d+|pin)\] ")
 _FENCED = re.compile(r"\[(?:\d+|pin)\] (`{3,})$")
 
@@ -44,7 +48,9 @@ def ledger_lines_are_sourced(witness: Witness, shown: Context) -> None:
         assert active.coverage.covers(line.position), f"{line} is of a message that is not covered"
         said = witness.spoken[line.position].message
         for words in (line.text, *(lead.removeprefix("… ") for lead in line.under)):
-            assert any(words in text for text in strings(said)), f"{words!r} of {line} was never said"
+            assert any(words in text for text in strings(said)), (
+                f"{words!r} of {line} was never said"
+            )
 
 
 def the_ledger_has_nothing_else(witness: Witness, shown: Context) -> None:

@@ -72,9 +72,26 @@ def test_an_item_goes_on_in_the_next_line() -> None:
 
 @pytest.mark.parametrize(
     "lead",
-    ["Never:", "Do not:", "Don't:", "Avoid", "Please don’t do any of these:", "You must not:", "Don'ts"]
-    + ["What is not allowed:", "The agent must never", "不要：", "禁止:", "切勿", "请不要做以下事情："]
-    + ["严禁：", "Things to avoid:", "Under no circumstances may you:", "Hands off:", "No-gos"],
+    [
+        "Never:",
+        "Do not:",
+        "Don't:",
+        "Avoid",
+        "Please don’t do any of these:",
+        "You must not:",
+        "Don'ts",
+        "What is not allowed:",
+        "The agent must never",
+        "不要：",
+        "禁止:",
+        "切勿",
+        "请不要做以下事情：",
+        "严禁：",
+        "Things to avoid:",
+        "Under no circumstances may you:",
+        "Hands off:",
+        "No-gos",
+    ],
 )
 def test_these_headings_forbid(lead: str) -> None:
     assert sense_of([lead]) == "forbids"
@@ -82,15 +99,33 @@ def test_these_headings_forbid(lead: str) -> None:
 
 @pytest.mark.parametrize(
     "lead",
-    ["Do:", "Fix these:", "Don't forget:", "Do not hesitate to:", "It does not work:", "Why is it not:"]
-    + ["The tests never pass:", "Notes:", "请修复：", "What we know:", "I can't see:", "别人的代码：", "特别说明："]
-    + ["Not sure about:", "The build cannot find:", "Avoid?", "性能差别："],
+    [
+        "Do:",
+        "Fix these:",
+        "Don't forget:",
+        "Do not hesitate to:",
+        "It does not work:",
+        "Why is it not:",
+        "The tests never pass:",
+        "Notes:",
+        "请修复：",
+        "What we know:",
+        "I can't see:",
+        "别人的代码：",
+        "特别说明：",
+        "Not sure about:",
+        "The build cannot find:",
+        "Avoid?",
+        "性能差别：",
+    ],
 )
 def test_these_headings_do_not_forbid(lead: str) -> None:
     assert sense_of([lead]) != "forbids"
 
 
-@pytest.mark.parametrize("lead", ["Always:", "Rules", "Project conventions:", "规则：", "Ground rules for you:"])
+@pytest.mark.parametrize(
+    "lead", ["Always:", "Rules", "Project conventions:", "规则：", "Ground rules for you:"]
+)
 def test_these_headings_rule(lead: str) -> None:
     assert sense_of([lead]) == "rules"
 

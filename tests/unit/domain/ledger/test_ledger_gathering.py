@@ -196,14 +196,21 @@ def test_a_loop_is_one_command() -> None:
 
 
 def test_values_that_everybody_knows_are_not_kept() -> None:
-    found = texts("value", *ran("make x >/dev/null", "Found 3 files and 17 lines in /var/lib/app.db, 2006"))
+    found = texts(
+        "value", *ran("make x >/dev/null", "Found 3 files and 17 lines in /var/lib/app.db, 2006")
+    )
     assert found == ["/var/lib/app.db"]
 
 
 @pytest.mark.parametrize(
     "said",
-    ["yes please", "ok, go ahead.", "The fix is straightforward.", "Step 3: Decide what to do"]
-    + ["Now I understand the root cause."],
+    [
+        "yes please",
+        "ok, go ahead.",
+        "The fix is straightforward.",
+        "Step 3: Decide what to do",
+        "Now I understand the root cause.",
+    ],
 )
 def test_what_says_nothing_is_no_decision(said: str) -> None:
     assert texts("decision", user(said), assistant(said), *WORK) == []
