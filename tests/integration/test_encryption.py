@@ -330,7 +330,7 @@ def test_keys_are_not_copied_by_accident() -> None:
         {"stream": "u"},
         {"version": 6},
         {"name": "conversation_labelled"},
-        {"shape": 2},
+        {"shape": 1},
         {"at": "2026-01-02T03:04:05.000000Z"},
     ],
     ids=lambda changed: next(iter(changed)),

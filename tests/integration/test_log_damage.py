@@ -91,7 +91,7 @@ def text_for_bytes(path: Path) -> None:
 
 
 def shape_zero(path: Path) -> None:
-    set_state(path, 3, blob(path, 3).replace(b"refold1 1 ", b"refold1 0 "))
+    set_state(path, 3, blob(path, 3).replace(b"refold1 2 ", b"refold1 0 "))
 
 
 def early_time(path: Path) -> None:

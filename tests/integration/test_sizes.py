@@ -40,7 +40,8 @@ def test_messages_are_counted_as_the_json_that_they_are(tmp_path: Path) -> None:
             messages = memory.conversation(size.thread_id).messages()
             assert size.messages == len(messages)
             assert size.message_bytes == sum(
-                len(message.message.model_dump_json().encode()) for message in messages
+                len(message.message.model_dump_json(exclude_defaults=True).encode())
+                for message in messages
             )
 
 

@@ -120,7 +120,7 @@ def _decoded_bytes(cursor: sqlite3.Cursor, mapper: EventMapper) -> dict[str, int
             continue
         if not isinstance(event, MessageAppended):
             continue  # Of an erased conversation, nothing is left of it.
-        message = event.model_dump(include={"message"})["message"]
+        message = event.message.model_dump(exclude_defaults=True)
         compact = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
         found[stream] += len(compact.encode("utf-8", "surrogatepass"))
     return found

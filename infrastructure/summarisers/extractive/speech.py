@@ -36,7 +36,8 @@ def decision_lines(position: int, words: str, *, by_user: bool, chat: bool) -> l
     wanted = _binding(by_user, chat)
     if not wanted(words):
         return []
-    found = [s for s in _joined(cues.sentences_under(words)) if wanted(s)]
+    sentences = cues.sentences_under if by_user else cues.sentences
+    found = [s for s in _joined(sentences(words)) if wanted(s)]
     if by_user:
         # A short message that only agrees is kept as a request: twice would waste room.
         found = [s for s in found if len(s) < 0.9 * len(words) or cues.lasting(s)]
@@ -67,7 +68,8 @@ def fact_lines(position: int, words: str, *, by_user: bool, chat: bool) -> list[
     wanted = in_chat if chat else cues.IDENTITY.search
     if not wanted(words):
         return []
-    told = [s for s in cues.sentences_under(words) if len(s) > 6 and not s.endswith(("?", "？"))]
+    sentences = cues.sentences_under if by_user else cues.sentences
+    told = [s for s in sentences(words) if len(s) > 6 and not s.endswith(("?", "？"))]
     told = [s for s in told if wanted(s)]
     best = sorted(told, key=lambda s: -len(cues.FACT.findall(s)))[: 4 if by_user else 2]
     speaker = "user" if by_user else "assistant"
@@ -78,7 +80,7 @@ def next_lines(position: int, words: str) -> list[Line]:
     """Sentences in which the assistant says what remains."""
     if not cues.NEXT.search(words):
         return []
-    found = [s for s in cues.sentences_under(words) if cues.NEXT.search(s) and not s.endswith("?")]
+    found = [s for s in cues.sentences(words) if cues.NEXT.search(s) and not s.endswith("?")]
     return [Line(Section.TASKS, position, f"next: {excerpt(s, 300)}") for s in found[-3:]]
 
 
