@@ -4,7 +4,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -177,7 +177,9 @@ class ProcessConnection(sqlite3.Connection):
             return
         for one in self._cursors:
             if (cursor := one()) is not None:
-                cursor.close()
+                # One that another thread is using is closed when that thread is done with it.
+                with suppress(sqlite3.ProgrammingError):
+                    cursor.close()
         super().close()
         self._is_closed = True
         file, self.file = self.file, None
