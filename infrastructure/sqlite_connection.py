@@ -4,7 +4,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -122,6 +122,8 @@ class ProcessConnection(sqlite3.Connection):
         self.process = OpeningProcess(f"{args[0]}")
         self._pid = os.getpid()
         self._is_closed = False
+        self._is_let_go = False
+        """Whether it is to be closed by whoever uses it last."""
         self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
         super().__init__(*args, **options)
 
@@ -172,14 +174,20 @@ class ProcessConnection(sqlite3.Connection):
         return False
 
     def close(self) -> None:
-        """Close, in the process that it belongs to; a cursor would keep the file open."""
+        """Close, in the process that it belongs to; a cursor would keep the file open.
+
+        While another thread runs a statement, closing would crash Python: then it is closed when that
+        thread has let go of it.
+        """
         if not self.process.is_this:
             return
         for one in self._cursors:
             if (cursor := one()) is not None:
-                # One that another thread is using is closed when that thread is done with it.
-                with suppress(sqlite3.ProgrammingError):
+                try:
                     cursor.close()
+                except sqlite3.ProgrammingError:
+                    self._is_let_go = True
+                    return
         super().close()
         self._is_closed = True
         file, self.file = self.file, None
@@ -197,7 +205,7 @@ class ProcessConnection(sqlite3.Connection):
             keep(self)
             return
         finish = getattr(super(), "__del__", None)
-        if finish is not None:
+        if finish is not None and not self._is_let_go:  # It warns of what nobody has closed.
             finish()
         try:
             self.close()

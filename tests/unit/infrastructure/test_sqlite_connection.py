@@ -1,32 +1,33 @@
 """Connections of one process: closing while they are in use."""
 
-import sqlite3
+import gc
 import threading
-import time
-from contextlib import suppress
+import weakref
 from pathlib import Path
 
 from refold.infrastructure.sqlite_connection import open_sqlite
 
 
-def test_a_connection_is_closed_while_another_thread_runs_a_statement(tmp_path: Path) -> None:
+def test_one_that_another_thread_uses_is_closed_when_that_thread_lets_go(tmp_path: Path) -> None:
     connection = open_sqlite(tmp_path / "a.db", check_same_thread=False, isolation_level=None)
-    running = threading.Event()
+    running, closed = threading.Event(), threading.Event()
+    found: list[object] = []
 
     def wait() -> int:
         running.set()
-        time.sleep(0.2)  # SQLite lets the connection go when the statement has ended.
-        return 1
+        return int(closed.wait(10))
 
     connection.create_function("wait", 0, wait)
-
-    def use() -> None:
-        with suppress(sqlite3.ProgrammingError):  # Its connection was closed meanwhile.
-            connection.execute("SELECT wait()").fetchall()
-
-    thread = threading.Thread(target=use)
+    thread = threading.Thread(
+        target=lambda c: found.extend(c.execute("SELECT wait()")), args=[connection]
+    )
     thread.start()
-    running.wait(10)
+    assert running.wait(10)
     connection.close()
+    closed.set()
     thread.join(10)
-    assert not thread.is_alive()
+    assert found == [(1,)]
+    kept = weakref.ref(connection)
+    del connection, thread
+    gc.collect()
+    assert kept() is None
