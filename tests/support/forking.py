@@ -44,14 +44,20 @@ def in_child(work: Callable[[], object], fork: Callable[[], int] = os.fork) -> i
     try:
         answer = work()
         if answer is not None:
-            print(answer)
+            _say(answer)
     except refold.RefoldError as error:
-        print(f"{type(error).__name__}: {error}")
+        _say(f"{type(error).__name__}: {error}")
     except BaseException as error:
-        print(f"UNTYPED {error!r}")
+        _say(f"UNTYPED {error!r}")
     finally:
         sys.stdout.flush()
         os._exit(0)
+
+
+def _say(answer: object) -> None:
+    """Write a line at once: several children may write to one pipe, and Python may write line ends apart."""
+    sys.stdout.flush()
+    os.write(sys.stdout.fileno(), f"{answer}\n".encode())
 
 
 def ended(*pids: int) -> None:

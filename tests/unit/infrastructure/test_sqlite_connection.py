@@ -1,6 +1,7 @@
 """Connections of one process: closing while they are in use."""
 
 import gc
+import sqlite3
 import threading
 import weakref
 from pathlib import Path
@@ -18,9 +19,11 @@ def test_one_that_another_thread_uses_is_closed_when_that_thread_lets_go(tmp_pat
         return int(closed.wait(10))
 
     connection.create_function("wait", 0, wait)
-    thread = threading.Thread(
-        target=lambda c: found.extend(c.execute("SELECT wait()")), args=[connection]
-    )
+
+    def use(shared: sqlite3.Connection) -> None:
+        found.extend(shared.execute("SELECT wait()"))
+
+    thread = threading.Thread(target=use, args=[connection])
     thread.start()
     assert running.wait(10)
     connection.close()
