@@ -12,6 +12,10 @@ from refold.infrastructure.derived.progress import Total
 
 from .tables import PASSAGES, PLACE, THREADS, thread_token
 
+_NUMBERS_AT = f"""SELECT count(*), coalesce(sum({PLACE}), 0),
+    json_group_array(number) FILTER (WHERE +position IN (SELECT value FROM json_each(?)))
+    FROM {PASSAGES} INDEXED BY passages_by_place WHERE thread = ?"""
+
 
 class Thread:
     """A conversation while events are folded in."""
@@ -47,12 +51,8 @@ def numbers_at(
     Raises:
         FoldDamaged: the index of places lacks an entry, or has one that is wrong.
     """
-    query = f"""SELECT count(*), coalesce(sum({PLACE}), 0),
-        json_group_array(number) FILTER (WHERE +position IN (SELECT value FROM json_each(?)))
-        FROM {PASSAGES} INDEXED BY passages_by_place WHERE thread = ?"""
-    count, places, numbers = db.conn.execute(
-        query, (json.dumps([*positions]), thread.token)
-    ).fetchone()
+    asked = (json.dumps([*positions]), thread.token)
+    count, places, numbers = db.conn.execute(_NUMBERS_AT, asked).fetchone()
     if (count, places) != (thread.total.rows, thread.places):
         raise FoldDamaged(
             f"conversation {thread_id!r} has {count} passages, and not {thread.total.rows}, or other places"

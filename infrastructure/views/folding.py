@@ -218,8 +218,9 @@ class Batch:
         condition = " AND ".join(f"{column} = ?" for column in where)
         values = tuple(storable(value) for value in where.values())
         # Where something is erased no index is trusted: what it does not lead to would stay.
-        source = f"{self.table.name} NOT INDEXED" if self._is_erasing else self.table.name
-        query = f"SELECT * FROM {source} WHERE {condition}"
+        query = f"SELECT * FROM {self.table.name} WHERE {condition}"
+        if self._is_erasing:
+            query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE {condition}"
         for row in self._db.conn.execute(query, values).fetchall():
             cells = dict(zip(self.table.columns, opened(self.table.name, row), strict=True))
             key = self._key(cells)

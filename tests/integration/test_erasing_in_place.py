@@ -1,6 +1,7 @@
 """Erasing takes out what was folded in place: its cost does not grow with the conversation."""
 
 import random
+import re
 import sqlite3
 import tempfile
 import threading
@@ -20,6 +21,7 @@ from refold.infrastructure import sqlite_connection
 from refold.infrastructure.derived.following import FollowedLog
 from refold.infrastructure.log.stored.mapper import EventMapper
 from refold.infrastructure.recall import postings
+from refold.infrastructure.recall.tables import thread_token
 from refold.infrastructure.sqlite_connection import ProcessConnection
 from tests.support.dying import torn, traced, watched, write_files
 from tests.support.erasing_scenes import SECRET, holding
@@ -389,3 +391,50 @@ def test_a_wrong_note_of_what_was_read_keeps_nothing_that_is_erased(
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
         assert memory.conversation("t").erase(20).complete
         assert holding(tmp_path) == {}
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
+    tmp_path: Path, bit: int
+) -> None:
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        chat = memory.conversation("t")
+        chat.append([*said(20), {"role": "user", "content": "It is a quokka."}, *said(5)])
+        ask(memory, chat)
+    path = tmp_path / "a.recall.db"
+    content = bytearray(path.read_bytes())
+    entries = [found.end() for found in re.finditer(thread_token("t").encode(), content)]
+    # Before the values of an entry stand the length of its head and the kind of its first value.
+    [place] = [
+        at for at in entries if content[at - 21 : at - 19] == b"\x05\x2d" and content[at] == 20
+    ]
+    content[place] ^= 1 << bit
+    path.write_bytes(content)
+    with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
+        assert memory.conversation("t").erase(20).complete
+        assert b"quokka" not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
+        ask(memory, memory.conversation("t"))
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE messages SET thread_id = 'other' WHERE position = 20",
+        "UPDATE messages SET position = 99 WHERE position = 20",
+        "UPDATE summaries SET thread_id = 'other'",
+    ],
+)
+def test_what_a_changed_row_hides_is_erased_as_well(tmp_path: Path, change: str) -> None:
+    with refold.open(tmp_path / "a.db", window=20_000, scrub_megabytes=0) as memory:
+        chat = memory.conversation("t")
+        chat.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}, *said(60)])
+        assert chat.compact(force=True).outcome == "performed"
+        ask(memory, chat)
+    with closing(sqlite3.connect(tmp_path / "a.views.db", isolation_level=None)) as connection:
+        connection.execute(change)
+    with refold.open(tmp_path / "a.db", window=20_000, scrub_megabytes=0) as memory:
+        assert memory.conversation("t").erase(20).complete
+        assert holding(tmp_path) == {}
+        ask(memory, memory.conversation("t"))
+        assert memory.verify().ok
