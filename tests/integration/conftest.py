@@ -16,6 +16,15 @@ from tests.support.erasing_scenes import opened
 from tests.support.fake_qmd import FakeQmd
 
 
+@pytest.fixture(autouse=True)
+def nothing_read_in_the_background(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage that a test makes is met by what the test does, except where reading ahead is tested."""
+    if "scrub" not in request.path.name and request.path.name != "test_cli_settings.py":
+        monkeypatch.setenv("REFOLD_SCRUB_MEGABYTES", "0")
+
+
 @pytest.fixture
 def refold(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
