@@ -406,7 +406,9 @@ def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
     entries = [found.end() for found in re.finditer(thread_token("t").encode(), content)]
     # Before the values of an entry stand the length of its head and the kind of its first value.
     [place] = [
-        at for at in entries if content[at - 21 : at - 19] == b"\x05\x2d" and content[at] == 20
+        at
+        for at in entries
+        if bytes(content[at - 21 : at - 19]) == b"\x05\x2d" and content[at] == 20
     ]
     content[place] ^= 1 << bit
     path.write_bytes(content)
