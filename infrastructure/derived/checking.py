@@ -14,7 +14,7 @@ from .content import Comparable, Content, expected_schema, schema_of, wrapped
 from .damage import BROKEN, blamed_on_file
 from .differing import FinalRows, differences, rows_of
 from .file import DerivedFile, begin
-from .outdating import Left, is_outdated, nothing_left
+from .outdating import Left, is_outdated, nothing_left, was_made_before
 from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
 from .whose import PlaceTaken
 
@@ -26,14 +26,15 @@ logger = logging.getLogger(__name__)
 def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
     """Everything in which the file differs from replay; a file that is not there differs in nothing.
 
-    Both sides are compared at the position that the file has; what came since is no damage.
+    Both sides are compared at the position that the file has; what came since is no damage. Nor is a file of
+    an earlier version, which the next question folds again.
     """
     if taken := tuple(check_place(file, content)):
         yield from taken
         return
     try:
         with blamed_on_file(), file.unchanged() as db:
-            if db is not None:
+            if db is not None and not was_made_before(db):
                 yield from _damage_of_file(db, content)
                 yield from content.damage(db)
                 db.conn.execute("BEGIN")

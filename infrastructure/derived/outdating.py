@@ -47,6 +47,14 @@ def reading_from(db: Database) -> int:
     return int(number or 0)
 
 
+def was_made_before(db: Database) -> bool:
+    """Whether an earlier version made the file: it noted the number in the header."""
+    query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
+    if db.conn.execute(query, (READING_FROM,)).fetchone()[0]:
+        return False
+    return bool(db.conn.execute("PRAGMA user_version").fetchone()[0])
+
+
 def nothing_left(erasure: LoggedEvent) -> Sequence[LoggedEvent]:
     """``Left`` of a fold that never read anything before it was erased."""
     del erasure

@@ -1,7 +1,9 @@
 """A verification names conversation, version, kind and remedy of every damage, and repairs what it may."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,26 @@ def test_commands_look_into_logs_that_cannot_be_opened(refold: Refold, tmp_path:
     assert refold("verify").code == 1
     assert refold("anchor", "--accept").code == 0
     assert refold("verify").code == 2
+
+
+@pytest.mark.parametrize("name", ["agent.views.db", "agent.recall.db"])
+def test_a_derived_file_of_an_earlier_version_is_no_damage(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "agent.db"
+    with refold.open(path) as memory:
+        memory.conversation("t").append({"role": "user", "content": "the port is 5433"})
+        assert memory.search("port").hits
+        assert memory.conversations()
+    with closing(sqlite3.connect(tmp_path / name, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE reading_from")
+        assert [d.kind for d in _damage(path)] == ["missing", "unreadable"]
+        connection.execute("PRAGMA user_version=1")
+    assert _damage(path) == ()
+    with refold.open(path) as memory:
+        assert memory.search("port").hits
+        assert memory.conversations()
+        assert memory.verify().ok
+
+
+def _damage(path: Path) -> tuple[refold.DamageReport, ...]:
+    with refold.open(path) as memory:
+        return memory.verify().damage
