@@ -41,7 +41,10 @@ def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
                 shutil.copyfile(folder / f"{LOG}{end}", Path(place, f"{LOG}{end}"))
         with closing(sqlite3.connect(Path(place, LOG))) as connection:
             connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
+            try:
+                return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
+            except MemoryError as error:  # A damaged page says that a value is of any length.
+                raise sqlite3.DatabaseError("a value is too large") from error
 
 
 def all_rows(folder: Path) -> Rows | None:
