@@ -50,19 +50,19 @@ def read_thread_id(thread_id: object) -> str:
 
 
 def read_author(given: object) -> Author | None:
-    """Who wrote a message, or None if that is not said.
+    """Return the author that was given, or None.
 
     Raises:
-        InvalidMessage: it is none of the authors that are known.
+        InvalidMessage: the author is not one of "person", "program" and "tool".
     """
     if given is not None and given not in AUTHORS:
         raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
     return cast(Author | None, given)
 
 
-def written_by(message: Message, author: Author) -> Message:
-    """The message with its author, where it is one of the role user that says something."""
-    if message.role != "user" or not gist(message).speaks:
+def _with_author(message: Message, author: Author | None) -> Message:
+    """Set the author of a message of the role user that says something and names none itself."""
+    if author is None or message.author or message.role != "user" or not gist(message).speaks:
         return message
     return message.replaced(author=author)
 
@@ -133,7 +133,7 @@ def read_message(
     message = Message.trusted({"role": role, "content": content, "author": own})
     return Intake(
         # Checked field by field above, with better words than a schema has.
-        message if own or author is None else written_by(message, author),
+        _with_author(message, author),
         _text_or_none(fields.get("id")),
         _text_or_none(fields.get("model")),
         _text_or_none(fields.get("stop_reason")),

@@ -12,7 +12,7 @@ from .turns import FRAME_TOKENS
 
 
 class Heading(NamedTuple):
-    """What stands around the lines of a group."""
+    """The line before a group of ledger lines, and the line that closes it, if any."""
 
     opening: str
     closing: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ HEADINGS = tuple(
 
 
 def heading_text(line: LedgerLine) -> str:
-    """What the heading of a line's group adds to the ledger."""
+    """Return the heading of a line's group as it is rendered."""
     heading = heading_of(line)
     return "".join(f"{part}\n" for part in (heading.opening, *heading.closing))
 

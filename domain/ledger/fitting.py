@@ -97,8 +97,11 @@ class _Choice:
         """Whether a value stands in a line that is shown: as whole words, never as a part of one."""
         if line.kind != "value":
             return False
+        near = [known.text for known in self.taken if line.text in known.text]
+        if not near:
+            return False
         whole = re.compile(rf"(?<![\w/.-]){re.escape(line.text)}(?![\w/-]|\.\w)")
-        return any(whole.search(known.text) for known in self.taken)
+        return any(map(whole.search, near))
 
 
 def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:

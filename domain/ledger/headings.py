@@ -14,6 +14,7 @@ _MARKS = "*_` \t"
 _BOLD = re.compile(r"(\*\*|__)[^\s*_](?:[^\n]*[^\s*_])?[:：]?\1[:：]?")
 _SENTENCES = re.compile(r".*[.!?。！？；](?=\s)\s*|.*[。！？；]", re.DOTALL)
 _LONGEST = 200
+_CUT_MARK = "… "
 _BOLD_DEPTH, _COLON_DEPTH, _NESTED_DEPTH, _LIST_DEPTH = 8, 10, 12, 20
 _TAB = 4
 
@@ -32,6 +33,7 @@ _NEGATED = re.compile(
     r"not to (?:do|touch|use|change|be)|not allowed|forbidden|prohibited|prohibitions?|off[- ]limits|no[- ]gos|"
     r"under no circumstances|(?:please|but|also),? (?:do not|don['’]?t|never|avoid)|"
     r"(?:things|what) to avoid|don['’]ts)\b"
+    r"|.*\b(?:never|do not|don['’]t|(?:must|should|may|shall) not)\s*:\Z"
     r"|.{0,30}(?:不要|不许|不准|不得|不可以|不应|禁止|严禁|[切请]勿|切忌|千万别|绝不|避免|禁忌|红线)"
     r"|(?:请|也|都)?(?:别|勿|不能|不可)(?![人的墅处名致样])",
     re.IGNORECASE,
@@ -146,6 +148,7 @@ def _depth_of_lead(
 
 def _sense(lead: str) -> Sense | None:
     """How a heading changes what stands under it, or None if it only names it."""
+    lead = lead.removeprefix(_CUT_MARK)
     if lead.endswith(("?", "？")):
         return None
     return next((sense for sense, pattern in _SENSES.items() if pattern.match(lead)), None)
@@ -176,4 +179,7 @@ def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
     leads = [text[slice(*place)] for place in under]
     deciding = next((lead for lead in reversed(leads) if _sense(lead)), None)
     kept = dict.fromkeys(lead for lead in (deciding, *leads[-1:]) if lead)
-    return tuple(lead if len(lead) <= _LONGEST else f"… {lead[2 - _LONGEST :]}" for lead in kept)
+    return tuple(
+        lead if len(lead) <= _LONGEST else f"{_CUT_MARK}{lead[len(_CUT_MARK) - _LONGEST :]}"
+        for lead in kept
+    )

@@ -150,3 +150,4 @@ def test_of_a_long_heading_the_end_is_shown_with_a_mark() -> None:
     assert len(lead) == 200
     assert lead.startswith("… ")
     assert lead.endswith("do not:")
+    assert sense_of([lead]) == "forbids"
