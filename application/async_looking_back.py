@@ -99,9 +99,11 @@ class AsyncLookingBack:
         """See ``Chat.tools``; calls of these are awaited."""
         return AsyncToolbox(self._chat.tools(all_conversations=all_conversations))
 
-    async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+    async def explain(
+        self, start: int = 0, stop: int | None = None, *, at: At | None = None
+    ) -> tuple[MessageFate, ...]:
         """See ``Chat.explain``."""
-        return await asyncio.to_thread(self._chat.explain, start, stop)
+        return await asyncio.to_thread(self._chat.explain, start, stop, at=at)
 
     async def summaries(self) -> Sequence[SummaryRow]:
         """See ``Chat.summaries``."""

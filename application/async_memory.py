@@ -33,7 +33,7 @@ from .recall.results import Recalled
 from .rendering.render import System
 from .results import Appended, CompactionResult
 from .time_travel.forking import fork
-from .time_travel.moments import At
+from .time_travel.moments import At, one_moment
 from .tools.definitions import Tools, definitions_of
 from .tools.toolbox import AsyncToolbox
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
@@ -80,11 +80,14 @@ class AsyncChat(AsyncLookingBack):
         tools: Tools = (),
         model: str | None = None,
         at: At | None = None,
+        position: int | None = None,
     ) -> Context:
         """See ``Chat.context``."""
         core, extras = self._core, Extras(system, definitions_of(tools), model)
-        if at is not None:
-            return await asyncio.to_thread(context_at, core, self.thread_id, extras, at)
+        if at is not None or position is not None:
+            moment = await asyncio.to_thread(one_moment, core, self.thread_id, at, position)
+            assert moment is not None
+            return await asyncio.to_thread(context_at, core, self.thread_id, extras, moment)
         background = self._background
         ready = await to_the_end(background.ready_context, self.thread_id, extras)
         if ready is None:
@@ -122,9 +125,12 @@ class AsyncChat(AsyncLookingBack):
         """See ``Chat.pins``."""
         return await asyncio.to_thread(self._chat.pins)
 
-    async def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "AsyncChat":
+    async def fork(
+        self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
+    ) -> "AsyncChat":
         """See ``Chat.fork``."""
-        forked = await to_the_end(fork, self._core, self.thread_id, at, thread_id)
+        moment = await asyncio.to_thread(one_moment, self._core, self.thread_id, at, position)
+        forked = await to_the_end(fork, self._core, self.thread_id, moment, thread_id)
         return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
 
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:

@@ -23,7 +23,7 @@ from .rendering.render import System
 from .results import Appended, CompactionResult
 from .reverting import revert
 from .time_travel.forking import fork
-from .time_travel.moments import At
+from .time_travel.moments import At, one_moment
 from .tools.definitions import Tools, definitions_of
 
 
@@ -81,21 +81,25 @@ class Chat(LookingBack):
         tools: Tools = (),
         model: str | None = None,
         at: At | None = None,
+        position: int | None = None,
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
         ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was at this version of
         the conversation, or at this time (with a time zone), byte for byte; nothing is compacted.
+        ``position``: the same, right after the message at this position was appended.
 
         Raises:
             ContextWindowExceeded: what must be in it word for word does not fit.
             InvalidMessage: one of the ``tools`` is none; names it.
             InvalidSetting: there is no such version, or the time has no time zone.
+            UnknownMessage: there is no message at this position.
             LogError: the log cannot be read.
         """
         core, extras = self._core, Extras(system, definitions_of(tools), model)
-        if at is not None:
-            return context_at(core, self.thread_id, extras, at)
+        moment = one_moment(core, self.thread_id, at, position)
+        if moment is not None:
+            return context_at(core, self.thread_id, extras, moment)
         ready = self._background.ready_context(self.thread_id, extras)
         if ready is None:
             return self._runner.run(self._background.settled_context(self.thread_id, extras))
@@ -148,8 +152,11 @@ class Chat(LookingBack):
         """What is pinned, oldest first."""
         return pinned_items(self._core, self.thread_id)
 
-    def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "Chat":
-        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``.
+    def fork(
+        self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
+    ) -> "Chat":
+        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
+        time, or right after the message at ``position``.
 
         The two share nothing that changes: what is appended to, compacted in or erased from one does
         not touch the other; only erasing a copied message erases its copies as well. ``thread_id``:
@@ -158,9 +165,11 @@ class Chat(LookingBack):
         Raises:
             ThreadExists: there is a conversation with this id already.
             InvalidSetting: there is no such version, or nothing had been said by then.
+            UnknownMessage: there is no message at this position.
             ConversationGone: this conversation was erased.
         """
-        work = to_the_end(fork, self._core, self.thread_id, at, thread_id)
+        moment = one_moment(self._core, self.thread_id, at, position)
+        work = to_the_end(fork, self._core, self.thread_id, moment, thread_id)
         forked = self._runner.run(work)
         return Chat(self._core, forked, self._runner, self._background)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.domain.budget import Budget
+from refold.domain.errors import InvalidSetting
 from refold.domain.events import CompactionPerformed
 from refold.domain.messages import Block
 
@@ -44,13 +45,21 @@ class Context:
         """This context, saying what was compacted for it, and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
-    def as_text(self) -> str:
-        """The conversation as one string, for agents that take no messages (requirement E4).
+    def as_text(self, limit: int | None = None) -> str:
+        """The conversation as one string, for agents that take no messages.
 
         Under ``## PREVIOUS CONTEXT SUMMARY`` what stands for older messages, under ``## RECENT
-        MESSAGES`` the others. The system prompt is apart: ``system`` says what the summary is.
+        MESSAGES`` the others: ``limit`` of them at most, the newest. What refold adds to keep a request
+        legal is left out. The system prompt is apart: ``system`` says what the summary is.
+
+        Raises:
+            InvalidSetting: the limit is below 0.
         """
-        return text_form(self.messages, self.opening, self.memory)
+        if limit is not None and limit < 0:
+            raise InvalidSetting(
+                f"limit={limit}: it must be 0 or more", setting="limit", value=limit
+            )
+        return text_form(self.messages, self.opening, self.memory, limit)
 
     @property
     def betas(self) -> tuple[str, ...]:

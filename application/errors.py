@@ -73,6 +73,18 @@ class ForeignAddress(InvalidAddress):
         self.asked = asked
 
 
+class AmbiguousId(RefoldError, LookupError):
+    """Several ids begin with what was given; ``candidates`` are all of them."""
+
+    def __init__(self, what: str, given: str, candidates: Sequence[str]) -> None:
+        more = f" and {len(candidates) - 8:,} more" if candidates[8:] else ""
+        super().__init__(
+            f"{given[:200]!r} could be any {what} of {', '.join(candidates[:8])}{more}: give more of it"
+        )
+        self.given = given
+        self.candidates = tuple(candidates)
+
+
 class TargetExists(RefoldError):
     """There is something at the place where a file is to be written; it was left as it is."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
 
 from refold.domain.events import MessageAppended
 from refold.domain.requests import open_requests
@@ -15,27 +14,9 @@ from .event_log import LoggedEvent
 from .loaded import LoadedConversation
 from .projections.entries import Entry, entries_between
 from .projections.fates import Decisions, When
+from .projections.seen import Fate, fate_of
 from .projections.window import Preview
 from .stream_places import StreamPlaces
-
-Fate = Literal[
-    "full",
-    "condensed",
-    "offloaded",
-    "summarised",
-    "omitted",
-    "pinned",
-    "protected",
-    "preamble",
-    "erased",
-]
-"""How the model sees a message. ``full``: word for word. ``condensed``, ``offloaded``: the same, but
-for tool content that is cut short or shown by a preview. ``summarised``: by the active summary only;
-``omitted``: not even by it, since it was too large to be summarised: the summary names it.
-``pinned``: word for word, whatever is summarised. ``protected``: word for word although the summary
-reaches beyond it, because it belongs to an open request
-or to the tool round of a pinned message. ``preamble``: as part of the system text. ``erased``: as a
-marker in its place, or not at all where a summary covers it."""
 
 
 class MessageFate(Value, frozen=True):
@@ -130,12 +111,15 @@ class _Judge:
         event = logged.event
         assert isinstance(event, MessageAppended)
         entry = self._entries.get(event.position)
-        if logged.erased or event.position in self._decisions.erased:
+        erased = logged.erased or event.position in self._decisions.erased
+        previews = self._previews.get(event.position, ())
+        fate = fate_of(self._loaded, event.position, entry, previews, erased=erased)
+        if fate == "erased":
             verdict = self._erased(event.position, When(logged.version, logged.at), entry)
         elif entry is None:
-            verdict = self._covered(event.position)
+            verdict = self._covered(event.position, fate)
         else:
-            verdict = self._shown(entry, When(logged.version, logged.at))
+            verdict = self._shown(entry, fate, When(logged.version, logged.at))
         summary = self._loaded.window.summary
         return MessageFate(
             position=event.position,
@@ -157,10 +141,10 @@ class _Judge:
         shown = entry.tokens if entry else 0
         return _Verdict("erased", "its content was erased", when, shown)
 
-    def _covered(self, position: int) -> _Verdict:
+    def _covered(self, position: int, fate: Fate) -> _Verdict:
         first = self._decisions.covering(position)
         assert first is not None
-        if self._decisions.is_omitted(position):
+        if fate == "omitted":
             why = "too large to be summarised: the summary only names it"
             return _Verdict("omitted", why, first.when, by_summary=True)
         assert self._loaded.window.summary is not None
@@ -172,26 +156,27 @@ class _Judge:
             why += "; quoted in the system text"
         return _Verdict("summarised", why, first.when, by_summary=True)
 
-    def _shown(self, entry: Entry, said: When) -> _Verdict:
+    def _shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
         position = entry.position
         previews = self._previews.get(position, ())
-        if position < self._loaded.state.preamble:
-            why = "a system message before the first turn is part of the system text"
-            verdict = _Verdict("preamble", why, said)
-        elif previews:
-            when = self._decisions.shortened.get(position, said)
-            why = _shortening(previews)
-            if position in self._loaded.state.pinned_positions:
-                why += "; pinned"
-            verdict = _Verdict(_how_shortened(previews), why, when)
-        elif position in self._loaded.state.pinned_positions:
-            verdict = self._pinned(position, said)
-        elif self._coverage is not None and position < self._coverage.stop:
-            standing = self._decisions.standing
-            when = standing[-1].when if standing else said
-            verdict = _Verdict("protected", self._protection(position), when, by_summary=True)
-        else:
-            verdict = _Verdict("full", *self._reason(position, said))
+        match fate:
+            case "preamble":
+                why = "a system message before the first turn is part of the system text"
+                verdict = _Verdict(fate, why, said)
+            case "offloaded" | "condensed":
+                when = self._decisions.shortened.get(position, said)
+                why = _shortening(previews)
+                if position in self._loaded.state.pinned_positions:
+                    why += "; pinned"
+                verdict = _Verdict(fate, why, when)
+            case "pinned":
+                verdict = self._pinned(position, said)
+            case "protected":
+                standing = self._decisions.standing
+                when = standing[-1].when if standing else said
+                verdict = _Verdict(fate, self._protection(position), when, by_summary=True)
+            case _:
+                verdict = _Verdict("full", *self._reason(position, said))
         less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
         freed = sum(preview.tokens_freed for preview in previews)
         return replace(
@@ -235,10 +220,6 @@ class _Judge:
     def _requested(self) -> frozenset[int]:
         requests = open_requests(self._loaded.state)
         return frozenset(message.position for request in requests for message in request)
-
-
-def _how_shortened(previews: tuple[Preview, ...]) -> Fate:
-    return "offloaded" if any(p.method == "offload" for p in previews) else "condensed"
 
 
 def _shortening(previews: tuple[Preview, ...]) -> str:

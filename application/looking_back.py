@@ -17,7 +17,7 @@ from .recall.recalling import recall
 from .recall.results import Recalled
 from .results import StoredMessage
 from .time_travel.diffing import ContextDiff, diff
-from .time_travel.moments import At
+from .time_travel.moments import At, version_at
 from .tools.toolbox import Toolbox
 
 
@@ -154,11 +154,19 @@ class LookingBack:
         """
         return Toolbox(self._core, self.thread_id, everywhere=all_conversations)
 
-    def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
+    def explain(
+        self, start: int = 0, stop: int | None = None, *, at: At | None = None
+    ) -> tuple[MessageFate, ...]:
         """Why the model sees each message as it does, for positions ``start`` up to but not
-        including ``stop``: full, condensed, offloaded, summarised, pinned …
+        including ``stop``: full, condensed, offloaded, summarised, pinned … ``at``: as it was at this
+        version, or at this time (with a time zone).
+
+        Raises:
+            InvalidSetting: there is no such version, or the time has no time zone.
         """
-        return explain(self._core, self.thread_id, start, stop)
+        core = self._core
+        version = None if at is None else version_at(core, self.thread_id, at)
+        return explain(core, self.thread_id, start, stop, version=version)
 
     def summaries(self) -> Sequence[SummaryRow]:
         """All summaries ever made, oldest first; at most one is active."""

@@ -19,8 +19,9 @@ class ConversationRow(Value, frozen=True):
     """Of all its messages as appended, whether live or covered."""
     compactions: int
     created_at: str
+    """When its first message was written, or else logged: ISO 8601, UTC."""
     last_activity: str
-    """When its newest message was logged: ISO 8601, UTC."""
+    """When its newest message was written, or else logged."""
     version: int
     erased: bool
     """Whether it was erased as a whole; then it is in no list."""
@@ -28,6 +29,15 @@ class ConversationRow(Value, frozen=True):
     """The conversation that it began as a copy of, if it did."""
     forked_at: int | None
     """The version of that one then."""
+    first_words: str | None
+    """How the first message of a user begins, for where there is no label; None once that is erased."""
+    first_words_at: int | None
+    """The position of that message."""
+
+    @property
+    def title(self) -> str:
+        """A name for people: the label, or else the first words; empty where there are none."""
+        return self.label or self.first_words or ""
 
 
 class MessageRow(Value, frozen=True):
@@ -43,6 +53,10 @@ class MessageRow(Value, frozen=True):
     tokens: int
     text: str
     """What it says in words, tool calls and results in short."""
+    summary_id: str | None = None
+    """The active summary, where that covers the message: then it is archived. No column: the file has it
+    in the view ``archived_messages``, so that no row of a message changes when a summary is made.
+    """
 
 
 class SummaryRow(Value, frozen=True):
@@ -52,8 +66,15 @@ class SummaryRow(Value, frozen=True):
     thread_id: str
     summary_text: str
     compact_up_to_index: int
-    """The last position that it reaches to."""
+    """The last position that it reaches to: ``first_kept_index`` less 1."""
+    first_kept_index: int
+    """The position of the first message after that: ``messages[first_kept_index:]`` is the tail that is
+    kept, besides what is kept of the messages before (``exclusions``).
+    """
     compacted_at: str
+    """When it was made: ISO 8601, UTC. ``created_at`` is the same."""
+    message_count: int | None
+    """How many messages the conversation had then; None if it was made by a version before 0.2."""
     is_split_turn: bool
     split_turn_prefix: str | None
     is_active: bool
@@ -70,6 +91,12 @@ class SummaryRow(Value, frozen=True):
     superseded_by: str | None
     is_reverted: bool
     """Whether the compaction that made it was undone."""
+
+    def covers(self, position: int) -> bool:
+        """Whether it stands for the message at this position."""
+        return self.covered_from <= position < self.first_kept_index and (
+            self.exclusions == "[]" or position not in json.loads(self.exclusions)
+        )
 
 
 class CompactionRow(Value, frozen=True):
@@ -169,6 +196,10 @@ class ReadModels(Protocol):
 
     def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
         """The messages at positions ``start`` up to but not including ``stop``."""
+        ...
+
+    def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
+        """The newest message that was written, or else logged, at this time or before: ISO 8601, UTC."""
         ...
 
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:

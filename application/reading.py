@@ -7,6 +7,8 @@ from refold.domain.events import MessageAppended
 
 from .addresses import position_in
 from .core import Core
+from .projections.row_changes import utc
+from .read_models import SummaryRow
 from .results import CompactionMark, StoredMessage
 
 
@@ -25,35 +27,43 @@ def stored_messages(
     if not rows:
         return []
     logged = core.log.read(thread_id, rows[0].version, rows[-1].version)
-    mark = _mark(core, thread_id)
-    first_kept = mark.compact_up_to_index + 1 if mark else None
+    summary = _active(core, thread_id)
+    mark = None if summary is None else _mark(summary)
+    first_kept = mark.first_kept_index if mark else None
     found: list[StoredMessage] = []
     for item in logged:
         event = item.event
         if isinstance(event, MessageAppended):
-            at = event.written_at.isoformat() if event.written_at else item.at
+            at = utc(event.written_at) if event.written_at else item.at
             found.append(
                 StoredMessage(
                     position=event.position,
                     message_id=event.message_id,
+                    version=item.version,
                     message=event.message,
                     at=at,
                     tokens=event.tokens,
                     mark=mark if event.position == first_kept else None,
+                    summary_id=summary.summary_id
+                    if summary and summary.covers(event.position)
+                    else None,
                     erased=item.erased,
                 )
             )
     return found
 
 
-def _mark(core: Core, thread_id: str) -> CompactionMark | None:
-    row = next((row for row in core.views.summaries(thread_id) if row.is_active), None)
-    if row is None:
-        return None
+def _active(core: Core, thread_id: str) -> SummaryRow | None:
+    return next((row for row in core.views.summaries(thread_id) if row.is_active), None)
+
+
+def _mark(row: SummaryRow) -> CompactionMark:
     return CompactionMark(
         summary_id=row.summary_id,
         compact_up_to_index=row.compact_up_to_index,
+        first_kept_index=row.first_kept_index,
         compacted_at=row.compacted_at,
+        message_count=row.message_count,
         compacted_time=datetime.fromisoformat(row.compacted_at).timestamp(),
         is_split_turn=row.is_split_turn,
     )

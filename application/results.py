@@ -17,9 +17,15 @@ class CompactionMark(Value, frozen=True):
     compression_triggered: bool = True
     summary_id: str
     compact_up_to_index: int
-    """The last position that the summary reaches to."""
+    """The last position that the summary reaches to: ``first_kept_index`` less 1."""
+    first_kept_index: int
+    """The position of the first message after that: ``messages[first_kept_index:]`` is the tail that is
+    kept, besides what is kept of the messages before.
+    """
     compacted_at: str
-    """ISO 8601, UTC."""
+    """When it was made: ISO 8601, UTC."""
+    message_count: int | None
+    """How many messages the conversation had then; None if it was made by a version before 0.2."""
     compacted_time: float
     """The same in seconds since 1970."""
     is_split_turn: bool
@@ -30,14 +36,23 @@ class StoredMessage(Value, frozen=True):
 
     position: int
     message_id: str
+    version: int
+    """Of the conversation when it was appended: ``chat.context(at=version)`` ends with this message."""
     message: Message
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""
     tokens: int
     mark: CompactionMark | None = None
     """Of the first message that the active summary does not reach."""
+    summary_id: str | None = None
+    """The active summary, where that covers the message; None where the message is in the context."""
     erased: bool = False
     """Whether its content was erased: ``message`` is what is left of it, a marker in its place."""
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether the active summary stands for it in the context."""
+        return self.summary_id is not None
 
     @property
     def text(self) -> str:

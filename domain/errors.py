@@ -9,6 +9,7 @@
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
+    ├── AmbiguousId (LookupError)           several ids begin so (application.errors)
     ├── ConversationGone                    the conversation was erased
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation

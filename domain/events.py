@@ -118,6 +118,8 @@ class CompactionPerformed(Value, frozen=True):
     """What the covered messages are about, the most important first; labels, never a filter."""
     topics_shown: int = 0
     """How many of these are named beside the summary."""
+    message_count: int | None = None
+    """How many messages the conversation had then."""
 
 
 class CompactionFailed(Value, frozen=True):

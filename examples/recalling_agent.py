@@ -34,10 +34,10 @@ def answer(chat: refold.Chat, tools: Any, question: str) -> str:
         request = chat.context(system=SYSTEM, tools=tools.definitions)
         reply = model(request.for_anthropic())
         chat.append(reply)
-        calls = [block for block in reply["content"] if block["type"] == "tool_use"]
-        if not calls:
+        results = tools.results_for(reply)
+        if not results:
             return str(reply["content"][0]["text"])
-        chat.append({"role": "user", "content": [tools.result_for(call) for call in calls]})
+        chat.append({"role": "user", "content": results})
 
 
 def model(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,12 +23,18 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.ledger.speech import user_words
+from refold.domain.messages import Message, gist, said
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
-from .row_changes import Added, Cell, Change, Changed
+from .row_changes import Added, Cell, Change, Changed, written
 
-VERSION = 3
+VERSION = 4
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+FIRST_WORDS = 80
+"""Characters of the first words that are kept."""
 
 
 def changes(logged: LoggedEvent) -> Sequence[Change]:
@@ -44,14 +50,15 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
         event = logged.event
         match event:
             case MessageAppended():
-                to["last_activity"] = logged.at
+                if event.position == 0:
+                    to |= {"created_at": written(logged, event), "last_activity": ""}
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
                 more["compactions"] += 1
             case EventLost():
                 more["messages"] += event.position is not None
             case ConversationErased():
-                to["erased"] = 1
+                to |= {"erased": 1, "first_words": None}
             case ConversationLabelled():
                 to["label"] = event.label
             case ConversationForked():
@@ -72,8 +79,21 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 pass
             case _:
                 assert_never(event)
-    row = Changed({"thread_id": run[0].thread_id}, to, +more)
+    row = Changed({"thread_id": run[0].thread_id}, to, +more, *_said(run))
     return (Added(_begun(run[0])), row) if run[0].version == 1 else (row,)
+
+
+def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
+    """The first words of a user in a run, and the times between which its messages were written."""
+    messages = [(one, one.event) for one in run if isinstance(one.event, MessageAppended)]
+    if not messages:
+        return {}, {}
+    times = [written(logged, event) for logged, event in messages]
+    first = next(((one, event) for one, event in messages if is_of_user(event.message)), None)
+    words: dict[str, Cell] = {}
+    if first is not None:
+        words = {"first_words": _first_words(*first), "first_words_at": first[1].position}
+    return words, {"created_at": min(times), "last_activity": max(times)}
 
 
 def _begun(logged: LoggedEvent) -> ConversationRow:
@@ -89,4 +109,29 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
         erased=False,
         forked_from=None,
         forked_at=None,
+        first_words=None,
+        first_words_at=None,
     )
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """The first words of a conversation go with their message."""
+    event = left.event
+    if not isinstance(event, MessageAppended):
+        return ()
+    words = {"thread_id": left.thread_id, "first_words_at": event.position}
+    return (Changed(words, {"first_words": None}),)
+
+
+def is_of_user(message: Message) -> bool:
+    """Whether a message is a user's own, as far as anybody said. Erasing its words changes nothing of that."""
+    own = message.role == "user" and message.author in (None, "person")
+    return own and not gist(message).results
+
+
+def _first_words(logged: LoggedEvent, event: MessageAppended) -> str | None:
+    if logged.erased:
+        return None
+    text = said(event.message)
+    folded = " ".join((user_words(text) or text)[: 4 * FIRST_WORDS].split())
+    return folded if len(folded) <= FIRST_WORDS else f"{folded[: FIRST_WORDS - 1].rstrip()}…"

@@ -129,10 +129,6 @@ class Decisions:
         found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
         return next(found, None)
 
-    def is_omitted(self, position: int) -> bool:
-        """Whether a covered message was too large to be summarised."""
-        return any(o.position == position for c in self.standing for o in c.event.omitted)
-
     def thinking_dropped(self, version: int) -> When | None:
         """The decision that made the thinking of a message at ``version`` worthless."""
         after = [when for when in self.prefix_changed if when.version > version]

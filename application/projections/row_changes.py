@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from refold.application.event_log import LoggedEvent
-from refold.domain.events import Event
+from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value
 
 Cell = str | int | None
@@ -32,6 +32,10 @@ class Changed(NamedTuple):
     to: Mapping[str, Cell]
     more: Mapping[str, int] = MappingProxyType({})
     """By how much numbers in the row grow."""
+    once: Mapping[str, Cell] = MappingProxyType({})
+    """Values for columns that are all empty yet; else they stay as they are."""
+    spans: Mapping[str, str] = MappingProxyType({})
+    """Times that ``created_at`` must not be after, and ``last_activity`` not before."""
 
 
 class Removed(NamedTuple):
@@ -62,6 +66,11 @@ def one_by_one(changes: Changes, *kinds: type[Event]) -> RunChanges:
         return [change for logged in seen for change in changes(logged)]
 
     return changes_of_run
+
+
+def written(logged: LoggedEvent, event: MessageAppended) -> str:
+    """When a message was written, or else logged: ISO 8601, UTC."""
+    return utc(event.written_at) if event.written_at else logged.at
 
 
 def utc(moment: datetime) -> str:

@@ -27,7 +27,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one
 
-VERSION = 2
+VERSION = 3
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -97,7 +97,9 @@ def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
         thread_id=logged.thread_id,
         summary_text=event.text,
         compact_up_to_index=coverage.stop - 1,
+        first_kept_index=coverage.stop,
         compacted_at=logged.at,
+        message_count=event.message_count,
         is_split_turn=event.is_split_turn,
         split_turn_prefix=event.split_turn_prefix,
         is_active=True,

@@ -2,11 +2,11 @@
 
 from refold.application.addresses import address_of, position_in
 from refold.application.core import Core
+from refold.application.projections.seen import Fate
 from refold.application.reading import read_back
 from refold.domain.value import Value
 
 from .inquiry import whole_number
-from .results import Fate
 from .sight import Sight
 
 USUAL_CHARACTERS = 8_000
@@ -18,6 +18,8 @@ class TextPart(Value, frozen=True):
 
     thread_id: str
     position: int
+    version: int
+    """Of the conversation when the message was appended."""
     message_id: str
     address: str
     role: str
@@ -58,6 +60,7 @@ def read_part(
     return TextPart(
         thread_id=thread_id,
         position=stored.position,
+        version=stored.version,
         message_id=stored.message_id,
         address=address_of(thread_id, stored.position),
         role=stored.message.role,

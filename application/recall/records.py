@@ -10,11 +10,11 @@ from refold.application.event_log import LoggedEvent
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.messages import readable
 from refold.application.projections.row_changes import utc
+from refold.application.projections.seen import Fate
 from refold.application.read_models import MessageRow
 from refold.domain.events import MessageAppended
 from refold.domain.value import Value
 
-from .results import Fate
 from .sight import Sight
 from .words import events_at
 
@@ -28,6 +28,8 @@ class HistoryRecord(Value, frozen=True):
     """An original message, and what became of it."""
 
     position: int
+    version: int
+    """Of the conversation when the message was appended."""
     message_id: str
     address: str
     """``chat.read(address)`` gives all of it, with its blocks."""
@@ -131,6 +133,7 @@ def _record(logged: LoggedEvent, event: MessageAppended, sight: Sight) -> Histor
     text = readable(event.message)
     return HistoryRecord(
         position=event.position,
+        version=logged.version,
         message_id=event.message_id,
         address=address_of(logged.thread_id, event.position),
         role=event.message.role,

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
+from refold.application.projections.seen import Fate
 from refold.domain.value import Value
 
 from .passages import PassageKind
 
 RecallMode = Literal["keyword", "vector", "hybrid"]
 """By words; by meaning; by both."""
-Fate = Literal["full", "condensed", "offloaded", "summarised", "erased"]
-"""How the context shows the message now."""
 
 
 class Neighbour(Value, frozen=True):
@@ -30,6 +29,8 @@ class RecallHit(Value, frozen=True):
 
     thread_id: str
     position: int
+    version: int
+    """Of the conversation when the message was appended."""
     message_id: str
     address: str
     """``chat.read(address)`` gives the whole message."""
@@ -48,6 +49,7 @@ class RecallHit(Value, frozen=True):
     why: tuple[str, ...]
     """Why it was found, in short phrases: which words, whose neighbour, how near in meaning."""
     fate: Fate
+    """How the context shows the message now: the same word as ``chat.explain``."""
     in_context: bool
     """Whether the context shows this very passage in full now."""
     neighbours: tuple[Neighbour, ...] = ()

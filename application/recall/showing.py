@@ -121,6 +121,7 @@ def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
     return RecallHit(
         thread_id=passage.thread_id,
         position=position,
+        version=said.logged.version,
         message_id=said.event.message_id,
         address=address_of(passage.thread_id, position),
         role=passage.role,

@@ -4,11 +4,10 @@ from refold.application.addresses import address_of
 from refold.application.loaded import LoadedConversation
 from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.messages import readable
+from refold.application.projections.seen import Fate, fate_of
 from refold.application.projections.window import Preview, PreviewKey
 from refold.application.rendering.preview import shortened
 from refold.domain.messages import Block, Message
-
-from .results import Fate
 
 
 class Sight:
@@ -18,6 +17,7 @@ class Sight:
         self.thread_id = loaded.thread_id
         self.length = loaded.state.length
         """How many messages the conversation has."""
+        self._loaded = loaded
         self._window = loaded.window
         self._previews: dict[int, dict[PreviewKey, Preview]] = {}
         for key, preview in loaded.window.previews.items():
@@ -25,15 +25,9 @@ class Sight:
 
     def fate(self, position: int, *, erased: bool = False) -> Fate:
         """How the message is shown; ``erased``: whether the log says that it was."""
-        if erased:
-            return "erased"
-        if self._entry(position) is None:
-            return "summarised"
-        previews = self._previews.get(position)
-        if not previews:
-            return "full"
-        offloaded = any(preview.method == "offload" for preview in previews.values())
-        return "offloaded" if offloaded else "condensed"
+        previews = self._previews.get(position, {}).values()
+        entry = self._entry(position)
+        return fate_of(self._loaded, position, entry, previews, erased=erased)
 
     def shows(self, position: int, text: str) -> bool:
         """Whether these words of the message are in the context now, none of them cut."""

@@ -5,8 +5,9 @@ from typing import get_args
 
 from refold.application.contexts import context_at
 from refold.application.core import Core, Extras
-from refold.application.explaining import Fate, MessageFate, explain
+from refold.application.explaining import MessageFate, explain
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.seen import Fate
 from refold.application.reading import stored_messages
 from refold.domain.messages import said, text_of
 from refold.domain.value import Value

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from refold.application.contexts import context_of
 from refold.application.core import Core, Extras
-from refold.application.explaining import Fate, MessageFate, explain
+from refold.application.explaining import MessageFate, explain
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.seen import Fate
 from refold.application.stream_places import AT_ONCE
 from refold.domain.events import Event, MessageErased
 from refold.domain.value import Value

@@ -7,10 +7,12 @@ from typing import TypeAlias, cast
 from refold.application.core import Core
 from refold.application.errors import LogDamaged
 from refold.application.loaded import LoadedConversation
-from refold.domain.errors import InvalidSetting
+from refold.application.projections.row_changes import utc
+from refold.domain.errors import InvalidSetting, UnknownMessage
 
 At: TypeAlias = int | datetime
-"""A version of a conversation, or a time with a time zone: then the newest version logged by then."""
+"""A version of a conversation, or a time with a time zone: then as it was after the newest message that was
+written by then, as ``messages`` and ``refold show`` give the times, and after what was decided by then."""
 _MOST = 2**63 - 1
 """The highest version that a store can look for."""
 
@@ -56,7 +58,7 @@ def _version(core: Core, thread_id: str, at: At) -> int:
                 setting="at",
                 value=at,
             )
-        return core.log.version_at(thread_id, _in_utc(at))
+        return _version_by(core, thread_id, _in_utc(at))
     # A caller without a type checker may pass anything.
     given = cast("object", at)
     if not isinstance(given, int) or isinstance(given, bool):
@@ -64,6 +66,56 @@ def _version(core: Core, thread_id: str, at: At) -> int:
             f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
         )
     return given
+
+
+def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
+    """The newest message that was written by then, and what was decided after it and logged by then.
+
+    A recording has the times of long ago, and all of it is logged when it is imported.
+    """
+    decided = core.log.version_at(thread_id, moment)
+    said = core.views.newest_message_by(thread_id, utc(moment))
+    if said is None:
+        # Decisions before the first message; what was said is later.
+        first = next(iter(core.views.messages(thread_id, 0, 1)), None)
+        return decided if first is None else min(decided, first.version - 1)
+    after = next(iter(core.views.messages(thread_id, said.position + 1, said.position + 2)), None)
+    last = core.log.load(thread_id).state.version if after is None else after.version - 1
+    return max(said.version, min(decided, last))
+
+
+def version_of(core: Core, thread_id: str, position: int) -> int:
+    """The version of a conversation right after the message at this position.
+
+    Raises:
+        UnknownMessage: there is no such message.
+        InvalidSetting: this is no position.
+    """
+    given = cast("object", position)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidSetting(
+            f"position={given!r} is no position, such as 17", setting="position", value=given
+        )
+    length = core.log.load(thread_id).present().state.length
+    if not 0 <= given < length:
+        raise UnknownMessage(given, length)
+    return core.views.messages(thread_id, given, given + 1)[0].version
+
+
+def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
+    """What ``at`` or ``position`` names; None: as it is.
+
+    Raises:
+        InvalidSetting: both are given.
+        UnknownMessage: there is no message at the position.
+    """
+    if position is None:
+        return at
+    if at is not None:
+        raise InvalidSetting(
+            f"at={at} and position={position}: give one of them", setting="position", value=position
+        )
+    return version_of(core, thread_id, position)
 
 
 def _in_utc(moment: datetime) -> datetime:

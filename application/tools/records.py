@@ -1,16 +1,20 @@
 """Original messages as an answer shows them: where each stands, then its words between fences."""
 
+from refold.application.projections.seen import Fate
 from refold.application.recall.records import HistoryRecord
-from refold.application.recall.results import Fate
 
 from .names import READ_OFFLOADED
 from .quoting import EMPTY, ERASED, moment, named, quoted
 
 _SHOWN: dict[Fate, str] = {
     "full": "it in full",
+    "pinned": "it in full",
+    "protected": "it in full",
+    "preamble": "it in full",
     "condensed": "it cut short",
     "offloaded": "a preview",
     "summarised": "a summary only",
+    "omitted": "its address only",
 }
 
 

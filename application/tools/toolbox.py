@@ -1,7 +1,7 @@
 """All tools of a conversation, or of a whole log, as agents hand them to a model and run its calls."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from refold.application.core import Core
@@ -65,12 +65,24 @@ class Toolbox:
         return tool.call(input)
 
     def result_for(self, call: object) -> dict[str, Any]:
-        """The ``tool_result`` block that answers a ``tool_use`` block: a mapping, or one of the SDK.
+        """The ``tool_result`` block that answers a ``tool_use`` block: a mapping, or one of the SDK. A call
+        of a tool that is not here is answered with an error: ask ``block.name in tools`` where you have
+        tools of your own, or take ``results_for``.
 
         Raises:
             InvalidMessage: the block has no id that a result could name.
         """
         return result_block(call, self.call(_field(call, "name"), _field(call, "input")))
+
+    def results_for(self, reply: object) -> list[dict[str, Any]]:
+        """The ``tool_result`` blocks that answer the calls of these tools in a reply: a message of the SDK,
+        a mapping, or its blocks. Calls of your own tools are left to you; a call of a tool that neither
+        of you has is answered by ``result_for`` with an error.
+
+        Raises:
+            InvalidMessage: a call has no id.
+        """
+        return [self.result_for(call) for call in calls_in(reply) if _field(call, "name") in self]
 
     def for_anthropic(self) -> list[Any]:
         """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
@@ -125,6 +137,10 @@ class AsyncToolbox:
         """See ``Toolbox.result_for``."""
         return await asyncio.to_thread(self._toolbox.result_for, call)
 
+    async def results_for(self, reply: object) -> list[dict[str, Any]]:
+        """See ``Toolbox.results_for``."""
+        return await asyncio.to_thread(self._toolbox.results_for, reply)
+
     def for_anthropic(self) -> list[Any]:
         """The same as asynchronous tools of the ``anthropic`` SDK."""
         return self._toolbox.sdk.awaited(self)
@@ -138,6 +154,13 @@ class AsyncToolbox:
 
     def __len__(self) -> int:
         return len(self._toolbox)
+
+
+def calls_in(reply: object) -> Iterator[object]:
+    """The ``tool_use`` blocks of a reply, of a message or of a list of blocks."""
+    content = reply if isinstance(reply, (list, tuple)) else _field(reply, "content")
+    blocks: Sequence[object] = content if isinstance(content, (list, tuple)) else ()
+    return (block for block in blocks if _field(block, "type") == "tool_use")
 
 
 def result_block(call: object, output: ToolOutput) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def pin(
     if what is None or None not in (position, text):
         raise typer.BadParameter("give either a position or --text TEXT")
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         pin_id = memory.conversation(thread).pin(what)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id})
@@ -43,7 +43,7 @@ def unpin(
 ) -> None:
     """Take a pin back. Exit code 1 if there is no such pin."""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         done = memory.conversation(thread).unpin(pin_id)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id, "unpinned": done})
@@ -57,7 +57,7 @@ def unpin(
 def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Show what is kept word for word."""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         items = memory.conversation(thread).pins()
     if json:
         print_json({"thread_id": thread, "pins": [item.model_dump() for item in items]})
@@ -94,7 +94,7 @@ def revert(
 ) -> None:
     """Undo the newest compaction. Exit code 1 if there is none to undo."""
     with opened(db, window=window, model=model, policy_file=policy) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         result = memory.conversation(thread).revert_compaction(reason)
     if json:
         print_json({**result.model_dump(), "success": result.outcome == "reverted"})

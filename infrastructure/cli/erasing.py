@@ -59,7 +59,7 @@ def erase(
     if whole == bool(positions):
         raise typer.BadParameter("give either positions or --all")
     with opened(db) as memory, naming_commands(db):
-        require(memory, thread)
+        thread = require(memory, thread)
         chat = memory.conversation(thread)
         if not yes:
             _confirm(thread, len(positions or ()), chat.shared_with(positions))

@@ -25,6 +25,7 @@ EXPLAIN_EXAMPLE = (
     "Example: refold explain thread-42 --db agent.db --start 200. Each row is a run of messages "
     "with the same fate; --json has every message."
 )
+EXAMPLES = {"read": READ_EXAMPLE, "explain": EXPLAIN_EXAMPLE}
 
 
 def read(
@@ -55,7 +56,7 @@ def explain(
 ) -> None:
     """Explain why the model sees each message as it does: full, offloaded, summarised, pinned …"""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         fates = memory.conversation(thread).explain(start, stop)
     if json:
         print_json({"thread_id": thread, "messages": [fate.model_dump() for fate in fates]})

@@ -14,6 +14,7 @@ from .options import DEFAULT_DB, At, Db, Json, Thread, read_at
 from .output import Cell, clean, json_line, print_json, say, show_table
 
 EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
+EXAMPLES = {"export": EXPORT_EXAMPLE}
 SHOWN = 30
 """Conversations in the table; all are in the JSON."""
 
@@ -94,7 +95,7 @@ def export(
 
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         lines = memory.conversation(thread).export(format, at=moment)
         if out is None:
             for line in lines:

@@ -20,6 +20,7 @@ EXAMPLE = (
     "Nobody needs to: each search catches up with what was appended, and vectors are made in the background "
     "by programs that are open long enough. Exit code 1: not every vector could be made."
 )
+EXAMPLES = {"index": EXAMPLE}
 
 EmbedderModel = Annotated[
     str | None,

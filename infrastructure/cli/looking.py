@@ -64,7 +64,7 @@ def show(
 ) -> None:
     """Show the original messages of a conversation, compacted or not."""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         chat = memory.conversation(thread)
         messages = chat.messages(start, stop)
         length = len(messages) or len(chat.messages())
@@ -113,7 +113,7 @@ def context(
     with opened(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         chat = memory.conversation(thread)
         made = chat.context(at=chat.version if moment is None else moment)
     if text:
@@ -135,7 +135,7 @@ def context(
 def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List all summaries that were ever made of a conversation."""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         rows = memory.conversation(thread).summaries()
     if json:
         print_json({"thread_id": thread, "summaries": [row.model_dump() for row in rows]})

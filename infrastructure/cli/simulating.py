@@ -28,6 +28,7 @@ EXAMPLE = (
     "refold. refold simulate session.jsonl --policy mine.toml --chart sizes.png compares yours with "
     "the default. Nothing is stored."
 )
+EXAMPLES = {"simulate": EXAMPLE}
 
 Policies = Annotated[
     list[str] | None,

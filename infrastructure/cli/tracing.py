@@ -22,6 +22,7 @@ EXPAND_EXAMPLE = (
     "Example: refold expand 3f2c… --db agent.db; `refold summaries THREAD` and the context itself name "
     "the ids."
 )
+EXAMPLES = {"query": QUERY_EXAMPLE, "expand": EXPAND_EXAMPLE}
 _RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
 LIMIT = 20
 """Records of a page, where no limit is given."""
@@ -63,7 +64,7 @@ def query(
     """Show the original records of a conversation, by range, text or id."""
     start, stop = (None, None) if range is None else _read_range(range)
     with opened(db) as memory, naming_commands(db):
-        require(memory, thread)
+        thread = require(memory, thread)
         page = memory.conversation(thread).query(
             ids=id or (), start=start, stop=stop, text=text, limit=limit
         )

@@ -20,6 +20,7 @@ DIFF_EXAMPLE = (
     "as it is written (memory:), then each content block as a line of JSON; long lines "
     "and long runs are cut, --full shows them whole."
 )
+EXAMPLES = {"diff": DIFF_EXAMPLE}
 
 
 def fork(
@@ -35,7 +36,7 @@ def fork(
     """Begin a new conversation as a copy of one, as it is or as it was."""
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         forked = memory.conversation(thread).fork(at=moment, thread_id=new).thread_id
         row = next(row for row in memory.conversations() if row.thread_id == forked)
     if json:
@@ -62,7 +63,7 @@ def diff(
     """Show what became of the request between two versions."""
     was, now = read_at(before), read_at(after)
     with opened(db) as memory:
-        require(memory, thread)
+        thread = require(memory, thread)
         found = memory.conversation(thread).diff(was, now, model=model)
     if json:
         print_json({**found.model_dump(), "freed": found.freed})

@@ -39,7 +39,8 @@ tables as JSON.
 A value that cannot be is refused when the memory is opened, with an `InvalidSetting` that names the setting, the place
 where it stands, the value, and the range. So are keys and variables that are no settings, with the name that is most
 alike; only variables that begin with `{OTHERS}` are left to other programs. `refold settings` shows every value and
-where it comes from, `refold settings --check FILE` checks a policy file.
+where it comes from, `refold settings --check FILE` checks a policy file. `REFOLD_DB` is no setting: it names the log to
+commands that are given no `--db`.
 
 (A `CompactionPolicy` that is made by hand with such a value is refused by pydantic, with its `ValidationError`.)
 

@@ -18,6 +18,9 @@ from .model import PREFIX, RefoldSettings
 OTHERS = f"{PREFIX}X_"
 """Variables that begin so are no settings: room for programs around refold, and for its tests."""
 
+LOG_VARIABLE = f"{PREFIX}DB"
+"""Names the log to the command line; no setting of a memory, which is opened with a path."""
+
 SECRETS = ("encryption_key", "embedder_key")
 """The settings that are secrets."""
 
@@ -90,7 +93,7 @@ def _no_json(message: str) -> InvalidSetting:
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith(PREFIX) and not name.startswith(OTHERS)
+    return name.startswith(PREFIX) and not name.startswith(OTHERS) and name != LOG_VARIABLE
 
 
 def from_file(path: Path, named_by: str) -> Source:

@@ -125,11 +125,9 @@ class Batch:
             case Added(row):
                 cells = self.table.cells(row)
                 self._rows[self._key(cells)] = cells
-            case Changed(where, to, more):
+            case Changed(where):
                 for cells in self._matching(where):
-                    cells.update(to)
-                    for column, growth in more.items():
-                        cells[column] = int(cells[column] or 0) + growth
+                    _change(cells, change)
             case Removed(where):
                 self._remove(where)
             case Replaced(row):
@@ -230,6 +228,18 @@ class Batch:
 
     def _key(self, cells: Cells) -> Key:
         return tuple(cells[column] for column in self.table.key)
+
+
+def _change(cells: dict[str, Cell], change: Changed) -> None:
+    cells.update(change.to)
+    for column, growth in change.more.items():
+        cells[column] = int(cells[column] or 0) + growth
+    if all(cells[column] is None for column in change.once):
+        cells.update(change.once)
+    if "created_at" in change.spans:
+        cells["created_at"] = min(str(cells["created_at"]), change.spans["created_at"])
+    if "last_activity" in change.spans:
+        cells["last_activity"] = max(str(cells["last_activity"]), change.spans["last_activity"])
 
 
 def emptied(table: Table, number: int) -> Sealed:

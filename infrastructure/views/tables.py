@@ -52,17 +52,23 @@ class Table:
     """What becomes of the rows of an event, given what an erasure left of it; None: nothing of it is here."""
     where: str = "1"
     """Which rows there are: others only stand in the place of what was erased."""
+    told: frozenset[str] = frozenset()
+    """Fields of ``row`` that are no columns: answers find them elsewhere."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns without the checksum, in their order."""
-        return tuple(self.row.model_fields)
+        return tuple(name for name in self.row.model_fields if name not in self.told)
 
     @cached_property
     def flags(self) -> frozenset[str]:
         """The columns that hold truth values."""
         fields = self.row.model_fields.items()
         return frozenset(name for name, field in fields if field.annotation is bool)
+
+    @cached_property
+    def _annotations(self) -> dict[str, Any]:
+        return {name: self.row.model_fields[name].annotation for name in self.columns}
 
     @cached_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
@@ -77,14 +83,12 @@ class Table:
     @cached_property
     def types(self) -> dict[str, type]:
         """The columns with their types."""
-        fields = self.row.model_fields.items()
-        return {name: _TYPES[field.annotation] for name, field in fields} | {CHECKSUM: int}
+        return {name: _TYPES[kind] for name, kind in self._annotations.items()} | {CHECKSUM: int}
 
     @cached_property
     def required(self) -> frozenset[str]:
         """The columns that are never empty."""
-        fields = self.row.model_fields.items()
-        optional = {name for name, field in fields if field.annotation in _OPTIONAL}
+        optional = {name for name, kind in self._annotations.items() if kind in _OPTIONAL}
         return frozenset(self.types) - optional
 
     def cells(self, row: Value) -> dict[str, Cell]:
@@ -109,6 +113,7 @@ TABLES = (
         ConversationRow,
         ("thread_id",),
         conversations.changes_of_run,
+        conversations.erased_changes,
     ),
     Table(
         "messages",
@@ -118,6 +123,7 @@ TABLES = (
         messages.changes_of_run,
         messages.erased_changes,
         IS_THERE,
+        told=frozenset({"summary_id"}),
     ),
     Table(
         "summaries",
@@ -153,8 +159,9 @@ TABLES = (
     ),
 )
 
-FORMAT = 2
-"""Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it."""
+FORMAT = 3
+"""Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it, and
+since 3 it has the view of archived messages."""
 
 PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
@@ -168,6 +175,15 @@ TALLY_COLUMNS: Mapping[str, type] = {
 }
 """Per conversation and projection: how many rows there must be, and the sum of their checksums."""
 
+ARCHIVED = """
+CREATE VIEW archived_messages AS
+SELECT m.thread_id, m.position, m.message_id, s.summary_id
+FROM messages m JOIN summaries s ON s.thread_id = m.thread_id AND s.is_active = 1
+WHERE m.position >= s.covered_from AND m.position < s.first_kept_index
+AND m.position NOT IN (SELECT value FROM json_each(s.exclusions))
+"""
+"""The messages that the active summary stands for, for whoever looks into the file."""
+
 LATE_INDEX = "messages_by_id"
 
 
@@ -179,6 +195,7 @@ def create_tables(db: Database) -> None:
     db.conn.execute(
         "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
     )
+    db.conn.execute(ARCHIVED)
     columns, key = dict(TALLY_COLUMNS), ("thread_id", "projection")
     db.table(TALLIES).create(columns, pk=key, not_null=set(columns), strict=True)
 

@@ -53,6 +53,10 @@ class SQLiteViews:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.some_messages(db, thread_id, start, stop))
 
+    def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.newest_message_by(db, thread_id, at))
+
     def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.all_summaries(db, thread_id))

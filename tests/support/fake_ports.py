@@ -22,6 +22,7 @@ from refold.application.event_log import (
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
 from refold.application.projections.messages import readable
+from refold.application.projections.row_changes import utc
 from refold.application.read_models import (
     CompactionRow,
     ConversationRow,
@@ -204,6 +205,10 @@ class MessageViews:
             if isinstance(logged.event, MessageAppended) and start <= logged.event.position < stop
         ]
 
+    def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
+        rows = self.messages(thread_id, 0, 2**31)
+        return next((row for row in reversed(rows) if row.at <= at), None)
+
     def conversations(self) -> Sequence[ConversationRow]:
         return ()
 
@@ -253,7 +258,7 @@ def _row(logged: LoggedEvent, event: MessageAppended) -> MessageRow:
         version=logged.version,
         message_id=event.message_id,
         role=event.message.role,
-        at=logged.at,
+        at=utc(event.written_at) if event.written_at else logged.at,
         tokens=event.tokens,
         text=readable(event.message),
     )

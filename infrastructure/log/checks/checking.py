@@ -63,10 +63,16 @@ def check_connection(
     found += check_keys(connection, mapper, check.streams)
     if not any(damage.place == LOG for damage in found):
         found += check_chains(connection, mapper, check.streams)
-    found += check_snapshots(connection, mapper)
+    broken = {d.thread_id: d.version for d in reversed(found) if d.place == LOG}
+    found += (d for d in check_snapshots(connection, mapper) if not _follows(d, broken))
     order = {thread_id: at for at, thread_id in enumerate(check.streams)}
     found.sort(key=lambda d: (order.get(d.thread_id, -1), d.version))
     return Checked(check.events, len(check.streams), tuple(whereabouts(connection, mapper, found)))
+
+
+def _follows(damage: Damage, broken: Mapping[str, int]) -> bool:
+    """Whether a snapshot only lacks events that are told of already: nothing can be told of it then."""
+    return damage.thread_id in broken and broken[damage.thread_id] <= damage.version
 
 
 def once_for_all(checked: Checked) -> Checked:

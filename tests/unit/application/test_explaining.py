@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from refold.application.chat import Chat
-from refold.application.explaining import Fate, MessageFate
+from refold.application.explaining import MessageFate
 from refold.application.memory import Memory
+from refold.application.projections.seen import Fate
 from refold.domain.events import (
     CompactionReverted,
     Event,
@@ -111,7 +112,9 @@ def test_a_message_that_was_too_large_for_the_summariser_is_omitted_ever_after()
         requested(3),
         performed(3, omitted=omitted),
         requested(5, "a2", supersedes="s1"),
-        performed(5, "a2", summary_id="s2"),
+        performed(
+            5, "a2", summary_id="s2", omitted=omitted
+        ),  # Each carries on what was named before.
     )
     found = chat.explain()
     assert fates(found)[:3] == ["summarised", "omitted", "summarised"]

@@ -6,6 +6,8 @@ from refold.application.read_models import ConversationRow
 from refold.domain.events import ConversationForked, ConversationLabelled, SummarySuperseded
 from tests.support.view_events import appended, failed, logged, performed, requested
 
+AT = "2026-01-02T03:04:05.000000Z"
+
 
 def test_the_first_event_of_a_conversation_makes_its_row() -> None:
     added, counted = changes(logged(appended(0), version=1))
@@ -22,6 +24,8 @@ def test_the_first_event_of_a_conversation_makes_its_row() -> None:
             erased=False,
             forked_from=None,
             forked_at=None,
+            first_words=None,
+            first_words_at=None,
         )
     )
     assert isinstance(counted, Changed)
@@ -31,8 +35,10 @@ def test_a_message_counts_and_is_activity() -> None:
     assert changes(logged(appended(1, tokens=9), version=2)) == (
         Changed(
             {"thread_id": "t"},
-            {"version": 2, "last_activity": "2026-01-02T03:04:05.000000Z"},
+            {"version": 2},
             {"messages": 1, "tokens": 9},
+            {},
+            {"created_at": AT, "last_activity": AT},
         ),
     )
 

@@ -9,7 +9,7 @@ from tests.support.view_events import appended, failed, logged, performed, reque
 
 def test_a_new_summary_is_active_and_every_earlier_one_is_not() -> None:
     event = performed(1, stop=4, text="They met.").replaced(
-        is_split_turn=True, split_turn_prefix="It began."
+        is_split_turn=True, split_turn_prefix="It began.", message_count=6
     )
     at = "2026-01-02T03:04:05.000000Z"
     assert changes(logged(event, version=9)) == (
@@ -20,7 +20,9 @@ def test_a_new_summary_is_active_and_every_earlier_one_is_not() -> None:
                 thread_id="t",
                 summary_text="They met.",
                 compact_up_to_index=3,
+                first_kept_index=4,
                 compacted_at=at,
+                message_count=6,
                 is_split_turn=True,
                 split_turn_prefix="It began.",
                 is_active=True,

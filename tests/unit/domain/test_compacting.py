@@ -108,20 +108,22 @@ def test_a_request_names_the_summary_that_it_will_replace() -> None:
 
 def test_an_accepted_summary_is_recorded_with_its_sizes() -> None:
     given(RUNNING).when(perform).then(
-        performed(8, tokens_before=1_000, tokens_after=250, text_tokens=50)
+        performed(8, tokens_before=1_000, tokens_after=250, text_tokens=50, message_count=12)
     )
 
 
 def test_appends_since_the_request_are_fine() -> None:
     more = history(user("one more"), assistant("yes"), start=12)
-    given([*RUNNING, *more]).when(perform).then(performed(8, tokens_after=250, text_tokens=50))
+    given([*RUNNING, *more]).when(perform).then(
+        performed(8, tokens_after=250, text_tokens=50, message_count=14)
+    )
 
 
 def test_a_new_summary_supersedes_the_old_one() -> None:
     replaces = requested(8, supersedes="s0")
     before = [*TALK, performed(4, summary_id="s0"), replaces]
     given(before).when(lambda c: perform_compaction(c, replaces, PLAN, summary())).then(
-        performed(8, tokens_after=250, text_tokens=50, generation=1),
+        performed(8, tokens_after=250, text_tokens=50, generation=1, message_count=12),
         SummarySuperseded(summary_id="s0", by="s1"),
     )
 
@@ -262,7 +264,7 @@ def test_a_rebuilt_summary_begins_a_new_generation(rebuilds: bool, generation: i
 
 def test_what_was_really_sent_counts_for_the_digest() -> None:
     given(RUNNING).when(lambda c: perform(c, summary(source_digest="e" * 64))).then(
-        performed(8, tokens_after=250, text_tokens=50, source_digest="e" * 64)
+        performed(8, tokens_after=250, text_tokens=50, source_digest="e" * 64, message_count=12)
     )
 
 

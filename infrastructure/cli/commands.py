@@ -1,0 +1,255 @@
+"""The commands in groups, as ``refold --help`` lists them; the module of each is imported when it is run."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from .logging_level import VERBOSE, Verbose
+
+_HERE = __name__.rpartition(".")[0]
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what the list of commands says of it."""
+
+    module: str
+    function: str
+    help: str
+    """The first sentence of the function's docstring."""
+
+
+GROUPS: Mapping[str, Mapping[str, Entry]] = {
+    "Start": {
+        "demo": Entry(
+            "demo",
+            "demo",
+            "Play a shipped conversation: compactions, restarts, damage and repair.",
+        ),
+        "import": Entry("importing", "import_files", "Import recorded conversations."),
+        "play": Entry(
+            "playing",
+            "play",
+            "Play a recorded conversation: render the context before each answer, compact when due.",
+        ),
+        "simulate": Entry(
+            "simulating",
+            "simulate",
+            "Play a recorded conversation under several policies and compare what it costs and keeps.",
+        ),
+    },
+    "Look": {
+        "list": Entry(
+            "listing", "list_conversations", "List the conversations, the latest activity first."
+        ),
+        "show": Entry(
+            "showing", "show", "Show the original messages of a conversation, compacted or not."
+        ),
+        "context": Entry(
+            "requesting",
+            "context",
+            "Show the request that an agent would send next, without changing anything.",
+        ),
+        "explain": Entry(
+            "explaining",
+            "explain",
+            "Explain why the model sees each message as it does: full, offloaded, summarised, pinned …",
+        ),
+        "summaries": Entry(
+            "summing", "summaries", "List all summaries that were ever made of a conversation."
+        ),
+        "diff": Entry(
+            "travelling", "diff", "Show what became of the request between two versions."
+        ),
+        "stats": Entry(
+            "sizing",
+            "stats",
+            "Show how large the log is: by conversation, by kind of event, by file.",
+        ),
+    },
+    "Find": {
+        "recall": Entry(
+            "recalling", "recall", "Find what was said in a conversation, compacted or not."
+        ),
+        "search": Entry("recalling", "search", "Find what was said in any conversation."),
+        "query": Entry(
+            "tracing",
+            "query",
+            "Show the original records of a conversation, by range, text or id.",
+        ),
+        "read": Entry(
+            "explaining",
+            "read",
+            "Read back an original message, whatever was compacted or offloaded since.",
+        ),
+        "expand": Entry(
+            "tracing",
+            "expand",
+            "Show what a summary stands for: its text, and the original messages behind it.",
+        ),
+        "topics": Entry(
+            "remembering",
+            "topics",
+            "List what the messages that a summary stands for are about, the most important first.",
+        ),
+        "notes": Entry(
+            "remembering",
+            "notes",
+            "Show the durable notes that were taken before messages left the context.",
+        ),
+    },
+    "Change": {
+        "compact": Entry("maintaining", "compact", "Compact a conversation now."),
+        "revert": Entry("deciding", "revert", "Undo the newest compaction."),
+        "pin": Entry(
+            "deciding", "pin", "Keep a message or a text word for word, whatever is compacted."
+        ),
+        "unpin": Entry("deciding", "unpin", "Take a pin back."),
+        "pins": Entry("deciding", "pins", "Show what is kept word for word."),
+        "label": Entry("labelling", "label", "Give a conversation a name for people."),
+        "fork": Entry(
+            "travelling",
+            "fork",
+            "Begin a new conversation as a copy of one, as it is or as it was.",
+        ),
+        "erase": Entry(
+            "erasing",
+            "erase",
+            "Erase messages, or a whole conversation, and all that was copied or made from them, "
+            "for good.",
+        ),
+    },
+    "Keep safe": {
+        "verify": Entry(
+            "verifying",
+            "verify",
+            "Check every event, and compare every read model with a fresh fold.",
+        ),
+        "replay": Entry(
+            "verifying", "replay", "Rebuild every read model and the recall index from the log."
+        ),
+        "backup": Entry("housekeeping", "backup", "Copy the log into a file and check the copy."),
+        "restore": Entry(
+            "housekeeping",
+            "restore",
+            "Put a backup in the place of the log, once every event of it was found whole.",
+        ),
+        "salvage": Entry(
+            "verifying",
+            "salvage",
+            "Copy every intact event into a new log, and list what was lost.",
+        ),
+        "anchor": Entry(
+            "verifying",
+            "anchor",
+            "Show, export or accept the anchor: what the newest event of each conversation was.",
+        ),
+        "export": Entry(
+            "housekeeping",
+            "export",
+            "Write the original messages of a conversation, or its events, as JSON.",
+        ),
+        "compress": Entry(
+            "compressing",
+            "compress",
+            "Compress what lies before the live part of each conversation; everything reads as before.",
+        ),
+    },
+    "Connect": {
+        "mcp": Entry(
+            "serving",
+            "mcp",
+            "Serve the memory to models over MCP: tools to recall and read, resources for summaries.",
+        ),
+        "index": Entry(
+            "indexing",
+            "index",
+            "Bring the index of recall up to date, and make every vector that is missing.",
+        ),
+        "settings": Entry(
+            "configuring",
+            "settings",
+            "Show every setting: its value, and whether argument, variable, file or default says it.",
+        ),
+    },
+}
+ENTRIES: Mapping[str, Entry] = {
+    name: entry for group in GROUPS.values() for name, entry in group.items()
+}
+
+
+class PlainHelp(TyperCommand):
+    """A command whose ``--help`` is listed without a type: newer versions of typer call it ``<bool>``."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, named and nothing else."""
+        return _untyped(super().get_help_option(ctx))
+
+
+class CommandGroup(TyperGroup):
+    """All commands. For a list of them nothing is imported; a command is made when it is run."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, named and nothing else."""
+        return _untyped(super().get_help_option(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, group by group."""
+        del ctx
+        return list(ENTRIES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command as lists show it."""
+        del ctx
+        return self.commands.get(cmd_name) or _listed().get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command itself, with what is left of the arguments."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        if listed is None or name is None:
+            return name, listed, rest
+        if name not in self.commands:
+            self.commands[name] = load(name)
+        return name, self.commands[name], rest
+
+
+def load(name: str) -> Any:
+    """The command of this name, its module imported."""
+    entry = ENTRIES[name]
+    module = import_module(f"{_HERE}.{entry.module}")
+    function = getattr(module, entry.function)
+    epilog = getattr(module, "EXAMPLES", {}).get(name)
+    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    made.command(name, cls=PlainHelp, epilog=epilog)(function)
+    command = typer.main.get_command(made)
+    command.params.extend(_shared_options())
+    return command
+
+
+def _listed() -> dict[str, TyperCommand]:
+    return dict(_all_listed())
+
+
+def _all_listed() -> Iterator[tuple[str, TyperCommand]]:
+    for group, entries in GROUPS.items():
+        for name, entry in entries.items():
+            yield name, TyperCommand(name, help=entry.help, rich_help_panel=group)
+
+
+def _shared_options() -> list[Any]:
+    """Options that every command takes, besides those of its own."""
+    made = typer.Typer(add_completion=False)
+    made.command()(_nothing)
+    return [p for p in typer.main.get_command(made).params if p.name == VERBOSE]
+
+
+def _nothing(verbose: Verbose = 0) -> None:
+    """Has the options of every command, and does nothing."""
+
+
+def _untyped(option: Any) -> Any:
+    if option is not None:
+        option.metavar = ""
+    return option

@@ -1,0 +1,152 @@
+"""Where a message stands, as people write it: THREAD/17, THREAD 17, THREAD 10..40, or an address."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import typer
+
+from refold.application.addresses import SCHEME, parse_address
+from refold.application.errors import AmbiguousId, ForeignAddress
+from refold.application.memory import Memory
+from refold.domain.errors import InvalidThreadId
+
+LEAST_OF_AN_ID = 4
+"""Characters that stand for a whole id, where only one begins so."""
+NAMED = 5
+"""Conversations that an error names."""
+
+_RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
+_POSITION = re.compile(r"\s*-?\d{1,15}\s*")
+_WITH_POSITION = re.compile(r"(.+)/([^/]*\d[^/]*)", re.DOTALL)
+
+
+class Span(NamedTuple):
+    """Positions from ``start`` up to but not including ``stop``, as in a slice."""
+
+    start: int | None
+    stop: int | None
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is a single position."""
+        return self.start is not None and self.stop == (self.start + 1 or None)
+
+
+class Where(NamedTuple):
+    """A conversation, and the positions of it that are meant; none: all of it."""
+
+    thread: str
+    spans: tuple[Span, ...]
+
+
+def shown_span(first: int, last: int) -> str:
+    """Positions ``first`` to ``last``, as they can be typed."""
+    return f"{first}" if first == last else f"{first}..{last + 1}"
+
+
+def read_span(text: str) -> Span:
+    """A position or a range of them.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    if _POSITION.fullmatch(text):
+        position = int(text)
+        return Span(position, position + 1 or None)
+    if (found := _RANGE.fullmatch(text)) is not None and "-" not in found.groups():
+        first, last = (int(part) if part else None for part in found.groups())
+        return Span(first, last)
+    raise typer.BadParameter(
+        f"{text!r} is no range of positions, such as 10..40, 10.. or -5.., and no position"
+    )
+
+
+def find_thread(memory: Memory, given: str) -> str:
+    """The id of the conversation that is meant by an id, or by the beginning of one.
+
+    Raises:
+        InvalidThreadId: there is none; says which ones there are.
+        AmbiguousId: several begin so; names them.
+    """
+    if memory.conversation(given).version:
+        return given
+    known = [row.thread_id for row in memory.conversations()]
+    begin_so = [one for one in known if one.startswith(given)]
+    if len(given) < LEAST_OF_AN_ID or not begin_so:
+        more = f" and {len(known) - NAMED:,} more" if known[NAMED:] else ""
+        raise InvalidThreadId(
+            f"there is no conversation {given!r} in this log; "
+            f"there are: {', '.join(known[:NAMED]) or 'none'}{more}"
+        )
+    if len(begin_so) > 1:
+        raise AmbiguousId("conversation", given, begin_so)
+    return begin_so[0]
+
+
+def find_pin(memory: Memory, thread: str, given: str) -> str:
+    """The id of the pin that is meant by an id, or by the beginning of one; as given where there is none.
+
+    Raises:
+        AmbiguousId: several begin so; names them.
+    """
+    known = [pin.pin_id for pin in memory.conversation(thread).pins()]
+    begin_so = [one for one in known if one.startswith(given)]
+    if given in known or len(given) < LEAST_OF_AN_ID or not begin_so:
+        return given
+    if len(begin_so) > 1:
+        raise AmbiguousId("pin", given, begin_so)
+    return begin_so[0]
+
+
+def find_place(memory: Memory, given: str, more: Sequence[str] = ()) -> Where:
+    """The messages that are meant.
+
+    Raises:
+        InvalidThreadId, AmbiguousId: the conversation is not known, or could be several.
+        InvalidAddress, ForeignAddress: an address is none, or one of another conversation.
+        BadParameter: what should be a position is none.
+    """
+    thread, first = _begin(memory, given)
+    begin = () if first is None else (first,)
+    return Where(thread, (*begin, *(_span_in(thread, word) for word in more)))
+
+
+def _begin(memory: Memory, given: str) -> tuple[str, Span | None]:
+    if given.strip().startswith(SCHEME):
+        address = parse_address(given)
+        for thread in (address.thread_id, address.as_written):
+            if memory.conversation(thread).version:
+                return thread, read_span(str(address.position))
+        return find_thread(memory, address.thread_id), read_span(str(address.position))
+    if not memory.conversation(given).version and (found := _WITH_POSITION.fullmatch(given)):
+        return find_thread(memory, found[1]), read_span(found[2])
+    return find_thread(memory, given), None
+
+
+def _span_in(thread: str, word: str) -> Span:
+    if not word.strip().startswith(SCHEME):
+        return read_span(word)
+    address = parse_address(word)
+    if not address.names(thread):
+        raise ForeignAddress(word, address.thread_id, thread)
+    return read_span(str(address.position))
+
+
+def chosen(where: Where, *others: Span | None) -> Span:
+    """The one span that is meant, of a place and of options.
+
+    Raises:
+        BadParameter: there are several.
+    """
+    spans = [*where.spans, *(span for span in others if span is not None)]
+    if len(spans) > 1:
+        raise typer.BadParameter("give positions once: as THREAD/17, THREAD 10..40 or --range")
+    return spans[0] if spans else Span(None, None)
+
+
+def given_span(range: str | None, start: int | None, stop: int | None) -> Span | None:
+    """What ``--range``, or once ``--start`` and ``--stop``, say."""
+    if range is not None:
+        return read_span(range)
+    return None if start is None and stop is None else Span(start, stop)
