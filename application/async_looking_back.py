@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Unpack
 
 from .chat import Chat
+from .context import Context
 from .core import Core
 from .erasure.erasing import Where
 from .explaining import MessageFate
@@ -16,6 +17,7 @@ from .recall.history import HistoryPage
 from .recall.inquiry import RecallOptions
 from .recall.paging import USUAL_CHARACTERS, TextPart
 from .recall.results import Recalled
+from .request_parts import RequestPart
 from .results import StoredMessage
 from .time_travel.diffing import ContextDiff
 from .time_travel.moments import At
@@ -104,6 +106,10 @@ class AsyncLookingBack:
     ) -> tuple[MessageFate, ...]:
         """See ``Chat.explain``."""
         return await asyncio.to_thread(self._chat.explain, start, stop, at=at)
+
+    async def request_parts(self, context: Context) -> tuple[RequestPart, ...]:
+        """See ``Chat.request_parts``."""
+        return await asyncio.to_thread(self._chat.request_parts, context)
 
     async def summaries(self) -> Sequence[SummaryRow]:
         """See ``Chat.summaries``."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
+from .context import Context
 from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
@@ -15,6 +16,7 @@ from .recall.inquiry import RecallOptions, inquire
 from .recall.paging import USUAL_CHARACTERS, TextPart, read_part
 from .recall.recalling import recall
 from .recall.results import Recalled
+from .request_parts import RequestPart, request_parts
 from .results import StoredMessage
 from .time_travel.diffing import ContextDiff, diff
 from .time_travel.moments import At, version_at
@@ -167,6 +169,12 @@ class LookingBack:
         core = self._core
         version = None if at is None else version_at(core, self.thread_id, at)
         return explain(core, self.thread_id, start, stop, version=version)
+
+    def request_parts(self, context: Context) -> tuple[RequestPart, ...]:
+        """Where the tokens of a context of this conversation go: system text, tools, summary, ledger, words,
+        thinking, tool calls, tool results; the largest first.
+        """
+        return request_parts(self._core, context)
 
     def summaries(self) -> Sequence[SummaryRow]:
         """All summaries ever made, oldest first; at most one is active."""

@@ -195,6 +195,14 @@ class CommandGroup(TyperGroup):
         """The option, named and nothing else."""
         return _untyped(super().get_help_option(ctx))
 
+    def get_params(self, ctx: Any) -> Any:
+        """The options; those that take no value are listed without a type."""
+        found = super().get_params(ctx)
+        for param in found:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return found
+
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, group by group."""
         del ctx

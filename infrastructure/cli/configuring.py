@@ -1,5 +1,6 @@
 """``refold settings``: every setting, its value, and where it comes from."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from refold.domain.errors import InvalidSetting
 
-from .options import Json, PolicyFile
+from .options import Json, PolicyFile, SettingNames
 from .output import clean, print_json, say, show_table
 
 Check = Annotated[
@@ -24,7 +25,11 @@ Markdown = Annotated[
 
 
 def settings(
-    policy: PolicyFile = None, check: Check = None, markdown: Markdown = False, json: Json = False
+    names: SettingNames = None,
+    policy: PolicyFile = None,
+    check: Check = None,
+    markdown: Markdown = False,
+    json: Json = False,
 ) -> None:
     """Show every setting: its value, and whether argument, variable, file or default says it."""
     from refold.infrastructure.settings.listing import as_markdown, with_values
@@ -37,6 +42,9 @@ def settings(
         typer.echo(as_markdown(), nl=False)
         return
     rows = list(with_values(read_configuration(policy_file=policy)))
+    if names:
+        _refuse_unknown(names, {row.name for row in rows})
+        rows = [row for row in rows if row.name in names]
     if json:
         print_json({"settings": [row.model_dump() for row in rows]})
         return
@@ -51,6 +59,14 @@ def settings(
     say(
         "Ranges and whole texts: refold settings --markdown. Check a file: refold settings --check FILE"
     )
+
+
+def _refuse_unknown(names: Sequence[str], known: set[str]) -> None:
+    from refold.infrastructure.settings.sources import nearest
+
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"there is no setting {name!r}{nearest(name, known)}")
 
 
 def _check(file: Path, json: bool) -> None:

@@ -4,16 +4,19 @@ from typing import Annotated
 
 import typer
 
-from .opening import opened, require
-from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, Thread, Window
+from refold.application.memory import Memory
+
+from .opening import naming_commands, opened, require
+from .options import DEFAULT_DB, Db, Json, ModelName, PinId, Place, PolicyFile, Thread, Window
 from .output import clean, one_line, print_json, say, show_table, warn
+from .places import Where, chosen, find_pin, find_place
 
 
 def pin(
-    thread: Thread,
+    thread: Place,
     position: Annotated[
-        int | None,
-        typer.Argument(metavar="POSITION", help="The message to keep; `refold show` has them."),
+        str | None,
+        typer.Argument(metavar="[POSITION]", help="The message to keep; `refold show` has them."),
     ] = None,
     text: Annotated[
         str | None, typer.Option("--text", help="A text of its own to keep.", metavar="TEXT")
@@ -22,11 +25,12 @@ def pin(
     json: Json = False,
 ) -> None:
     """Keep a message or a text word for word, whatever is compacted."""
-    what = position if text is None else text
-    if what is None or None not in (position, text):
-        raise typer.BadParameter("give either a position or --text TEXT")
-    with opened(db) as memory:
-        thread = require(memory, thread)
+    with opened(db) as memory, naming_commands(db):
+        where = find_place(memory, thread, [] if position is None else [position])
+        thread = where.thread
+        if bool(where.spans) == (text is not None):
+            raise typer.BadParameter("give either a position or --text TEXT")
+        what = text if text is not None else _one_position(memory, where)
         pin_id = memory.conversation(thread).pin(what)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id})
@@ -35,15 +39,24 @@ def pin(
         say(f"Pinned as {clean(pin_id)}. `{undo}` takes it back.")
 
 
+def _one_position(memory: Memory, where: Where) -> int:
+    span = chosen(where)
+    if not span.is_one or span.start is None:
+        raise typer.BadParameter("give one position, such as 17")
+    length = 0 if span.start >= 0 else len(memory.conversation(where.thread).explain())
+    return span.start + length
+
+
 def unpin(
     thread: Thread,
-    pin_id: Annotated[str, typer.Argument(metavar="PIN", help="`refold pins` shows them.")],
+    pin_id: PinId,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
     """Take a pin back. Exit code 1 if there is no such pin."""
     with opened(db) as memory:
         thread = require(memory, thread)
+        pin_id = find_pin(memory, thread, pin_id)
         done = memory.conversation(thread).unpin(pin_id)
     if json:
         print_json({"thread_id": thread, "pin_id": pin_id, "unpinned": done})

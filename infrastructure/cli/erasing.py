@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from refold.application.chat import Chat
 from refold.application.erasure.erasure_report import ErasureReport
 
-from .opening import naming_commands, opened, require
-from .options import DEFAULT_DB, Db, Json, Thread
+from .opening import naming_commands, opened
+from .options import DEFAULT_DB, Db, Json, Place
 from .output import clean, print_json, say, show_table, warn
+from .places import Span, find_place
 
 _NAMES = {
     "message": "messages",
@@ -35,11 +37,12 @@ _NAMES = {
 
 
 def erase(
-    thread: Thread,
+    thread: Place,
     positions: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="POSITION...", help="Positions or addresses; `refold show` has the positions."
+            metavar="[POSITION]...",
+            help="Positions, ranges such as 4..9, or addresses; `refold show` has the positions.",
         ),
     ] = None,
     whole: Annotated[
@@ -56,20 +59,33 @@ def erase(
 
     Exit code 1 if another process was reading: then the rest is removed by the same command.
     """
-    if whole == bool(positions):
-        raise typer.BadParameter("give either positions or --all")
     with opened(db) as memory, naming_commands(db):
-        thread = require(memory, thread)
-        chat = memory.conversation(thread)
+        where = find_place(memory, thread, positions or ())
+        if whole == bool(where.spans):
+            raise typer.BadParameter("give either positions or --all")
+        if whole and yes and where.thread != thread:
+            raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
+        chat = memory.conversation(where.thread)
+        places = [at for span in where.spans for at in _positions(chat, span)]
         if not yes:
-            _confirm(thread, len(positions or ()), chat.shared_with(positions))
+            _confirm(where.thread, len(places), chat.shared_with(places or None))
         report = (
-            chat.erase(positions, reason)
-            if positions
-            else memory.erase_conversation(thread, reason)
+            chat.erase(places, reason)
+            if places
+            else memory.erase_conversation(where.thread, reason)
         )
     _tell(report, json=json)
     _tell_what_is_left(report)
+
+
+def _positions(chat: Chat, span: Span) -> Sequence[int]:
+    """The positions that are meant; a single one may not exist, and is refused by what erases."""
+    if span.is_one and span.start is not None and span.start >= 0:
+        return (span.start,)
+    found = range(*slice(*span).indices(len(chat.explain())))
+    if not found:
+        raise typer.BadParameter("there is no message in that range")
+    return found
 
 
 def _tell_what_is_left(report: ErasureReport) -> None:

@@ -3,71 +3,109 @@
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from refold.application.addresses import parse_address
+from refold.application.chat import Chat
 from refold.application.explaining import MessageFate
-from refold.application.memory import Memory
+from refold.application.time_travel.moments import At as Moment
 from refold.domain.messages import Block, text_of
 
-from .looking import as_json, in_words
-from .opening import opened, require
-from .options import DEFAULT_DB, Db, Json, Start, Stop, Thread
-from .output import clean, print_json, say, show_table
+from .looking import as_json
+from .opening import naming_commands, next_command, opened
+from .options import DEFAULT_DB, At, Db, Json, Place, Positions, Range, Start, Stop, read_at
+from .output import clean, console, print_json, say, show_table
+from .places import Span, chosen, find_place, given_span, shown_span
+from .words import in_words
 
 _LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
 
-READ_EXAMPLE = "Example: refold read refold://thread-42/17 --db agent.db"
+READ_EXAMPLE = "Examples: refold read thread-42/17; refold read thread-42 17; refold read refold://thread-42/17"
 EXPLAIN_EXAMPLE = (
-    "Example: refold explain thread-42 --db agent.db --start 200. Each row is a run of messages "
+    "Example: refold explain thread-42 200.. --db agent.db. Each row is a run of messages "
     "with the same fate; --json has every message."
 )
 EXAMPLES = {"read": READ_EXAMPLE, "explain": EXPLAIN_EXAMPLE}
+WIDE = 100
+"""In fewer columns the versions are left out."""
 
 
 def read(
     address: Annotated[
         str,
-        typer.Argument(metavar="ADDRESS", help="As a context shows it: refold://THREAD/POSITION."),
+        typer.Argument(
+            metavar="ADDRESS",
+            help="THREAD/POSITION, or as a context shows it: refold://THREAD/POSITION.",
+        ),
     ],
+    positions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[POSITION]...", help="Where ADDRESS is the thread id alone."),
+    ] = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
     """Read back an original message, whatever was compacted or offloaded since."""
-    with opened(db) as memory:
-        thread = _thread_of(memory, address)
-        message = memory.conversation(thread).read(address)
+    with opened(db) as memory, naming_commands(db):
+        where = find_place(memory, address, positions or ())
+        chat = memory.conversation(where.thread)
+        if not where.spans:
+            raise typer.BadParameter(
+                f"which message of {where.thread!r}? Give its position: {where.thread}/17, or its "
+                "address; these look like refold://THREAD/POSITION"
+            )
+        messages = [chat.read(at) for span in where.spans for at in _positions(chat, span)]
     if json:
-        print_json({"thread_id": thread, **as_json(message)})
+        found = [{"thread_id": where.thread, **as_json(message)} for message in messages]
+        print_json(found[0] if len(found) == 1 else {"messages": found})
         return
-    for block in message.message.blocks():
-        say(clean(_original(block)))
+    for message in messages:
+        if len(messages) > 1:
+            say(f"[bold]{message.position}[/bold] {message.message.role}")
+        for block in message.message.blocks():
+            say(clean(_original(block)))
 
 
 def explain(
-    thread: Thread,
+    thread: Place,
+    positions: Positions = None,
     db: Db = DEFAULT_DB,
-    start: Start = 0,
+    range: Range = None,
+    at: At = None,
+    start: Start = None,
     stop: Stop = None,
     json: Json = False,
 ) -> None:
     """Explain why the model sees each message as it does: full, offloaded, summarised, pinned …"""
+    moment = None if at is None else read_at(at)
     with opened(db) as memory:
-        thread = require(memory, thread)
-        fates = memory.conversation(thread).explain(start, stop)
-    if json:
-        print_json({"thread_id": thread, "messages": [fate.model_dump() for fate in fates]})
-        return
-    if not fates:
-        say(f"No message there. `refold show {clean(thread)} --db {clean(db)}` has the positions.")
-        return
-    runs = groupby(fates, lambda f: (f.fate, f.why))
-    columns = ["positions", "fate", "tokens#", "shown#", "version", "why"]
-    show_table("", columns, [_row(list(same)) for _, same in runs])
-    _tell_sums(thread, fates, db)
+        where = find_place(memory, thread, positions or ())
+        first, last = chosen(where, given_span(range, start, stop))
+        chat = memory.conversation(where.thread)
+        fates = chat.explain(first or 0, last, at=moment)
+        if json:
+            print_json({"thread_id": where.thread, "messages": [f.model_dump() for f in fates]})
+            return
+        if not fates:
+            how = clean(next_command("show", where.thread, db=db))
+            say(f"No message there. `{how}` has the positions.")
+            return
+        besides = _besides(chat, fates, moment)
+    columns = ["positions", "fate", "tokens#", "shown#", "version", "why…"]
+    rows = [_row(list(same)) for _, same in groupby(fates, lambda f: (f.fate, f.why))]
+    if console.width < WIDE:
+        columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
+    show_table("", columns, rows)
+    _tell_sums(fates, besides, db)
+
+
+def _positions(chat: Chat, span: Span) -> Sequence[int]:
+    """The positions that are meant; one that does not exist is named by what reads it."""
+    if span.is_one and span.start is not None and span.start >= 0:
+        return (span.start,)
+    length = len(chat.explain())
+    return range(*slice(*span).indices(length))
 
 
 def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
@@ -77,37 +115,44 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     why = _LONG_ID.sub(lambda found: found[0][:8], first.why)
     if dropped := sum(f.thinking_dropped_at is not None for f in same):
         why += f" (thinking left out of {dropped:,})"
+    least, most = min(versions), max(versions)
     return (
-        _range(first.position, last.position),
+        shown_span(first.position, last.position),
         first.fate,
         sum(f.tokens for f in same),
         sum(f.shown_tokens for f in same),
-        _range(min(versions), max(versions)),
+        f"{least}" if least == most else f"{least} to {most}",
         clean(why),
     )
 
 
-def _range(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first}–{last}"
+def _besides(chat: Chat, fates: Sequence[MessageFate], at: Moment | None) -> str:
+    """What the context has besides these messages: the summary, ledger lines, pins, previews."""
+    made = chat.context(at=chat.version if at is None else at)
+    said: list[str] = []
+    if made.summary is not None:
+        summary = made.summary
+        said.append(
+            f"summary {summary.summary_id[:8]} for {summary.coverage.count:,} messages "
+            f"({summary.tokens:,} tokens with its ledger)"
+        )
+        said.append(f"{summary.ledger_shown:,} ledger lines")
+    if pins := len(chat.pins()):
+        said.append(f"{pins:,} pins")
+    if previews := sum(f.fate in ("offloaded", "condensed") for f in fates):
+        said.append(f"{previews:,} messages with previews")
+    return ", ".join(said)
 
 
-def _tell_sums(thread: str, fates: Sequence[MessageFate], db: Path) -> None:
+def _tell_sums(fates: Sequence[MessageFate], besides: str, db: object) -> None:
     tokens, shown = sum(f.tokens for f in fates), sum(f.shown_tokens for f in fates)
-    beside = ", beside the summary" if any(f.summary_id for f in fates) else ""
-    say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{beside}.")
+    more = ", beside the summary" if any(f.summary_id for f in fates) else ""
+    say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{more}.")
+    if besides:
+        say(f"In the context besides: {clean(besides)}.")
     hidden = next((f for f in fates if f.shown_tokens < f.tokens), None)
     if hidden is not None:
-        say(f"Next: refold read {clean(hidden.address)} --db {clean(db)}")
-
-
-def _thread_of(memory: Memory, address: str) -> str:
-    """The conversation that an address is of; once, thread ids were written without encoding."""
-    parsed = parse_address(address)
-    for thread in (parsed.thread_id, parsed.as_written):
-        if memory.conversation(thread).version:
-            return thread
-    require(memory, parsed.thread_id)
-    return parsed.thread_id
+        say(f"Next: {clean(next_command('read', hidden.address, db=db))}")
 
 
 def _original(block: Block) -> str:

@@ -1,4 +1,4 @@
-"""``refold backup``, ``restore``, ``stats`` and ``export``: taking care of what is stored."""
+"""``refold backup``, ``restore`` and ``export``: taking care of what is stored."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,17 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from refold.application.exporting import ExportFormat
-from refold.application.upkeep.housekeeping import ConversationSize, ErasedAgain, Restored, Sizes
+from refold.application.upkeep.housekeeping import ErasedAgain, Restored
 
 from .opening import opened, require
 from .options import DEFAULT_DB, At, Db, Json, Thread, read_at
-from .output import Cell, clean, json_line, print_json, say, show_table
+from .output import clean, json_line, print_json, say
 
 EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
 EXAMPLES = {"export": EXPORT_EXAMPLE}
-SHOWN = 30
-"""Conversations in the table; all are in the JSON."""
-
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", metavar="")]
 
 
@@ -62,16 +59,6 @@ def restore(
         _tell_restored(restored)
 
 
-def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show how large the log is: by conversation, by kind of event, by file."""
-    with opened(db) as memory:
-        sizes = memory.stats()
-    if json:
-        print_json(_sizes_for_programs(sizes))
-    else:
-        _tell_sizes(sizes)
-
-
 def export(
     thread: Thread,
     db: Db = DEFAULT_DB,
@@ -89,21 +76,34 @@ def export(
         typer.Option("--out", metavar="FILE", help="Write to a file; else to standard output."),
     ] = None,
     force: Force = False,
+    json: Json = False,
 ) -> None:
-    """Write the original messages of a conversation, or its events, as JSON."""
+    """Write the original messages of a conversation, or its events, as JSON.
+
+    With --json one object with all of it, or of a file that was written what it is.
+    """
     from refold.infrastructure.own_files import refuse_own
 
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
         thread = require(memory, thread)
         lines = memory.conversation(thread).export(format, at=moment)
-        if out is None:
-            for line in lines:
-                print_json(line)
-        else:
+        if out is not None:
             refuse_own(out, db)
             count = _write(out, lines, force=force)
-            say(f"{clean(out)}: {count:,} lines.")
+            _tell_exported(thread, format, out, count, json=json)
+        elif json:
+            print_json({"thread_id": thread, "format": format, "lines": list(lines)})
+        else:
+            for line in lines:
+                print_json(line)
+
+
+def _tell_exported(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
+    if json:
+        print_json({"thread_id": thread, "format": format, "path": str(out), "count": count})
+    else:
+        say(f"{clean(out)}: {count:,} lines.")
 
 
 def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
@@ -147,51 +147,3 @@ def _tell_restored(restored: Restored) -> None:
 def _erased_name(erased: ErasedAgain) -> str:
     place = "" if erased.position is None else f" at {erased.position}"
     return f"{clean(erased.thread_id)}{place}"
-
-
-def _sizes_for_programs(sizes: Sizes) -> dict[str, Any]:
-    return {
-        **sizes.model_dump(mode="json"),
-        "messages": sizes.messages,
-        "events": sizes.events,
-        "kinds": [kind.model_dump() for kind in sizes.kinds],
-    }
-
-
-def _tell_sizes(sizes: Sizes) -> None:
-    show_table(
-        "",
-        [
-            "thread",
-            "messages#",
-            "events#",
-            "bytes#",
-            "as JSON#",
-            "a message#",
-            "snapshots#",
-            "erased#",
-        ],
-        map(_size_row, sizes.conversations[:SHOWN]),
-    )
-    if (more := len(sizes.conversations) - SHOWN) > 0:
-        say(f"  and {more:,} smaller ones; --json has all")
-    for name, shares in (("kind of event", sizes.kinds), ("stored as", sizes.frames)):
-        show_table(
-            "", [name, "events#", "bytes#"], [(clean(s.name), s.count, s.bytes) for s in shares]
-        )
-    show_table(
-        "", ["file", "bytes#", "path"], [(f.name, f.bytes, clean(f.path)) for f in sizes.files]
-    )
-
-
-def _size_row(size: ConversationSize) -> tuple[Cell, ...]:
-    return (
-        clean(size.thread_id),
-        size.messages,
-        size.events,
-        size.bytes,
-        size.message_bytes,
-        round(size.bytes_per_message),
-        size.snapshots,
-        size.erased_events,
-    )

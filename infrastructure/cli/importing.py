@@ -13,8 +13,10 @@ from refold.application.intake import plain_message
 from refold.application.memory import Memory
 from refold.application.recordings.transcripts import RecordedConversation, Transcript
 
+from .logging_level import is_verbose
 from .options import DEFAULT_DB, Db, Format, Json
 from .output import clean, print_json, say, show_table, warn
+from .watching import steps
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Transcript files, plain or .gz.")
@@ -23,6 +25,8 @@ ThreadOption = Annotated[
     str | None,
     typer.Option("--thread", metavar="ID", help="Thread id, for a file with one conversation."),
 ]
+MANY = 4
+"""From so many transactions on, a single file has a bar of its own."""
 AT_ONCE = 500
 """Messages in one transaction: a sync to the disk for each message would take minutes."""
 
@@ -41,12 +45,12 @@ def import_files(
     done: list[dict[str, Any]] = []
     memory: Memory | None = None
     with ExitStack() as stack:
-        for path in files:
+        for path in steps(files, "importing", quiet=json):
             try:
                 transcript = read_transcript(path, format=format)
                 # Not before there is something to store: a wrong path leaves no empty log behind.
                 memory = memory or stack.enter_context(open_memory(db))
-                done.append(_import(memory, path, transcript, thread))
+                done.append(_import(memory, path, transcript, thread, quiet=json or len(files) > 1))
             except TranscriptError as error:
                 done.append({"file": str(path), "error": str(error)})
                 warn(f"[red]not imported[/red]: {clean(error)}")
@@ -59,7 +63,7 @@ def import_files(
 
 
 def _import(
-    memory: Memory, path: Path, transcript: Transcript, thread: str | None
+    memory: Memory, path: Path, transcript: Transcript, thread: str | None, *, quiet: bool
 ) -> dict[str, Any]:
     require_one(transcript, thread)
     chats = [memory.conversation(thread or c.thread_id) for c in transcript.conversations]
@@ -69,7 +73,7 @@ def _import(
         "file": str(path),
         "format": transcript.format,
         "conversations": [
-            _store(chat, recorded)
+            _store(chat, recorded, quiet=quiet)
             for chat, recorded in zip(chats, transcript.conversations, strict=True)
         ],
         "skipped": skipped_counts(transcript),
@@ -121,9 +125,10 @@ def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Trans
     )
 
 
-def _store(chat: Chat, recorded: RecordedConversation) -> dict[str, Any]:
+def _store(chat: Chat, recorded: RecordedConversation, *, quiet: bool) -> dict[str, Any]:
     new = 0
-    for start in range(0, len(recorded.messages), AT_ONCE):
+    begins = range(0, len(recorded.messages), AT_ONCE)
+    for start in steps(begins, clean(chat.thread_id), quiet=quiet or len(begins) < MANY):
         appended = chat.append_recorded(recorded.messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)
     if recorded.label:
@@ -136,6 +141,22 @@ def skipped_counts(transcript: Transcript) -> dict[str, int]:
     return dict(Counter(s.reason for s in transcript.skipped).most_common())
 
 
+def _tell_left_out(done: list[dict[str, Any]]) -> None:
+    """Say what was left out: of all files together, or of each where more is to be shown."""
+    if is_verbose() or len(done) == 1:
+        for item in done:
+            name = clean(Path(item["file"]).name)
+            for reason, count in item.get("skipped", {}).items():
+                say(f"  {name}: left out {count:,} × {clean(reason)}")
+        return
+    total: Counter[str] = Counter()
+    for item in done:
+        total.update(item.get("skipped", {}))
+    if total:
+        said = ", ".join(f"{count:,} × {clean(reason)}" for reason, count in total.most_common())
+        say(f"Left out, by design or as damaged: {said}. With -v for each file.")
+
+
 def _tell(db: Path, done: list[dict[str, Any]]) -> None:
     rows = [
         (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
@@ -144,15 +165,14 @@ def _tell(db: Path, done: list[dict[str, Any]]) -> None:
     ]
     if rows:
         show_table("", ["file", "format", "thread", "messages#", "new#"], rows)
+    _tell_left_out(done)
     for item in done:
         name = clean(Path(item["file"]).name)
         if not item.get("conversations") and "error" not in item:
             say(f"  {name}: no message of a conversation in it, nothing to import")
-        for reason, count in item.get("skipped", {}).items():
-            say(f"  {name}: left out {count:,} × {clean(reason)}")
         for damage in item.get("damaged", ()):
             place = "" if damage["line"] is None else f" line {damage['line']}"
             say(f"  [yellow]{name}{place}[/yellow]: "
-                f"{clean(damage['reason'])} {clean(damage['detail'])}")  # fmt: skip
+                f"{clean(damage['reason'])}: {clean(damage['detail'])}")  # fmt: skip
     if rows:
         say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from refold.application.read_models import ConversationRow
-
 from .opening import next_command, opened
 from .options import DEFAULT_DB, Db, Json, read_time
 from .output import clean, console, one_line, print_json, say, show_table
@@ -40,7 +38,7 @@ def list_conversations(db: Db = DEFAULT_DB, since: Since = None, json: Json = Fa
         none = "No conversation yet" if begin is None else "Nothing was said since then"
         say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
         return
-    ids = _shown_ids(rows)
+    ids = shown_ids([row.thread_id for row in rows])
     show_table(
         "",
         ["thread", "label…", "messages#", "tokens#", "last activity"],
@@ -60,10 +58,9 @@ def list_conversations(db: Db = DEFAULT_DB, since: Since = None, json: Json = Fa
     say(f"Next: {clean(next_command('show', ids[rows[0].thread_id], db=db))}")
 
 
-def _shown_ids(rows: Sequence[ConversationRow]) -> dict[str, str]:
-    """The ids as they are shown: whole, or on a narrow terminal as much as names one of them."""
-    whole = [row.thread_id for row in rows]
-    if not console.is_terminal or console.width >= WIDE:
+def shown_ids(whole: Sequence[str]) -> dict[str, str]:
+    """Ids as they are shown: whole, or on a narrow terminal as much as names one of them."""
+    if console.width >= WIDE:
         return {one: one for one in whole}
     return {one: _short(one, whole) for one in whole}
 

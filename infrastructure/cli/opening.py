@@ -1,5 +1,6 @@
 """Opening a log that is there, and asking for a conversation in it: what most commands begin with."""
 
+import os
 import shlex
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from refold.application.errors import ForeignAddress
 from refold.application.memory import Memory
 
-from .options import EmbedderChoice
+from .options import DB_VARIABLE, DEFAULT_DB, EmbedderChoice
 from .places import find_thread
 
 
@@ -70,6 +71,7 @@ def naming_commands(db: Path) -> Generator[None]:
         raise
 
 
-def next_command(*words: object, db: Path) -> str:
+def next_command(*words: object, db: object) -> str:
     """A command of this program, ready to be typed."""
-    return f"refold {shlex.join([*map(str, words), '--db', str(db)])}"
+    named = [] if str(db) == os.environ.get(DB_VARIABLE, str(DEFAULT_DB)) else ["--db", str(db)]
+    return f"refold {shlex.join([*map(str, words), *named])}"

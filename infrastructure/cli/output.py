@@ -5,10 +5,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -66,8 +68,32 @@ def harmless(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """The beginning of a text on one line."""
-    folded = " ".join(text.split())
-    return clean(folded if len(folded) <= width else folded[: width - 1] + "…")
+    words = " ".join(text[: 8 * width].split())
+    return clean(words if len(words) <= width else words[: width - 1] + "…")
+
+
+def width_of(text: str) -> int:
+    """How many columns a terminal needs for a text."""
+    return cell_len(text)
+
+
+def folded(text: str, width: int) -> str:
+    """So much of a text as fits into that many columns."""
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text[: width + 1], width - 1).rstrip() + "…"
+
+
+@contextmanager
+def paged() -> Generator[None]:
+    """Show what is printed in a pager, where somebody sits at a terminal."""
+    if not (console.is_terminal and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    # `less` as git sets it up: no paging of what fits, colours as they are, the text stays afterwards.
+    os.environ.setdefault("LESS", "FRX")
+    with console.pager(styles=console.color_system is not None):
+        yield
 
 
 def print_json(value: Any) -> None:
@@ -142,7 +168,14 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]
                 made.add_column(name, overflow="fold")
     for row in cells:
         made.add_row(*row)
-    console.print(made)
+    if console.is_terminal:
+        console.print(made)
+        return
+    # For a program no line is filled up with spaces.
+    with console.capture() as captured:
+        console.print(made)
+    for line in captured.get().rstrip("\n").split("\n"):
+        console.print(Text(line.rstrip()), soft_wrap=True)
 
 
 def _room_for_texts(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:

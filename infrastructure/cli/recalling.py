@@ -1,5 +1,6 @@
 """``refold recall`` and ``search``: asking for what was said, in one conversation or in all of them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,10 +15,12 @@ from refold.application.recall.results import Neighbour, Recalled, RecallHit
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
 from .output import clean, harmless, print_json, say, say_parts, warn
+from .watching import indexing
 
 SHOWN_CHARACTERS = 700
 """Of a hit's text; ``--json`` and ``refold read`` have all of it."""
 NEIGHBOUR_CHARACTERS = 110
+_ESCAPED = re.compile(r'\\([nt"])')
 
 RECALL_EXAMPLE = (
     'Example: refold recall thread-42 "which port did postgres use?" --role tool --db agent.db. '
@@ -97,7 +100,8 @@ def recall(
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     with opened(db, embedder=embedder) as memory:
         thread = require(memory, thread)
-        found = memory.conversation(thread).recall(question, **how)
+        with indexing(db, quiet=json):
+            found = memory.conversation(thread).recall(question, **how)
     _answer(found, db, thread, json=json)
 
 
@@ -118,7 +122,7 @@ def search(
 ) -> None:
     """Find what was said in any conversation."""
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
-    with opened(db, embedder=embedder) as memory:
+    with opened(db, embedder=embedder) as memory, indexing(db, quiet=json):
         found = memory.search(question, **how)
     _answer(found, db, None, json=json)
 
@@ -175,6 +179,7 @@ def _show(found: Recalled, db: Path, thread: str | None) -> None:
     if found.left_out:
         say(f"{found.left_out} more: the context shows them in full already.")
     if found:
+        say("[dim]> what was found, (…) the messages before and after it[/dim]")
         say(f"Next: refold read {clean(found[0].address)} --db {clean(db)}")
         return
     say("Nothing was found.")
@@ -186,23 +191,23 @@ def _show(found: Recalled, db: Path, thread: str | None) -> None:
 
 
 def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread: bool) -> None:
-    where = f"{hit.thread_id} " if name_thread else ""
+    where = f"{hit.thread_id}  " if name_thread else ""
     who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
-    seen = "in the context" if hit.in_context else hit.fate
+    seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
     when = hit.at[:16].replace("T", " ")
     say_parts(
         [
-            (f"{number}  ", "bold"),
-            (f"{where}{hit.position}", "bold cyan"),
-            (f"  {who}  {when}  {hit.score:.2f}  {seen}", ""),
-            (f"\n   {'; '.join(hit.why)}", "italic"),
+            (f"{number}.  ", "bold"),
+            (f"{where}message {hit.position}", "bold cyan"),
+            (f"  {who}  {when}  score {hit.score:.2f}  {seen}", ""),
+            (f"\n   found by: {'; '.join(hit.why)}", "italic"),
         ]
     )
     before = [n for n in hit.neighbours if n.position < hit.position]
     after = [n for n in hit.neighbours if n.position > hit.position]
     for neighbour in before:
         _show_neighbour(neighbour)
-    say_parts(_words(hit, tokens))
+    say_parts([*_words(hit, tokens)])
     for neighbour in after:
         _show_neighbour(neighbour)
     say()
@@ -215,13 +220,14 @@ def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
         return
     start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len)
     text = hit.text[start:stop]
-    yield "   … " if start else "   ", "dim"
+    shown = _indented_json if hit.kind == "call" else _indented
+    yield " > … " if start else " > ", "bold"
     place = 0
     for span in spans_of(text, tokens):
-        yield _indented(text[place : span.start]), ""
-        yield _indented(text[span.start : span.stop]), "bold yellow"
+        yield shown(text[place : span.start]), ""
+        yield shown(text[span.start : span.stop]), "bold yellow"
         place = span.stop
-    yield _indented(text[place:].rstrip()), ""
+    yield shown(text[place:].rstrip()), ""
     if stop < len(hit.text):
         yield " …", "dim"
 
@@ -230,8 +236,14 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n   ")
 
 
+def _indented_json(text: str) -> str:
+    """Of a tool call, in whose JSON a new line is written as two characters."""
+    return _indented(_ESCAPED.sub(lambda found: {"n": "\n", "t": "    ", '"': '"'}[found[1]], text))
+
+
 def _show_neighbour(neighbour: Neighbour) -> None:
-    said = " ".join(neighbour.text.split())
+    is_call = neighbour.text.startswith("→")
+    said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
     text = said if len(said) <= NEIGHBOUR_CHARACTERS else f"{said[: NEIGHBOUR_CHARACTERS - 1]}…"
     shown = "[erased]" if neighbour.erased else harmless(text)
-    say_parts([(f"   {neighbour.position} {neighbour.role}: {shown}", "dim")])
+    say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

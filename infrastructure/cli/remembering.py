@@ -12,6 +12,7 @@ from refold.application.read_models import NoteRow
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, one_line, print_json, say, show_table
+from .places import shown_span
 
 NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
 EXAMPLES = {"notes": NOTES_EXAMPLE}
@@ -102,7 +103,7 @@ def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
         [
             (
                 *([clean(row.thread_id)] if of_all else []),
-                ", ".join(map(str, row.source_positions)) or f"{row.start}–{row.stop - 1}",
+                ", ".join(map(str, row.source_positions)) or shown_span(row.start, row.stop - 1),
                 row.kind,
                 row.taken_at[:10],
                 clean(row.taken_by),

@@ -8,9 +8,11 @@ from refold.application.read_models import SummaryRow
 
 from .opening import next_command, opened, require
 from .options import DEFAULT_DB, Db, Full, Json, Thread
-from .output import clean, one_line, print_json, say, show_table
+from .output import Cell, clean, console, one_line, print_json, say, show_table
 
 SHORT_ID = 8
+WIDE = 110
+"""In fewer columns only the first ones are shown, and the text."""
 
 Last = Annotated[
     int | None,
@@ -37,26 +39,27 @@ def summaries(
         for row in rows:
             _show_whole(row)
         return
-    show_table(
-        "",
-        ["summary", "state", "covers", "of#", "tokens#", "made", "by", "text…"],
-        [
-            (
-                clean(row.summary_id[:SHORT_ID]),
-                _state(row),
-                f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}"
-                + (", split" if row.is_split_turn else ""),
-                row.message_count,
-                row.tokens,
-                row.compacted_at[:16].replace("T", "\N{NO-BREAK SPACE}"),
-                clean(row.model),
-                one_line(row.summary_text, 200),
-            )
-            for row in rows
-        ],
-    )
+    columns = ["summary", "state", "covers", "tokens#", "of messages#", "made", "by", "text…"]
+    table = [_row(row) for row in rows]
+    if console.width < WIDE:
+        columns, table = [*columns[:4], columns[-1]], [(*row[:4], row[-1]) for row in table]
+    show_table("", columns, table)
     active = next((row for row in rows if row.is_active), rows[-1])
     say(f"Next: {clean(next_command('expand', active.summary_id[:SHORT_ID], db=db))}")
+
+
+def _row(row: SummaryRow) -> tuple[Cell, ...]:
+    split = ", split" if row.is_split_turn else ""
+    return (
+        clean(row.summary_id[:SHORT_ID]),
+        _state(row),
+        f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
+        row.tokens,
+        row.message_count,
+        row.compacted_at[:16].replace("T", "\N{NO-BREAK SPACE}"),
+        clean(row.model),
+        one_line(row.summary_text, 200),
+    )
 
 
 def _state(row: SummaryRow) -> str:

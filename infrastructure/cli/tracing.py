@@ -1,18 +1,21 @@
 """``refold query`` and ``expand``: the original records, and what a summary stands for."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
 
+from refold.application.memory import Memory
 from refold.application.recall.expanding import ExpandedSummary
 from refold.application.recall.history import HistoryPage
 from refold.application.recall.records import HistoryRecord, begin_of
+from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
 
-from .opening import naming_commands, next_command, opened, require
-from .options import DEFAULT_DB, Db, Json, Start, Thread
+from .completing import threads
+from .opening import naming_commands, next_command, opened
+from .options import DEFAULT_DB, Db, Json, Place, Positions, Range, Start
 from .output import clean, print_json, say, say_parts
+from .places import Span, chosen, find_place, given_span
 
 QUERY_EXAMPLE = (
     'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '
@@ -23,20 +26,11 @@ EXPAND_EXAMPLE = (
     "the ids."
 )
 EXAMPLES = {"query": QUERY_EXAMPLE, "expand": EXPAND_EXAMPLE}
-_RANGE = re.compile(r"\s*(-?\d{0,15})\s*(?:\.\.|:|–)\s*(-?\d{0,15})\s*")
 LIMIT = 20
 """Records of a page, where no limit is given."""
 SHOWN_CHARACTERS = 1_500
 """Of a record; ``--json`` and ``refold read`` have all of it."""
 
-Range = Annotated[
-    str | None,
-    typer.Option(
-        "--range",
-        metavar="A..B",
-        help="Positions A up to but not including B; 10.. is from 10 on, -5.. the last five.",
-    ),
-]
 Containing = Annotated[
     str | None, typer.Option("--text", metavar="TEXT", help="What they contain, in any case.")
 ]
@@ -48,12 +42,22 @@ Limit = Annotated[
     int, typer.Option("--limit", help="How many records at most.", min=1, max=200, metavar="N")
 ]
 SummaryId = Annotated[
-    str, typer.Argument(metavar="SUMMARY_ID", help="As `refold summaries THREAD` shows it.")
+    str,
+    typer.Argument(
+        metavar="SUMMARY",
+        help="Its id or the beginning of it, as `refold summaries` shows it; THREAD for the active "
+        "one; THREAD/17 for what covers that message, from there on.",
+        autocompletion=threads,
+    ),
+]
+FromPosition = Annotated[
+    str | None, typer.Argument(metavar="[POSITION]", help="Where SUMMARY is a thread id.")
 ]
 
 
 def query(
-    thread: Thread,
+    thread: Place,
+    positions: Positions = None,
     db: Db = DEFAULT_DB,
     range: Range = None,
     text: Containing = None,
@@ -62,9 +66,9 @@ def query(
     json: Json = False,
 ) -> None:
     """Show the original records of a conversation, by range, text or id."""
-    start, stop = (None, None) if range is None else _read_range(range)
     with opened(db) as memory, naming_commands(db):
-        thread = require(memory, thread)
+        where = find_place(memory, thread, positions or ())
+        thread, (start, stop) = where.thread, chosen(where, given_span(range, None, None))
         page = memory.conversation(thread).query(
             ids=id or (), start=start, stop=stop, text=text, limit=limit
         )
@@ -81,23 +85,61 @@ def query(
 
 
 def expand(
-    summary_id: SummaryId,
+    summary: SummaryId,
+    position: FromPosition = None,
     db: Db = DEFAULT_DB,
-    start: Start = 0,
+    range: Range = None,
+    start: Start = None,
     limit: Limit = LIMIT,
     json: Json = False,
 ) -> None:
     """Show what a summary stands for: its text, and the original messages behind it."""
     with opened(db) as memory:
-        found = memory.expand(summary_id, start=start, limit=limit)
+        named, begin = _named(memory, summary, position)
+        span = given_span(range, start, None)
+        if span is not None and span.start is not None:
+            begin = span.start
+        found = memory.expand(named, start=begin, limit=_of(span, begin, limit))
     if json:
         print_json(found.model_dump())
         return
     _show_summary(found)
     _show_page(found.page)
-    if found.page.next is not None:
-        words = ["expand", summary_id, "--start", found.page.next, *_given(limit=limit)]
+    if found.page.next is not None and (span is None or span.stop is None):
+        where = f"{found.page.next}.."
+        words = ["expand", found.summary_id, "--range", where, *_given(limit=limit)]
         say(f"Next: {clean(next_command(*words, db=db))}")
+
+
+def _of(span: Span | None, begin: int, limit: int) -> int:
+    """How many records, where a range ends as well."""
+    return limit if span is None or span.stop is None else max(1, min(limit, span.stop - begin))
+
+
+def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
+    """The summary that is meant, and the position from which on it is expanded.
+
+    Raises:
+        UnknownSummary: there is none.
+        UnknownMessage: no summary covers the message.
+    """
+    try:
+        where = find_place(memory, given, [] if position is None else [position])
+    except (InvalidThreadId, typer.BadParameter):
+        if position is not None:
+            raise
+        return given, 0
+    chat = memory.conversation(where.thread)
+    begin = (where.spans[0].start or 0) if where.spans else 0
+    active = next((row for row in chat.summaries() if row.is_active), None)
+    if active is None:
+        raise UnknownSummary(given, where.thread, [])
+    if where.spans and not active.covers(begin):
+        raise InvalidSetting(
+            f"message {begin} of {where.thread!r} is in the context: the active summary covers "
+            f"{active.covered_from}..{active.first_kept_index}"
+        )
+    return active.summary_id, begin
 
 
 def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
@@ -108,18 +150,6 @@ def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT)
         yield from ("--text", text)
     if limit != LIMIT:
         yield from ("--limit", str(limit))
-
-
-def _read_range(text: str) -> tuple[int | None, int | None]:
-    """Start and stop of what somebody wrote.
-
-    Raises:
-        BadParameter: it is no range.
-    """
-    if (found := _RANGE.fullmatch(text)) is not None and "-" not in found.groups():
-        first, last = (int(part) if part else None for part in found.groups())
-        return first, last
-    raise typer.BadParameter(f"{text!r} is no range of positions, such as 10..40, 10.. or -5..")
 
 
 def _show_summary(found: ExpandedSummary) -> None:
@@ -150,7 +180,10 @@ def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
     begin = begin if record.length > SHOWN_CHARACTERS else 0
     when = record.at[:16].replace("T", " ")
     yield f"{record.position}", "bold cyan"
-    yield f"  {record.role}  {when}  {record.tokens:,} tokens  {record.fate}", ""
+    yield (
+        f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",
+        "",
+    )
     text = record.text[begin : begin + SHOWN_CHARACTERS]
     yield "\n   … " if record.start + begin else "\n   ", "dim"
     yield text.replace("\n", "\n   "), "dim" if record.erased else ""

@@ -8,17 +8,15 @@ import typer
 
 from refold.application.time_travel.diffing import ContextDiff, MessageChange
 
-from .opening import opened, require
-from .options import DEFAULT_DB, At, Db, Json, ModelName, Thread, read_at
-from .output import clean, console, print_json, say, show_table
+from .opening import next_command, opened, require
+from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
+from .output import clean, paged, print_json, say, show_table
+from .places import shown_span
 
-HEAD, TAIL = 16, 4
-"""Lines of a long run that was added or removed that are shown of its beginning and its end."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 DIFF_EXAMPLE = (
-    "Example: refold diff thread-42 120 164 --db agent.db. What stands for older messages is shown "
-    "as it is written (memory:), then each content block as a line of JSON; long lines "
-    "and long runs are cut, --full shows them whole."
+    "Example: refold diff thread-42 120 164 --db agent.db. With --full what stands for older messages is "
+    "shown as it is written (memory:), then each content block as a line of JSON."
 )
 EXAMPLES = {"diff": DIFF_EXAMPLE}
 
@@ -30,14 +28,18 @@ def fork(
         typer.Argument(metavar="NEW", help="The id of the new conversation; made up if missing."),
     ] = None,
     at: At = None,
+    position: AtPosition = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
     """Begin a new conversation as a copy of one, as it is or as it was."""
     moment = None if at is None else read_at(at)
+    if moment is not None and position is not None:
+        raise typer.BadParameter("give either --at or --position")
     with opened(db) as memory:
         thread = require(memory, thread)
-        forked = memory.conversation(thread).fork(at=moment, thread_id=new).thread_id
+        chat = memory.conversation(thread)
+        forked = chat.fork(at=moment, position=position, thread_id=new).thread_id
         row = next(row for row in memory.conversations() if row.thread_id == forked)
     if json:
         print_json(row.model_dump())
@@ -55,12 +57,10 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="V2", help="A version, or a time.")],
     db: Db = DEFAULT_DB,
     model: ModelName = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show every line of the requests, whole.", metavar="")
-    ] = False,
+    full: Full = False,
     json: Json = False,
 ) -> None:
-    """Show what became of the request between two versions."""
+    """Show what became of the request between two versions. With --full every line that differs."""
     was, now = read_at(before), read_at(after)
     with opened(db) as memory:
         thread = require(memory, thread)
@@ -71,7 +71,18 @@ def diff(
     _show_summary(found)
     if found.changes:
         _show_changes(found.changes)
-    _show_lines(found.unified, full=full)
+    if full:
+        with paged():
+            _show_lines(found.unified)
+    elif found.unified:
+        added, removed = _counted(found.unified)
+        words = ["diff", thread, before, after, "--full"]
+        say(
+            f"{added:,} lines of the request are new, {removed:,} are gone. "
+            f"Next: {clean(next_command(*words, db=db))}"
+        )
+    else:
+        say("The two requests are the same.")
 
 
 def _show_summary(found: ContextDiff) -> None:
@@ -108,7 +119,7 @@ def _show_changes(changes: Sequence[MessageChange]) -> None:
 def _row(run: Sequence[MessageChange]) -> tuple[str | int, ...]:
     first, last = run[0], run[-1]
     return (
-        f"{first.position}" if first is last else f"{first.position}–{last.position}",
+        shown_span(first.position, last.position),
         len(run),
         first.before or "not yet said",
         _fate_after(first),
@@ -122,23 +133,16 @@ def _fate_after(change: MessageChange) -> str:
     return f"{fate}, without thinking" if change.thinking_dropped and change.after else fate
 
 
-def _show_lines(unified: str, *, full: bool) -> None:
+def _counted(unified: str) -> tuple[int, int]:
+    lines = unified.split("\n")
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+
+
+def _show_lines(unified: str) -> None:
     if not unified:
         say("The two requests are the same.")
         return
-    for sign, run in groupby(unified.split("\n"), lambda line: line[:1]):
-        lines = list(run)
-        hidden = 0 if full or len(lines) <= HEAD + TAIL + 1 else len(lines) - HEAD - TAIL
-        for line in lines[:HEAD] if hidden else lines:
-            _show_line(sign, line, full=full)
-        if hidden:
-            say(f"[dim]  … {hidden:,} more lines like these; --full shows them[/dim]")
-            for line in lines[-TAIL:]:
-                _show_line(sign, line, full=full)
-
-
-def _show_line(sign: str, line: str, *, full: bool) -> None:
-    width = console.width
-    shown = clean(line if full or len(line) <= width else f"{line[: width - 1]}…")
-    colour = COLOURS.get(sign)
-    say(f"[{colour}]{shown}[/{colour}]" if colour else shown)
+    for line in unified.split("\n"):
+        colour = COLOURS.get(line[:1])
+        shown = clean(line)
+        say(f"[{colour}]{shown}[/{colour}]" if colour else shown)

@@ -1,15 +1,19 @@
 """Following a play: a bar while somebody watches, and afterwards what went wrong and why."""
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from refold.application.recordings.playing import Played
+from refold.infrastructure.derived.places import derived_path
 
 from .output import clean, errors, say
+
+Step = TypeVar("Step")
 
 
 class Troubles:
@@ -64,9 +68,25 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(name: str, total: int, *, quiet: bool) -> Generator[Bar]:
-    """A bar on standard error where that is a terminal; else nothing is shown."""
-    with Progress(
+def indexing(db: Path, *, quiet: bool) -> Generator[None]:
+    """Say what somebody waits for who asks for what was said: at first the index is made."""
+    if quiet or not errors.is_terminal:
+        yield
+        return
+    there = Path(derived_path(db, "recall")).exists()
+    first = "Making the index of what was said. Later questions only add what is new …"
+    with errors.status("Looking …" if there else first):
+        yield
+
+
+def steps(items: Sequence[Step], name: str, *, quiet: bool) -> Iterator[Step]:
+    """The items one by one, with a bar on standard error where that is a terminal."""
+    with _bar(quiet=quiet or len(items) < 2) as progress:
+        yield from progress.track(items, description=name)
+
+
+def _bar(*, quiet: bool) -> Progress:
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -74,5 +94,11 @@ def progress_bar(name: str, total: int, *, quiet: bool) -> Generator[Bar]:
         console=errors,
         disable=quiet or not errors.is_terminal,
         transient=True,
-    ) as progress:
+    )
+
+
+@contextmanager
+def progress_bar(name: str, total: int, *, quiet: bool) -> Generator[Bar]:
+    """A bar on standard error where that is a terminal; else nothing is shown."""
+    with _bar(quiet=quiet) as progress:
         yield Bar(progress, name, total)

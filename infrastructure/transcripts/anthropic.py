@@ -6,7 +6,7 @@ from refold.application.recordings.transcripts import RecordedConversation, Reco
 from refold.domain.messages import Author, Message, Role
 
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
-from .content import Reading, as_content, not_a_message, text_or_none
+from .content import Reading, as_content, not_a_message, text_or_none, why_no_role
 from .naming import Names, moment, usable_id
 from .parsing import as_object, objects_in
 from .source import Source
@@ -61,7 +61,9 @@ def _take(
     role = _role(item.get("role"))
     content = as_content(item.get("content")) if role is not None else None
     if role is None or content is None:
-        skipped.append(not_a_message(place, "no role" if role is None else "no content"))
+        roles = ("user", "assistant", "system")
+        problem = why_no_role(item, roles) if role is None else "no content"
+        skipped.append(not_a_message(place, problem))
         return
     # What `refold export` writes has names of its own beside the API's.
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))

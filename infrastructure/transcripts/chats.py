@@ -66,6 +66,22 @@ def is_message(value: Any) -> bool:
     return isinstance(role, str) and role in ROLES and any(key in message for key in said)
 
 
+def odd_role(source: Source) -> str | None:
+    """Where a message with an unknown role stands, and which role; None where nothing looks like messages."""
+    items = [record.value for record in source.records] if not source.is_document else None
+    document = as_object(source.document) if source.is_document else None
+    if items is None:
+        lists = [as_list(source.document), *(as_list((document or {}).get(k)) for k in _LISTS)]
+        items = next((one for one in lists if one), [source.document])
+    for index, item in enumerate(items):
+        message = as_object(item) or {}
+        role = message.get("role")
+        if "content" in message and "role" in message and role not in ROLES:
+            place = f"index {index}" if source.is_document else f"line {source.records[index].line}"
+            return f"at {place}, has {ascii(role)[:40]}"
+    return None
+
+
 def speaks_openai(chats: Sequence[Chat]) -> bool:
     """True where something is written as only the OpenAI chat API writes it."""
     return any(

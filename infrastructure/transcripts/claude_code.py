@@ -1,6 +1,6 @@
 """Session files of Claude Code: JSON lines, one record each, an answer spread over several."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.application.recordings.transcripts import Skipped
 from refold.domain.ledger.speech import said_by_program
@@ -54,10 +54,28 @@ def _is_ours(given: Any) -> bool:
             return "leafUuid" in value
         case {"type": "file-history-snapshot"}:
             return "snapshot" in value
-        case {"type": "progress" | "queue-operation" | "pr-link" | "custom-title" | "attachment"}:
+        case {
+            "type": "progress"
+            | "queue-operation"
+            | "pr-link"
+            | "custom-title"
+            | "ai-title"
+            | "attachment"
+        }:
             return "sessionId" in value
         case _:
             return False
+
+
+class _Title(NamedTuple):
+    """A name that the recording gives to a session."""
+
+    weight: int
+    """Of several, the heaviest counts; of equal ones the last."""
+    line: int
+    leaf: str | None
+    """The message that it is of; None: the session of the file."""
+    text: str
 
 
 class _Session:
@@ -68,7 +86,7 @@ class _Session:
         self._threads: dict[str, Thread] = {}
         self._roots: dict[str, str] = {}
         self._seen: dict[str, Any] = {}
-        self._titles: list[tuple[str | None, str]] = []
+        self._titles: list[_Title] = []
         self._skipped: list[Skipped] = []
 
     def take(self, record: Record) -> None:
@@ -87,16 +105,14 @@ class _Session:
                 reason = _lookup(_SYSTEM_RECORDS, subtype, "system record")
                 self._skip(line, reason, str(subtype or ""))
             case kind:
-                self._take_title(value)
-                reason = _lookup(_OTHER_RECORDS, kind, "record of another type")
-                self._skip(line, reason, str(kind))
+                if not self._take_title(value, line):
+                    reason = _lookup(_OTHER_RECORDS, kind, "record of another type")
+                    self._skip(line, reason, str(kind))
 
     def finished(self) -> Reading:
         """The conversations that hold messages, and all that was left out."""
-        for leaf, title in self._titles:
-            for thread in self._threads.values():
-                if leaf in thread.uuids or (leaf is None and thread is self._main()):
-                    thread.label = title
+        for title in sorted(self._titles, key=lambda title: title.weight):
+            self._name(title)
         conversations = tuple(t.finished() for t in self._threads.values() if t.drafts)
         return Reading(conversations=conversations, skipped=tuple(self._skipped))
 
@@ -153,16 +169,29 @@ class _Session:
             return "record that came before, with the same uuid"
         return None
 
-    def _take_title(self, value: dict[str, Any]) -> None:
+    def _name(self, title: "_Title") -> None:
+        """Give a conversation its title; what a title replaces, or names nothing, was left out."""
+        named = False
+        for thread in self._threads.values():
+            if title.leaf in thread.uuids or (title.leaf is None and thread is self._main()):
+                thread.label, named = title.text, True
+        if not named:
+            self._skip(title.line, "title of another session")
+
+    def _take_title(self, value: dict[str, Any], line: int) -> bool:
+        """Take a title: what a person gave counts more than what a model did, and that more than a summary."""
         match value:
-            case {"type": "summary", "summary": str(title), "leafUuid": str(leaf)}:
-                found: tuple[str | None, str] = (leaf, title)
-            case {"type": "custom-title", "customTitle": str(title)}:
-                found = (None, title)
+            case {"type": "summary", "summary": str(text), "leafUuid": str(leaf)}:
+                title = _Title(0, line, leaf, text)
+            case {"type": "ai-title", "aiTitle": str(text)}:
+                title = _Title(1, line, None, text)
+            case {"type": "custom-title", "customTitle": str(text)}:
+                title = _Title(2, line, None, text)
             case _:
-                return
-        if title.strip():
-            self._titles.append(found)
+                return False
+        if text.strip():
+            self._titles.append(title)
+        return bool(text.strip())
 
     def _skip(self, line: int, reason: str, detail: str = "", *, damage: bool = False) -> None:
         detail = ascii(detail)[1:-1][:80]

@@ -1,6 +1,7 @@
 """Pieces that every format needs: content in Anthropic shape, and what a reader hands back."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from refold.application.recordings.transcripts import RecordedConversation, Skipped
@@ -77,6 +78,13 @@ def arguments_of(raw: Any) -> dict[str, Any]:
 def text_or_none(value: Any) -> str | None:
     """A string that says something, or None."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
+    """What is wrong with the role of a message."""
+    if "role" not in item:
+        return "no role"
+    return f"role {ascii(item['role'])[:40]}, which is none of {', '.join(sorted(known))}"
 
 
 def not_a_message(line: int | None, problem: str) -> Skipped:

@@ -5,7 +5,15 @@ from typing import Any
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Block, Message
 
-from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
+from .chats import (
+    ROLES,
+    Chat,
+    find_chats,
+    has_system_message,
+    speaks_anthropic,
+    speaks_openai,
+    tools_of,
+)
 from .content import (
     Content,
     Reading,
@@ -15,6 +23,7 @@ from .content import (
     text_block,
     text_or_none,
     tool_use,
+    why_no_role,
 )
 from .naming import Names, moment, usable_id
 from .openai_parts import converted_content, converted_tool
@@ -90,7 +99,9 @@ class _Converter:
         item = as_object(given) or {}
         message = self._message(place, index, item)
         if message is None:
-            self._skipped.append(not_a_message(place, "role or content of an unknown kind"))
+            is_known = item.get("role") in ROLES
+            problem = "content of an unknown kind" if is_known else why_no_role(item, ROLES)
+            self._skipped.append(not_a_message(place, problem))
             return
         message_id = usable_id(item.get("id"))
         self.messages.append(

@@ -8,6 +8,7 @@ from refold.application.recordings.transcripts import RecordedConversation, Tran
 from refold.domain.value import Value
 
 from . import anthropic, claude_code, openai, pi
+from .chats import ROLES, odd_role
 from .content import Reading
 from .describing import describe
 from .naming import Names
@@ -66,6 +67,11 @@ def _detected(path: Path, source: Source) -> str:
     for name, known in _FORMATS.items():
         if known.detect(source):
             return name
+    if (odd := odd_role(source)) is not None:
+        raise TranscriptError(
+            f"{path} has no known format: it looks like messages, and the first one with a role that cannot "
+            f"be read, {odd}. Roles are {', '.join(sorted(ROLES))}."
+        )
     raise TranscriptError(
         f"{path} has no known format. It looks like {describe(source)}. "
         f"Formats that can be read: {', '.join(FORMATS)}. "
