@@ -19,10 +19,15 @@ def refuse_own(to: Path, log: Path) -> None:
     Raises:
         TargetExists: it is one.
     """
-    place = Path(os.path.realpath(log))
-    files = (place, *(derived_path(place, name) for name in DERIVED))
-    beside = (str(anchor_path(place)), str(checked_path(place)))
-    own = {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+    own = files_of(log)
     linked = to.exists() and log.exists() and to.samefile(log)
     if linked or os.path.realpath(to) in own or is_damaged_copy(Path(os.path.realpath(to)), log):
         raise TargetExists(to, "is a file of the log itself; give another path")
+
+
+def files_of(log: Path) -> set[str]:
+    """The paths of all files that a log uses, whether there are such files now or not."""
+    place = Path(os.path.realpath(log))
+    files = (place, *(derived_path(place, name) for name in DERIVED))
+    beside = (str(anchor_path(place)), str(checked_path(place)))
+    return {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}

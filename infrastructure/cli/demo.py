@@ -2,29 +2,46 @@
 
 import json as jsonlib
 import logging
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from refold.application.context import Context
 from refold.application.memory import Memory
+from refold.application.recall.results import Recalled
 from refold.application.recordings.playing import Played, Player, PlayFigures
+from refold.application.rendering.texts import CONTINUE
 from refold.application.results import CompactionResult
 from refold.application.upkeep.verifying import Verification
+from refold.domain.messages import Message
 from refold.domain.value import Value
 from refold.infrastructure.sqlite_connection import open_sqlite
 
 from .figures import show_figures
+from .opening import next_command
 from .options import Json
 from .output import clean, console, one_line, print_json, say, show_table
 from .watching import progress_bar
+from .words import pieces_in_short, speaker
 
 WINDOW = 48_000
 RESTART_EVERY = 90
-SUMMARY_LINES = 14
+SUMMARY_LINES = 8
+QUESTION = "how many jobs ran twice?"
+"""Asked of the conversation at its end: the answer is in its first, compacted part."""
+DEMO_DB = Path("demo.db")
+
+DemoDb = Annotated[
+    Path,
+    typer.Option(
+        "--db",
+        metavar="PATH",
+        help="Where its log is left. An earlier demo there is replaced, nothing else is.",
+    ),
+]
 
 OwnWindow = Annotated[
     int,
@@ -49,6 +66,15 @@ class Fold(Value, frozen=True):
     offloaded: int
 
 
+class Answer(Value, frozen=True):
+    """A question about what was compacted, and what recall found."""
+
+    question: str
+    position: int
+    fate: str
+    text: str
+
+
 class Story(Value, frozen=True):
     """What the demo did and saw."""
 
@@ -59,12 +85,21 @@ class Story(Value, frozen=True):
     after_repair: Verification
     summary: str
     """The active summary at the end."""
+    thread_id: str
+    answer: Answer | None
+    """What recall finds of what the context does not show any more."""
+    seen: tuple[str, ...]
+    """How the request that the model would be sent begins and ends, message by message."""
     same_context: bool
     """Whether the rendered context is the same bytes after damage, restart and rebuild."""
 
 
-def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
-    """Play a shipped conversation: compactions, restarts, damage and repair. No key, no network."""
+def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -> None:
+    """Play a shipped conversation: compactions, restarts, damage and repair. No key, no network.
+
+    It stays in demo.db, to be looked at; the next demo begins anew there.
+    """
+    from refold.infrastructure.demo.place import make_room
     from refold.infrastructure.demo.session import demo_conversation
     from refold.infrastructure.derived.places import derived_path
     from refold.infrastructure.opening import open_memory
@@ -72,32 +107,31 @@ def demo(window: OwnWindow = WINDOW, json: Json = False) -> None:
     recorded = demo_conversation()
     # The read models are damaged on purpose here; the story tells it, no warning needs to.
     logging.getLogger("refold").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "demo.db"
+    make_room(db, recorded)
 
-        def opened() -> Memory:
-            # Whatever the environment says: no key, no network, every compaction in its place.
-            return open_memory(path, window=window, summariser="extractive", background=False)
+    def opened() -> Memory:
+        # Whatever the environment says: no key, no network, every compaction in its place.
+        return open_memory(db, window=window, summariser="extractive", background=False)
 
-        opened().close()  # A wrong setting is told before anything else.
-        if not json:
-            _introduce(len(recorded.messages), window)
-        folds: list[Fold] = []
-        with progress_bar("playing", len(recorded.messages), quiet=json) as bar:
+    opened().close()  # A wrong setting is told before anything else.
+    if not json:
+        _introduce(len(recorded.messages), window)
+    folds: list[Fold] = []
+    with progress_bar("playing", len(recorded.messages), quiet=json) as bar:
 
-            def watch(event: Played) -> None:
-                bar.advance(event)
-                if event.compaction is not None and event.compaction.outcome == "performed":
-                    folds.append(_fold(event.index, event.compaction))
+        def watch(event: Played) -> None:
+            bar.advance(event)
+            if event.compaction is not None and event.compaction.outcome == "performed":
+                folds.append(_fold(event.index, event.compaction))
 
-            figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
-        story = _damage_and_repair(
-            opened, Path(derived_path(path, "views")), recorded.thread_id, figures, folds
-        )
+        figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
+    story = _damage_and_repair(
+        opened, Path(derived_path(db, "views")), recorded.thread_id, figures, folds
+    )
     if json:
-        print_json(story.model_dump())
+        print_json({"db": str(db), **story.model_dump()})
     else:
-        _tell(story)
+        _tell(story, db)
     if not (story.after_repair.ok and story.same_context):
         raise typer.Exit(1)
 
@@ -109,7 +143,10 @@ def _damage_and_repair(
     figures: PlayFigures,
     folds: list[Fold],
 ) -> Story:
+    from refold.infrastructure.demo.session import LABEL
+
     with opened() as memory:
+        memory.conversation(thread_id).label(LABEL, recorded=True)
         before = _bytes(memory, thread_id)
         memory.conversations()
     done = _damage(views)
@@ -118,7 +155,10 @@ def _damage_and_repair(
         memory.replay()
         repaired = memory.verify()
         after = _bytes(memory, thread_id)
-        active = [s for s in memory.conversation(thread_id).summaries() if s.is_active]
+        chat = memory.conversation(thread_id)
+        active = [s for s in chat.summaries() if s.is_active]
+        found_again = chat.recall(QUESTION, limit=1)
+        context = chat.context(at=chat.version)
     return Story(
         figures=figures,
         folds=tuple(folds),
@@ -127,7 +167,32 @@ def _damage_and_repair(
         after_repair=repaired,
         summary=active[0].summary_text if active else "",
         same_context=before == after,
+        thread_id=thread_id,
+        answer=_answer(found_again),
+        seen=tuple(_seen(context)),
     )
+
+
+def _answer(found: Recalled) -> Answer | None:
+    return next(
+        (
+            Answer(question=found.query, position=hit.position, fate=hit.fate, text=hit.text)
+            for hit in found
+        ),
+        None,
+    )
+
+
+def _seen(context: Context) -> Iterator[str]:
+    for message in context.messages:
+        if message["content"] == CONTINUE:
+            continue  # Nobody said this: a request must end with the user.
+        said = Message(role=message["role"], content=_frozen(message["content"]))
+        yield f"{speaker(said)}: {' '.join(piece.text for piece in pieces_in_short(said))}"[:400]
+
+
+def _frozen(content: Any) -> Any:
+    return content if isinstance(content, str) else tuple(content)
 
 
 def _damage(views: Path) -> tuple[str, ...]:
@@ -170,7 +235,14 @@ def _introduce(messages: int, window: int) -> None:
     )
 
 
-def _tell(story: Story) -> None:
+def _tell(story: Story, db: Path) -> None:
+    figures = story.figures
+    say(
+        f"[bold]{figures.tokens_without_compaction:,} → {figures.tokens_sent:,} tokens sent[/bold] in "
+        f"{figures.requests:,} requests, none over its budget of {figures.budget:,}; no model was called.\n"
+        if not figures.requests_over_budget
+        else f"[red]{figures.requests_over_budget:,} requests were over the budget[/red]\n"
+    )
     show_table(
         "What was folded when",
         ["message#", "tokens…", "before#", "after#", "covers#", "keeps#"],
@@ -186,11 +258,31 @@ def _tell(story: Story) -> None:
             for fold in story.folds
         ],
     )
-    say(f"The summary that the agent has at the end begins ({len(story.summary):,} characters):")
+    _tell_what_is_seen(story)
+    if story.answer is not None:
+        say(f'[bold]recall[/bold] "{clean(story.answer.question)}" finds message '
+            f"{story.answer.position}, which the context has as {clean(story.answer.fate)}:")  # fmt: skip
+        say(f"  [dim]{one_line(story.answer.text, 2 * (console.width - 12))}[/dim]\n")
+    show_figures("Figures", figures)
+    _tell_damage(story)
+    _tell_next(story, db)
+
+
+def _tell_what_is_seen(story: Story) -> None:
+    room = min(96, console.width - 12)
+    say(
+        f"The request that the model would be sent now has {len(story.seen):,} messages. "
+        f"It opens with a summary of {len(story.summary):,} characters:"
+    )
     for line in story.summary.splitlines()[:SUMMARY_LINES]:
-        say(f"  [dim]{one_line(line, min(96, console.width - 12))}[/dim]")
+        say(f"  [dim]{one_line(line, room)}[/dim]")
+    say("  [dim]…[/dim]\nand ends with:")
+    for line in story.seen[-3:]:
+        say(f"  [dim]{one_line(line, room)}[/dim]")
     say("")
-    show_figures("Figures", story.figures)
+
+
+def _tell_damage(story: Story) -> None:
     say("Then the read models were damaged on purpose:")
     for damage in story.damage_done:
         say(f"  · {damage}")
@@ -199,7 +291,18 @@ def _tell(story: Story) -> None:
     word = "[green]all is well[/green]" if story.after_repair.ok else "[red]still damaged[/red]"
     say(f"[bold]replay[/bold] rebuilt them from {story.after_repair.events:,} events: {word}.")
     same = "the same bytes as before" if story.same_context else "[red]not the same[/red]"
-    say(f"The context that the model would see: {same}. No model was called for any of this.\n")
+    say(f"The context that the model would see: {same}.\n")
+
+
+def _tell_next(story: Story, db: Path) -> None:
+    say(f"The conversation is in {clean(db)} now. Look at it:")
+    for words in (
+        ("show", story.thread_id),
+        ("recall", story.thread_id, QUESTION),
+        ("explain", story.thread_id),
+        ("context", story.thread_id, "--sizes"),
+    ):
+        say(f"  {clean(next_command(*words, db=db))}")
     say("The same with a transcript of yours (Claude Code, Anthropic, OpenAI or pi format):")
     say("  refold play FILE --window 200000 --requests requests.jsonl")
     say("and in an agent: the ten lines in the README.")

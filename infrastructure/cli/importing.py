@@ -13,6 +13,7 @@ from refold.application.intake import plain_message
 from refold.application.memory import Memory
 from refold.application.recordings.transcripts import RecordedConversation, Transcript
 
+from .listing import shown_ids
 from .logging_level import is_verbose
 from .options import DEFAULT_DB, Db, Format, Json
 from .output import clean, print_json, say, show_table, warn
@@ -164,7 +165,9 @@ def _tell(db: Path, done: list[dict[str, Any]]) -> None:
         for c in f.get("conversations", ())
     ]
     if rows:
-        show_table("", ["file", "format", "thread", "messages#", "new#"], rows)
+        ids = shown_ids([str(row[2]) for row in rows])
+        shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
+        show_table("", ["file…", "format", "thread", "messages#", "new#"], shown)
     _tell_left_out(done)
     for item in done:
         name = clean(Path(item["file"]).name)

@@ -2,6 +2,7 @@
 
 import json as jsonlib
 import logging
+import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from refold.application.recordings.transcripts import RecordedConversation, Tran
 from .figures import as_json, show_figures, tell_verified
 from .importing import ThreadOption, refuse_another, require_one, skipped_counts
 from .looking import as_request
+from .opening import next_command
 from .options import Format, Json, ModelName, PolicyFile, SummariserName, Window
 from .output import clean, print_json, say
 from .watching import Troubles, progress_bar
@@ -77,7 +79,7 @@ def play(
     else:
         _tell(file, transcript, figures, troubles)
         tell_verified(verified)
-        _tell_next(db, requests)
+        _tell_next(file, figures[0].thread_id, db, requests)
     if not verified.ok:
         raise typer.Exit(1)
 
@@ -187,8 +189,15 @@ def _tell(
     troubles.tell()
 
 
-def _tell_next(db: Path | None, requests: Path | None) -> None:
+def _tell_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
     if requests is not None:
         say(f"Every request is in {clean(requests)}, one JSON line each.")
     if db is not None:
-        say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")
+        say(f"Stored in {clean(db)}. Next: {clean(next_command('show', thread, db=db))}")
+        return
+    again = shlex.join(["play", str(file), "--db", "play.db"])
+    compare = shlex.join(["simulate", str(file)])
+    say(
+        f"Nothing was kept. Next: refold {clean(again)} keeps it, to be looked at with refold show, explain "
+        f"and recall; refold {clean(compare)} compares policies."
+    )

@@ -17,7 +17,7 @@ from refold.application.recordings.transcripts import RecordedConversation, Tran
 from refold.domain.errors import InvalidSetting, InvalidThreadId
 
 from .charting import MOST_POLICIES, check_chart, draw_chart
-from .options import Format, Json, ModelName, SummariserName, Window
+from .options import Format, Full, Json, ModelName, SummariserName, Window
 from .output import Cell, clean, console, print_json, say, show_table
 from .playing import read_file
 from .watching import Bar, progress_bar
@@ -49,9 +49,13 @@ Conversation = Annotated[
         "--conversation", metavar="ID", help="Which one, if the file has several; else the longest."
     ),
 ]
-Chart = Annotated[
-    Path | None,
-    typer.Option("--chart", metavar="OUT", help="Draw request sizes here, as .png or .svg."),
+Charts = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--chart",
+        metavar="OUT",
+        help="Draw request sizes here, as .png or .svg; may be given several times.",
+    ),
 ]
 
 
@@ -63,7 +67,8 @@ def simulate(
     summariser: SummariserName = None,
     prices: PricesFile = None,
     conversation: Conversation = None,
-    chart: Chart = None,
+    chart: Charts = None,
+    full: Full = False,
     format: Format = "auto",
     json: Json = False,
 ) -> None:
@@ -72,8 +77,9 @@ def simulate(
 
     # Failed compactions are counted, and told at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
-    if chart is not None:
-        check_chart(chart)
+    charts = chart or ()
+    for path in charts:
+        check_chart(path)
     table = read_prices(prices)
     open_core = partial(_open_core, window=window, model=model, summariser=summariser)
     contestants = _contestants(policy or [], open_core)
@@ -81,14 +87,14 @@ def simulate(
     recorded = _chosen(transcript, conversation)
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
-    if chart is not None:
-        draw_chart(done, chart)
+    for path in charts:
+        draw_chart(done, path)
     if json:
         print_json({"file": str(file), **done.model_dump(mode="json")})
         return
-    _tell(file, transcript, done)
-    if chart is not None:
-        say(f"The chart is in {clean(chart)}.")
+    _tell(file, transcript, done, full=full)
+    for path in charts:
+        say(f"The chart is in {clean(path)}.")
 
 
 def _contestants(given: Sequence[str], open_core: Callable[[str], Core]) -> list[Contestant]:
@@ -174,14 +180,65 @@ class _Bars:
         self._stack.close()
 
 
-def _tell(file: Path, transcript: Transcript, done: Simulation) -> None:
+def _tell(file: Path, transcript: Transcript, done: Simulation, *, full: bool) -> None:
     title = f"{clean(file.name)}: {clean(done.thread_id)}, {done.messages:,} messages"
     at_once = max(1, (console.width - _HEADINGS_WIDTH) // _COLUMN_WIDTH)
+    if len(done.policies) > at_once and not full:
+        _tell_briefly(title, done)
+    else:
+        _tell_all(title, done, at_once)
+    _tell_beside(transcript, done)
+
+
+def _tell_briefly(title: str, done: Simulation) -> None:
+    """A line for each policy, with what decides between them: it fits where all figures do not."""
+    show_table(
+        title,
+        [
+            "policy",
+            "compactions#",
+            "tokens sent#",
+            "from cache#",
+            "cost#",
+            "largest#",
+            "user's words#",
+        ],
+        [
+            (
+                clean(policy.name),
+                policy.compactions,
+                _short(policy.tokens_sent),
+                f"{policy.tokens_served / max(1, policy.tokens_sent):.0%}",
+                f"{policy.cost:,.2f} {clean(done.currency)}",
+                _short(policy.figures.largest_request),
+                f"{policy.kept.user_words:.0%}",
+            )
+            for policy in done.policies
+        ],
+    )
+    say(
+        "The last column: of the user's words in covered messages, how many are kept word for word."
+    )
+    say("Every figure: --full, or --json.")
+
+
+def _short(tokens: int) -> str:
+    """A number of tokens with three digits."""
+    if tokens < 100_000:
+        return f"{tokens:,}"
+    return f"{tokens / 1_000:,.0f}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:,.1f}M"
+
+
+def _tell_all(title: str, done: Simulation, at_once: int) -> None:
     for first in range(0, len(done.policies), at_once):
         some = done.policies[first : first + at_once]
         columns = ["figure", *(f"{clean(policy.name)}#" for policy in some)]
         figures = [_column(policy, done.currency) for policy in some]
         show_table(title if not first else "", columns, list(zip(_HEADINGS, *figures, strict=True)))
+
+
+def _tell_beside(transcript: Transcript, done: Simulation) -> None:
+    """What is to be known of the figures."""
     if len(transcript.conversations) > 1:
         say(
             f"The file has {len(transcript.conversations):,} conversations; --conversation ID "
