@@ -40,7 +40,8 @@ Positions = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[POSITION]...",
-        help="Only these: 17, 10..40 (from 10 up to but not including 40), 10.. or -5..",
+        help="Only these: 17, 10..40 (from 10 up to but not including 40) or 10..; "
+        "the last five are --range -5..",
     ),
 ]
 Range = Annotated[

@@ -24,10 +24,10 @@ def test_recall_shows_each_hit_with_where_it_stands_and_what_to_read_next(refold
     done = refold("recall", "talk", "Answer 7", "--limit", 2)
     assert done.code == 0
     first = done.out.splitlines()[0]
-    assert first.split()[:3] == ["1", "31", "assistant"]
+    assert first.split()[:3] == ["1.", "message", "31"]
     assert "words: Answer, 7" in done.out
     assert "Answer 7: Some words of the talk." in done.out
-    assert "30 tool: 7: Some words" in done.out
+    assert "(30 tool: 7: Some words" in done.out
     assert "Answer 7" in refold(*next_command(done.out)).out
 
 
@@ -94,8 +94,8 @@ def test_search_names_the_conversation_of_each_hit(refold: Refold, tmp_path: Pat
     done = refold("search", "Answer 7", "--limit", 4, "--json").answer
     assert {hit["thread_id"] for hit in done["hits"]} == {"talk", "other"}
     told = refold("search", "Answer 7", "--limit", 4).out
-    assert "other 31" in told
-    assert "talk 31" in told
+    assert "other  message 31" in told
+    assert "talk  message 31" in told
 
 
 def test_query_shows_records_page_by_page(refold: Refold) -> None:

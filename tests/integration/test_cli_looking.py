@@ -1,0 +1,327 @@
+"""What commands show of conversations: whole, in turns, with their own times, and what became of each message."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold as library
+from refold.infrastructure.cli import output
+from tests.support.command_line import Refold, process, talk, talk_file
+from tests.support.transcript_files import (
+    call,
+    claude_answer,
+    claude_user,
+    jsonl,
+    result,
+    text,
+)
+
+OLD = "2025-09-03T10:00:00.000Z"
+
+
+@pytest.fixture
+def imported(refold: Refold, tmp_path: Path) -> str:
+    """A session of long ago with thinking, a failed call and long output; its thread id."""
+    answer = [
+        {"type": "thinking", "thinking": "Hm, the build.", "signature": "s"},
+        text("I look at it."),
+        call("c1"),
+    ]
+    (tmp_path / "s.jsonl").write_text(
+        jsonl(
+            {"type": "ai-title", "aiTitle": "Red build", "sessionId": "s1"},
+            claude_user("u1", "Why is the build red?", sessionId="s1", timestamp=OLD),
+            *(claude_answer(f"a{n}", "m1", block) for n, block in enumerate(answer)),
+            claude_user("u2", [result("c1", "line\n" * 200)], timestamp="2025-09-03T10:05:00.000Z"),
+            claude_answer("a9", "m2", text("Because."), timestamp="2025-09-03T10:06:00.000Z"),
+        ),
+        "utf-8",
+    )
+    assert refold("import", "s.jsonl").code == 0
+    return str(refold("list", "--json").answer["conversations"][0]["thread_id"])
+
+
+def test_the_list_has_the_times_and_the_titles_of_the_conversations(
+    refold: Refold, tmp_path: Path, imported: str
+) -> None:
+    (tmp_path / "plain.json").write_text(
+        json.dumps([{"role": "user", "content": "Please   translate\nthis."}])
+    )
+    assert refold("import", "plain.json").code == 0
+    plain, old = refold("list", "--json").answer["conversations"]
+    assert (old["thread_id"], old["title"]) == (imported, "Red build")
+    assert old["created_at"].startswith("2025-09-03T10:00")
+    assert old["last_activity"].startswith("2025-09-03T10:06")
+    assert (plain["title"], plain["label"]) == ("Please translate this.", None)
+    told = refold("list").out
+    assert "Please translate this." in told
+    assert "2025-09-03" in told
+    recent = refold("list", "--since", "2026-01-01", "--json").answer["conversations"]
+    assert [row["thread_id"] for row in recent] == ["plain"]
+    assert refold("list", "--since", "yesterday").code == 2
+
+
+def test_a_title_that_was_taken_is_not_said_to_be_left_out(
+    refold: Refold, tmp_path: Path, imported: str
+) -> None:
+    assert imported
+    assert "title" not in refold("import", "s.jsonl", "--thread", "again").out
+    titles = [
+        {"type": "custom-title", "customTitle": "By hand", "sessionId": "s2"},
+        {"type": "ai-title", "aiTitle": "By a model", "sessionId": "s2"},
+        {"type": "summary", "summary": "of another", "leafUuid": "elsewhere"},
+    ]
+    (tmp_path / "t.jsonl").write_text(
+        jsonl(claude_user("u1", "Hi", sessionId="s2"), *titles), "utf-8"
+    )
+    done = refold("import", "t.jsonl")
+    assert "left out 1 × title of another session" in done.out
+    rows = refold("list", "--json").answer["conversations"]
+    assert next(row["label"] for row in rows if row["thread_id"] == "s2") == "By hand"
+
+
+def test_a_conversation_gets_a_name_by_a_command(refold: Refold, imported: str) -> None:
+    assert refold("label", imported, "Builds").code == 0
+    assert refold("list", "--json").answer["conversations"][0]["title"] == "Builds"
+    assert refold("label", "nobody", "x").code == 2
+
+
+def test_first_words_go_with_their_message(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 3)
+    assert refold("import", "talk.json").code == 0
+    assert refold("list", "--json").answer["conversations"][0]["title"].startswith("Question 0")
+    assert refold("erase", "talk", "0", "--yes").code == 0
+    assert refold("list", "--json").answer["conversations"][0]["first_words"] is None
+    assert "Conversation 1" in refold("list").out
+    assert refold("verify").code == 0
+    assert not any(b"Question 0" in file.read_bytes() for file in tmp_path.glob("agent*"))
+
+
+def test_show_tells_turns_apart_and_who_says_what(refold: Refold, imported: str) -> None:
+    lines = refold("show", imported).out.splitlines()
+    assert any("turn 1" in line and "2025-09-03 10:00" in line for line in lines)
+    rows = [line.split(maxsplit=3) for line in lines if line[:6].strip().isdecimal()]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("0", "user"),
+        ("1", "assistant"),
+        ("2", "result"),
+        ("3", "assistant"),
+    ]
+    assert "I look at it." in rows[1][3]
+    assert "Hm" not in rows[1][3]
+    assert "(201 lines)" in rows[2][3]
+
+
+def test_show_in_full_has_thinking_and_folds_long_output(refold: Refold, imported: str) -> None:
+    told = refold("show", imported, "--full").out
+    assert "(thinking) Hm, the build." in told
+    assert "169 lines: refold read refold://" in told
+    assert told.count("line\n") < 60
+
+
+@pytest.mark.usefixtures("stored")
+def test_show_has_badges_for_what_was_compacted(refold: Refold) -> None:
+    told = refold("show", "talk").out
+    assert "turn 1 · " in told
+    assert told.count("· compacted") == 18
+    assert "stand in summary" in told
+    messages = refold("show", "talk", "--json").answer["messages"]
+    assert {m["fate"] for m in messages[:72]} == {"summarised"}
+    summary = refold("summaries", "talk", "--json").answer["summaries"][0]["summary_id"]
+    assert {m["summary_id"] for m in messages[:72]} == {summary}
+    assert {m["summary_id"] for m in messages[72:]} == {None}
+    assert messages[5]["version"] > messages[4]["version"]
+
+
+def test_a_turn_of_which_a_part_was_compacted_is_told(refold: Refold, tmp_path: Path) -> None:
+    said: list[Any] = [{"role": "user", "content": "Do it all."}, *talk(15)[1:]]
+    said = [m for m in said if not str(m["content"]).startswith("Question")]
+    said = [m for m in said if not str(m["content"]).startswith("Answer")]
+    (tmp_path / "t.json").write_text(json.dumps(said))
+    assert refold("import", "t.json").code == 0
+    assert refold("compact", "t").code == 0
+    summary = refold("summaries", "t", "--json").answer["summaries"][0]
+    assert summary["is_split_turn"]
+    assert (
+        f"split: {summary['covered_count']} of {len(said)} messages compacted"
+        in refold("show", "t").out
+    )
+    assert ", split" in refold("summaries", "t").out
+
+
+@pytest.mark.usefixtures("stored")
+def test_show_at_a_version_or_a_time(refold: Refold, imported: str) -> None:
+    before = refold("show", "talk", "--at", 40, "--json").answer["messages"]
+    assert len(before) == 40
+    assert {m["fate"] for m in before} == {"full"}
+    when = refold("show", imported, "--json").answer["messages"][2]["at"]
+    at_time = refold("show", imported, "--at", when, "--json").answer["messages"]
+    assert [m["position"] for m in at_time] == [0, 1, 2]
+    assert len(refold("context", imported, "--at", when, "--json").answer["messages"]) == 3
+    assert "as it was" in refold("show", "talk", "--at", 40).out
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_fork_and_a_context_take_a_position_as_well(refold: Refold) -> None:
+    assert refold("fork", "talk", "short", "--position", 3).code == 0
+    assert len(refold("show", "short", "--json").answer["messages"]) == 4
+    at = refold("show", "talk/3", "--json").answer["messages"][0]["version"]
+    by_version = refold("context", "talk", "--at", at, "--json").answer
+    assert refold("context", "talk", "--position", 3, "--json").answer == by_version
+    assert refold("context", "talk", "--position", 3, "--at", 4).code == 2
+    assert "positions 0 to 79" in refold("fork", "talk", "--position", 99).err
+
+
+@pytest.mark.usefixtures("stored")
+def test_the_context_says_where_its_tokens_go(refold: Refold) -> None:
+    parts = refold("context", "talk", "--json").answer["parts"]
+    kinds = {part["kind"] for part in parts}
+    assert {"summary", "ledger", "user", "assistant", "tool calls", "tool results"} <= kinds
+    told = refold("context", "talk", "--sizes").out
+    assert "free; compacted from" in told
+    assert "largest messages" in told
+    assert "[Conversation Summary]" not in told
+
+
+@pytest.mark.usefixtures("stored")
+def test_explain_counts_what_stands_beside_the_messages(
+    refold: Refold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refold("pin", "talk", "3").code == 0
+    told = refold("explain", "talk").out
+    assert "ledger lines" in told
+    assert "1 pins" in told
+    monkeypatch.setattr(output.console, "width", 76)
+    narrow = refold("explain", "talk").out.splitlines()
+    assert "positions" in narrow[1]
+    assert "why" in narrow[1]
+    table = narrow[: narrow.index("", 2)]
+    assert max(map(len, table)) <= 76
+
+
+@pytest.mark.usefixtures("stored")
+def test_diff_is_short_unless_all_is_asked_for(refold: Refold) -> None:
+    short = refold("diff", "talk", 80, 82).out
+    assert len(short.splitlines()) < 20
+    assert "lines of the request are new" in short
+    full = refold("diff", "talk", 80, 82, "--full").out
+    assert any(line.startswith("+") for line in full.splitlines())
+    assert len(full) > 2 * len(short)
+
+
+@pytest.mark.usefixtures("stored")
+def test_sizes_have_units_and_the_total_comes_first(refold: Refold) -> None:
+    first = refold("stats").out.splitlines()[0]
+    assert "1 conversations, 80 messages" in first
+    assert "kB" in first
+
+
+@pytest.mark.usefixtures("stored")
+def test_an_export_can_be_one_object(refold: Refold) -> None:
+    whole = refold("export", "talk", "--json").answer
+    assert len(whole["lines"]) == 80
+    told = refold("export", "talk", "--out", "x.jsonl", "--json").answer
+    assert (told["path"], told["count"]) == ("x.jsonl", 80)
+
+
+def test_tables_in_a_pipe_have_no_spaces_at_the_end(refold: Refold, imported: str) -> None:
+    assert imported
+    for words in (["list"], ["stats"], ["settings"], ["explain", imported]):
+        assert not any(line.endswith(" ") for line in refold(*words).out.splitlines()), words
+
+
+def test_a_role_that_nobody_knows_is_named_with_its_place(refold: Refold, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"role": "usr", "content": "x"}]')
+    assert "at index 0, has 'usr'" in refold("import", "a.json").err
+    lines = [{"role": "user", "content": "x"}, {"role": "usr", "content": "y"}]
+    (tmp_path / "b.jsonl").write_text(jsonl(*lines))
+    assert "line 2: message that cannot be read: role 'usr'" in refold("import", "b.jsonl").out
+    mixed = [{"role": "system", "content": "x"}, *lines, lines[0]]
+    (tmp_path / "c.json").write_text(json.dumps(mixed))
+    assert "role 'usr'" in refold("import", "c.json", "--format", "openai").out
+
+
+def test_what_was_left_out_of_several_files_is_summed_up(refold: Refold, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text(
+            jsonl(claude_user("u1", "Hi", sessionId=name), {"type": "progress"})
+        )
+    told = refold("import", "one.jsonl", "two.jsonl").out
+    assert "2 × " in told
+    assert told.count("progress record") == 1
+    assert refold("import", "-v", "one.jsonl", "two.jsonl").out.count("progress record") == 2
+
+
+def test_a_play_that_keeps_nothing_says_what_to_try_next(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 3)
+    told = refold("play", "talk.json").out
+    assert "Nothing was kept. Next: refold play talk.json --db play.db" in told
+    assert "Next: refold show talk --db a.db" in refold("play", "talk.json", "--db", "a.db").out
+
+
+def test_policies_are_compared_in_one_table_on_a_narrow_terminal(
+    refold: Refold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk_file(tmp_path / "talk.json", 10)
+    monkeypatch.setattr(output.console, "width", 80)
+    told = refold("simulate", "talk.json", "--window", 8000).out
+    (head,) = (line for line in told.splitlines() if "compactions" in line)
+    assert "cost" in head
+    assert "tokens sent" in head
+    rows = told.splitlines()
+    assert max(len(line) for line in rows[: rows.index("", 2)]) <= 80
+
+
+def test_two_charts_are_both_drawn(refold: Refold, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    talk_file(tmp_path / "talk.json", 3)
+    charts = ["--chart", "a.png", "--chart", "b.svg"]
+    assert refold("simulate", "talk.json", "--policy", "default", *charts).code == 0
+    assert (tmp_path / "a.png").stat().st_size
+    assert (tmp_path / "b.svg").stat().st_size
+
+
+def test_the_demo_takes_the_place_of_an_earlier_demo_and_of_nothing_else(
+    refold: Refold, tmp_path: Path
+) -> None:
+    with library.open(tmp_path / "mine.db") as memory:
+        memory.conversation("mine").append({"role": "user", "content": "keep me"})
+    refused = refold("demo", "--db", "mine.db")
+    assert refused.code == 2
+    assert "holds something else" in refused.err
+    (tmp_path / "text.db").write_text("a text of mine")
+    assert refold("demo", "--db", "text.db").code == 2
+    assert (tmp_path / "text.db").read_text() == "a text of mine"
+    assert refold("demo", "--db", "none/demo.db").code == 2
+    first = refold("demo").out
+    assert "refold show demo-teahouse --db demo.db" in first
+    assert 'recall "how many jobs ran twice?" finds message 25' in first
+    assert refold("pin", "demo-teahouse", "0", "--db", "demo.db").code == 0
+    assert refold("demo").code == 0  # Begins anew.
+    assert refold("pins", "demo-teahouse", "--db", "demo.db", "--json").answer["pins"] == []
+    found = refold("recall", "demo-teahouse", "how many jobs ran twice?", "--db", "demo.db")
+    assert "17 jobs ran twice" in found.out or "message 25" in found.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["simulate", "talk.json"], "Nothing was stored"),
+        (["play", "talk.json"], "Nothing was stored"),
+        (["demo"], "begin anew"),
+    ],
+)
+def test_ctrl_c_says_what_is_true_of_the_command(
+    tmp_path: Path, words: list[str], told: str
+) -> None:
+    talk_file(tmp_path / "talk.json", 800)
+    with process(*words, folder=tmp_path) as started:
+        time.sleep(3)
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert told in err.decode()
