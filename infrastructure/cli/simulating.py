@@ -192,32 +192,32 @@ def _tell(file: Path, transcript: Transcript, done: Simulation, *, full: bool) -
 
 def _tell_briefly(title: str, done: Simulation) -> None:
     """A line for each policy, with what decides between them: it fits where all figures do not."""
-    show_table(
-        title,
-        [
-            "policy",
-            "compactions#",
-            "tokens sent#",
-            "from cache#",
-            "cost#",
-            "largest#",
-            "user's words#",
-        ],
-        [
-            (
-                clean(policy.name),
-                policy.compactions,
-                _short(policy.tokens_sent),
-                f"{policy.tokens_served / max(1, policy.tokens_sent):.0%}",
-                f"{policy.cost:,.2f} {clean(done.currency)}",
-                _short(policy.figures.largest_request),
-                f"{policy.kept.user_words:.0%}",
-            )
-            for policy in done.policies
-        ],
-    )
+    columns = [
+        "policy",
+        f"{clean(done.currency)}#",
+        "compacted#",
+        "sent#",
+        "cached#",
+        "words kept#",
+        "largest#",
+    ]
+    rows = [
+        (
+            clean(policy.name),
+            f"{policy.cost:,.2f}",
+            policy.compactions,
+            _short(policy.tokens_sent),
+            f"{policy.tokens_served / max(1, policy.tokens_sent):.0%}",
+            f"{policy.kept.user_words:.0%}",
+            _short(policy.figures.largest_request),
+        )
+        for policy in done.policies
+    ]
+    fitting = len(columns) if console.width >= _BRIEF_WIDTH else 5
+    show_table(title, columns[:fitting], [row[:fitting] for row in rows])
     say(
-        "The last column: of the user's words in covered messages, how many are kept word for word."
+        "Sent: tokens of all requests, of which a prompt cache serves a share. Words kept: of what the user "
+        "said in covered messages, how much is there word for word."
     )
     say("Every figure: --full, or --json.")
 
@@ -287,6 +287,7 @@ _HEADINGS = (
     "  ledger lines",
     "  user's words word for word",
 )
+_BRIEF_WIDTH = 76
 _HEADINGS_WIDTH = max(map(len, _HEADINGS)) + 4
 _COLUMN_WIDTH = 22
 
