@@ -50,7 +50,7 @@ def request_parts(core: Core, context: Context) -> tuple[RequestPart, ...]:
     for tool in context.tools:
         counted.add("tools", core.counter.count_tools((tool,)))
     for text in context.memory:
-        kind = "ledger" if text.startswith(LEDGER_HEADING) else "summary"
+        kind: PartKind = "ledger" if text.startswith(LEDGER_HEADING) else "summary"
         counted.add(kind, core.counter.count_text(text))
     for index, message in enumerate(context.messages):
         content = message["content"]

@@ -119,7 +119,7 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
     event = left.event
     if not isinstance(event, MessageAppended):
         return ()
-    words = {"thread_id": left.thread_id, "first_words_at": event.position}
+    words: dict[str, Cell] = {"thread_id": left.thread_id, "first_words_at": event.position}
     return (Changed(words, {"first_words": None}),)
 
 

@@ -77,8 +77,8 @@ def query(
     else:
         _show_page(page, text)
         if page.next is not None:
-            where = f"{page.next}..{'' if stop is None else stop}"
-            words = ["query", thread, "--range", where, *_given(text, id or (), limit)]
+            rest = f"{page.next}..{'' if stop is None else stop}"
+            words = ["query", thread, "--range", rest, *_given(text, id or (), limit)]
             say(f"Next: {clean(next_command(*words, db=db))}")
     if not page.records:
         raise typer.Exit(1)
@@ -106,8 +106,8 @@ def expand(
     _show_summary(found)
     _show_page(found.page)
     if found.page.next is not None and (span is None or span.stop is None):
-        where = f"{found.page.next}.."
-        words = ["expand", found.summary_id, "--range", where, *_given(limit=limit)]
+        rest = f"{found.page.next}.."
+        words = ["expand", found.summary_id, "--range", rest, *_given(limit=limit)]
         say(f"Next: {clean(next_command(*words, db=db))}")
 
 

@@ -57,8 +57,10 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
 
 
 def _message(fields: dict[str, Any], active: SummaryRow | None) -> MessageRow:
-    covered = active is not None and active.covers(fields["position"])
-    return MessageRow.trusted({**fields, "summary_id": active.summary_id if covered else None})
+    summary_id = None
+    if active is not None and active.covers(fields["position"]):
+        summary_id = active.summary_id
+    return MessageRow.trusted({**fields, "summary_id": summary_id})
 
 
 def _active_summary(db: Database, thread_id: str) -> SummaryRow | None:
