@@ -41,7 +41,11 @@ class ConversationRow(Value, frozen=True):
 
 
 class MessageRow(Value, frozen=True):
-    """One message as people read it."""
+    """One message as people read it.
+
+    Whether it is archived, and which summary covers it, stands in the view ``archived_messages`` of the
+    file: so no row of a message changes when a summary is made.
+    """
 
     thread_id: str
     position: int
@@ -53,10 +57,6 @@ class MessageRow(Value, frozen=True):
     tokens: int
     text: str
     """What it says in words, tool calls and results in short."""
-    summary_id: str | None = None
-    """The active summary, where that covers the message: then it is archived. No column: the file has it
-    in the view ``archived_messages``, so that no row of a message changes when a summary is made.
-    """
 
 
 class SummaryRow(Value, frozen=True):

@@ -75,13 +75,7 @@ def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
     """
     decided = core.log.version_at(thread_id, moment)
     said = core.views.newest_message_by(thread_id, utc(moment))
-    if said is None:
-        # Decisions before the first message; what was said is later.
-        first = next(iter(core.views.messages(thread_id, 0, 1)), None)
-        return decided if first is None else min(decided, first.version - 1)
-    after = next(iter(core.views.messages(thread_id, said.position + 1, said.position + 2)), None)
-    last = core.log.load(thread_id).state.version if after is None else after.version - 1
-    return max(said.version, min(decided, last))
+    return decided if said is None else max(decided, said.version)
 
 
 def version_of(core: Core, thread_id: str, position: int) -> int:

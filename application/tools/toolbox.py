@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from refold.application.core import Core
 from refold.domain.errors import InvalidMessage
@@ -158,8 +158,10 @@ class AsyncToolbox:
 
 def calls_in(reply: object) -> Iterator[object]:
     """The ``tool_use`` blocks of a reply, of a message or of a list of blocks."""
-    content = reply if isinstance(reply, (list, tuple)) else _field(reply, "content")
-    blocks: Sequence[object] = content if isinstance(content, (list, tuple)) else ()
+    content: object = reply
+    if not isinstance(reply, (list, tuple)):
+        content = _field(reply, "content")
+    blocks = cast("Sequence[object]", content) if isinstance(content, (list, tuple)) else ()
     return (block for block in blocks if _field(block, "type") == "tool_use")
 
 

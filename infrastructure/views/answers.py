@@ -52,29 +52,14 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
             f"conversation {thread_id!r} has {len(rows)} messages from {first} to {stop}, "
             f"and not {expected}"
         )
-    active = _active_summary(db, thread_id) if rows else None
-    return [_message(fields, active) for fields in _fields(MESSAGES, rows)]
-
-
-def _message(fields: dict[str, Any], active: SummaryRow | None) -> MessageRow:
-    summary_id = None
-    if active is not None and active.covers(fields["position"]):
-        summary_id = active.summary_id
-    return MessageRow.trusted({**fields, "summary_id": summary_id})
-
-
-def _active_summary(db: Database, thread_id: str) -> SummaryRow | None:
-    condition = "thread_id = ? AND is_active = 1"
-    for fields in _fields(SUMMARIES, _rows(db, SUMMARIES, condition, storable(thread_id))):
-        return SummaryRow.trusted(fields)
-    return None
+    return [MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)]
 
 
 def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | None:
     """The newest message that was written, or else logged, at this time or before."""
     condition = "thread_id = ? AND at <= ? ORDER BY position DESC LIMIT 1"
     for fields in _fields(MESSAGES, _rows(db, MESSAGES, condition, storable(thread_id), at)):
-        return _message(fields, None)
+        return MessageRow.trusted(fields)
     return None
 
 

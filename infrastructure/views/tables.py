@@ -52,23 +52,17 @@ class Table:
     """What becomes of the rows of an event, given what an erasure left of it; None: nothing of it is here."""
     where: str = "1"
     """Which rows there are: others only stand in the place of what was erased."""
-    told: frozenset[str] = frozenset()
-    """Fields of ``row`` that are no columns: answers find them elsewhere."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns without the checksum, in their order."""
-        return tuple(name for name in self.row.model_fields if name not in self.told)
+        return tuple(self.row.model_fields)
 
     @cached_property
     def flags(self) -> frozenset[str]:
         """The columns that hold truth values."""
         fields = self.row.model_fields.items()
         return frozenset(name for name, field in fields if field.annotation is bool)
-
-    @cached_property
-    def _annotations(self) -> dict[str, Any]:
-        return {name: self.row.model_fields[name].annotation for name in self.columns}
 
     @cached_property
     def values(self) -> Callable[[Mapping[str, Cell]], tuple[Cell, ...]]:
@@ -83,12 +77,14 @@ class Table:
     @cached_property
     def types(self) -> dict[str, type]:
         """The columns with their types."""
-        return {name: _TYPES[kind] for name, kind in self._annotations.items()} | {CHECKSUM: int}
+        fields = self.row.model_fields.items()
+        return {name: _TYPES[field.annotation] for name, field in fields} | {CHECKSUM: int}
 
     @cached_property
     def required(self) -> frozenset[str]:
         """The columns that are never empty."""
-        optional = {name for name, kind in self._annotations.items() if kind in _OPTIONAL}
+        fields = self.row.model_fields.items()
+        optional = {name for name, field in fields if field.annotation in _OPTIONAL}
         return frozenset(self.types) - optional
 
     def cells(self, row: Value) -> dict[str, Cell]:
@@ -123,7 +119,6 @@ TABLES = (
         messages.changes_of_run,
         messages.erased_changes,
         IS_THERE,
-        told=frozenset({"summary_id"}),
     ),
     Table(
         "summaries",

@@ -280,12 +280,12 @@ def test_fork_and_diff_on_the_command_line(refold: Refold, stored: Path) -> None
     newest = refold("context", "talk", "--json").answer["version"]
     compared = refold("diff", "talk", "70", newest)
     assert "summarised" in compared.out
-    assert "more lines like these" in compared.out
+    assert "lines of the request are new" in compared.out
     full = refold("diff", "talk", "70", newest, "--full").out
     assert len(full.splitlines()) > len(compared.out.splitlines())
     told = refold("diff", "talk", newest, "70", "--json").answer
     assert (told["before"], told["after"], told["freed"] < 0) == (newest, 70, True)
-    assert refold("context", "talk", "--at", "2026-01-01").code == 2
+    assert refold("context", "talk", "--at", "2026-01-01T99").code == 2
     assert refold("diff", "talk", "1", "yesterday").code == 2
     early = refold("context", "talk", "--at", "2000-01-01T00:00:00Z", "--json").answer
     assert early["version"] == 0
@@ -298,4 +298,4 @@ def test_texts_in_a_difference_cannot_command_the_terminal(refold: Refold, tmp_p
         ran = refold(*words)
         assert ran.code == 0
         assert not CONTROL.search(ran.out.replace("\n", ""))
-        assert "[bold]x[/bold]" in ran.out
+        assert ("[bold]x[/bold]" in ran.out) == ("--full" in words)

@@ -133,12 +133,8 @@ def test_one_message_has_one_fate_whoever_is_asked(memory: refold.Memory) -> Non
     chat.append(talk(20))
     chat.pin(5)
     chat.compact()
-    chat.append(
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "big", "name": "look", "input": {}}],
-        }
-    )
+    used: dict[str, object] = {"type": "tool_use", "id": "big", "name": "look", "input": {}}
+    chat.append({"role": "assistant", "content": [used]})
     big = "row of a table " * 3_000
     chat.append(
         {
@@ -246,19 +242,17 @@ def test_a_damaged_snapshot_is_still_told(tmp_path: Path) -> None:
 def test_results_for_answers_the_calls_of_these_tools_and_leaves_yours(chat: refold.Chat) -> None:
     tools = chat.tools()
     question = {"query": "Answer 7"}
-    reply = {
-        "role": "assistant",
-        "content": [
-            {"type": "text", "text": "I look."},
-            {"type": "tool_use", "id": "t1", "name": "recall_memory", "input": question},
-            {"type": "tool_use", "id": "t2", "name": "run_tests", "input": {}},
-        ],
-    }
+    blocks: list[dict[str, object]] = [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "t1", "name": "recall_memory", "input": question},
+        {"type": "tool_use", "id": "t2", "name": "run_tests", "input": {}},
+    ]
+    reply = {"role": "assistant", "content": blocks}
     (answer,) = tools.results_for(reply)
     assert answer["tool_use_id"] == "t1"
     assert "is_error" not in answer
-    assert tools.results_for(reply["content"]) == [answer]
-    assert [b["id"] for b in reply["content"][1:] if b["name"] not in tools] == ["t2"]  # type: ignore[index]
+    assert tools.results_for(blocks) == [answer]
+    assert [b["id"] for b in blocks[1:] if b["name"] not in tools] == ["t2"]
     assert tools.results_for({"role": "assistant", "content": "words"}) == []
 
 
