@@ -1,6 +1,7 @@
 """``refold context``: the request that a model would be sent, and where its tokens go."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -33,6 +34,8 @@ LARGEST = 3
 BAR = 20
 """Columns of the longest bar."""
 
+AsText = Annotated[bool, typer.Option("--text", help="The conversation as one string.", metavar="")]
+SizesOnly = Annotated[bool, typer.Option("--sizes", help="Only where its tokens go.", metavar="")]
 Limit = Annotated[
     int | None,
     typer.Option(
@@ -50,29 +53,22 @@ def context(
     at: At = None,
     position: AtPosition = None,
     instructions: Instructions = None,
-    text: Annotated[
-        bool, typer.Option("--text", help="The conversation as one string.", metavar="")
-    ] = False,
+    text: AsText = False,
     limit: Limit = None,
-    sizes: Annotated[
-        bool, typer.Option("--sizes", help="Only where its tokens go.", metavar="")
-    ] = False,
+    sizes: SizesOnly = False,
     json: Json = False,
 ) -> None:
     """Show the request that an agent would send next, without changing anything."""
+    moment = _moment(at, position)
     if limit is not None and not text:
         raise typer.BadParameter("--limit needs --text")
-    if at is not None and position is not None:
-        raise typer.BadParameter("give either --at or --position")
-    moment = None if at is None else read_at(at)
     with opened(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
         thread = require(memory, thread)
         chat = memory.conversation(thread)
-        if moment is None and position is None:
-            moment = chat.version
-        made = chat.context(at=moment, position=position)
+        now = chat.version if position is None else None
+        made = chat.context(at=now if moment is None else moment, position=position)
         if text:
             say(clean(made.as_text(limit)))
             return
@@ -88,6 +84,12 @@ def context(
             say()
             _show_request(made)
         _say_size(made, db)
+
+
+def _moment(at: str | None, position: int | None) -> int | datetime | None:
+    if at is not None and position is not None:
+        raise typer.BadParameter("give either --at or --position")
+    return None if at is None else read_at(at)
 
 
 def _say_sizes(made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate]) -> None:
