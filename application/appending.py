@@ -6,7 +6,7 @@ from datetime import datetime
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Author
+from refold.domain.messages import Author, gist
 
 from .abandoning import settle_left_behind
 from .core import Core
@@ -70,25 +70,50 @@ def store(
         known.clear()
         known.update(_stored_before(core, thread_id, incoming))
         fresh = _fresh(incoming, known)
+        if not recorded:
+            fresh = _marked_stale(core, loaded, fresh)
         appended = append_messages(loaded.state, fresh, recorded=recorded)
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
-    new = iter([e for e in events if isinstance(e, MessageAppended)])
+    stored = [e for e in events if isinstance(e, MessageAppended)]
+    _note_answers(core, thread_id, stored)
+    new = iter(stored)
     answer: list[AppendedMessage] = []
     for item in incoming:
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
         event = next(new)
-        stored = _appended(event, new=True)
+        told = _appended(event, new=True)
         if item.key is not None:
-            known[item.key] = stored.replaced(new=False)
-        answer.append(stored)
+            known[item.key] = told.replaced(new=False)
+        answer.append(told)
     if core.recall.embedding is not None:
         core.recall.embedding.appended()
     version = loaded.state.version
     return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+
+
+def _marked_stale(
+    core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
+) -> list[IncomingMessage]:
+    """The messages; an answer that thinks is marked where it may be to another request than it follows here."""
+    if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
+        return fresh
+    if core.asked.is_answer(loaded.thread_id, loaded.state.length):
+        return fresh
+    return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
+
+
+def _note_answers(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+    if not stored:
+        return
+    first, does = stored[0], gist(stored[0].message)
+    is_answer = first.message.role == "assistant"
+    if is_answer or (does.results and not does.speaks):
+        end = stored[-1].position + 1
+        core.asked.stored(thread_id, first.position, end, answer=is_answer)
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:
@@ -135,6 +160,7 @@ def _measured(
             "written_at": written_at,
             "model": item.model,
             "stop_reason": item.stop_reason,
+            "stale_thinking": False,
         }
     )
 

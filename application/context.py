@@ -44,6 +44,10 @@ class Context:
         """This context, saying what was compacted for it, and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
 
+    def showing(self, version: int) -> "Context":
+        """This context as the one of ``version``."""
+        return self if version == self.version else replace(self, version=version)
+
     def as_text(self) -> str:
         """The conversation as one string, for agents that take no messages (requirement E4).
 

@@ -11,10 +11,10 @@ from .abandoning import load_settled
 from .context import Context
 from .core import Core, Extras
 from .errors import CANNOT_APPEND, TokenCountError
+from .frames.as_sent import as_sent
 from .ladder.exceeding import window_exceeded
 from .ladder.measuring import is_out_of_sight, measured
 from .loaded import LoadedConversation
-from .models import takes_signed_summaries
 from .notes.taking import notes_are_due
 from .observing import tell_request
 from .ports import RequestCounter
@@ -57,8 +57,10 @@ class CurrentContext(NamedTuple):
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
     """The context of the newest version, with whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
-    loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
-    context = _present(core, loaded, budget, extras)
+    stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
+    core.asked.expect(thread_id, core.frame(extras), stored.state)
+    loaded = core.asked.framed(stored)
+    context = _present(core, loaded, budget, extras).showing(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens)
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     return CurrentContext(loaded, context, due)
@@ -74,23 +76,36 @@ async def settled_context(
     """
     core = core.for_model(extras.model)
     budget = core.budget(extras)
+    if trigger == "size":  # In the background nobody sends it.
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        core.asked.expect(thread_id, core.frame(extras), stored.state)
     results = await _settled(core, thread_id, budget, trigger)
-    loaded = await asyncio.to_thread(core.log.load, thread_id)
+    stored = await asyncio.to_thread(core.log.load, thread_id)
+    loaded = core.asked.framed(stored)
     context = _fitting(loaded, _present(core, loaded, budget, extras))
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
         results += await _settled(core, thread_id, tighter, trigger)
-        loaded = await asyncio.to_thread(core.log.load, thread_id)
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        loaded = core.asked.framed(stored)
         context = _rendered(core, loaded, budget, extras)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget)
-    context = context.settled(tuple(results), exact, budget)
-    if trigger == "size":  # In the background nobody sends it.
-        tell_request(core, loaded, context, extras)
+    context = context.settled(tuple(results), exact, budget).showing(stored.state.version)
+    if trigger == "size":
+        request_made(core, loaded, context, extras)
     return context
+
+
+def request_made(
+    core: Core, loaded: LoadedConversation, context: Context, extras: Extras
+) -> None:
+    """Note that the caller is given this request and may send it; tell every observer."""
+    core.asked.made(context.thread_id, context.version, loaded.state.length)
+    tell_request(core, loaded, context, extras)
 
 
 async def _settled(
@@ -132,6 +147,9 @@ def _fitting(loaded: LoadedConversation, context: Context) -> Context:
 def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
     """The context as it was at a version or a time: the same bytes as then, whatever happened since.
 
+    System text, tools, model and layout are those of the request that was made then, where ``extras`` do not
+    say others.
+
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
         ConversationGone: the conversation was erased.
@@ -139,9 +157,11 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
     return context_of(core, loaded_at(core, thread_id, at), extras)
 
 
-def context_of(core: Core, loaded: LoadedConversation, extras: Extras) -> Context:
-    """The context of a conversation as it was loaded, which may be too large."""
-    return _rendered(core, loaded, core.budget(extras), extras)
+def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
+    """The context of a conversation as it was loaded, as it was sent; it may be too large."""
+    loaded, extras = as_sent(core, then, extras)
+    context = _rendered(core, loaded, core.budget(extras), extras)
+    return context.showing(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
@@ -162,13 +182,14 @@ def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ext
 
 
 def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+    layout = core.layout(extras)
     rendered = render(
         loaded.thread_id,
         loaded.window,
         core.system_of(extras),
         core.counter.count_text,
-        signed=takes_signed_summaries(extras.model or core.settings.model),
-        place=core.settings.summary_place,
+        signed=layout.signed,
+        place=layout.place,
     )
     return Context(
         thread_id=loaded.thread_id,

@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
+from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
-from .models import longest_prefix, rules_for
+from .frames.asked import Asked
+from .frames.frame import Frame
+from .models import binds_thinking, longest_prefix, rules_for, takes_signed_summaries
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
 from .read_models import ReadModels
 from .recall.parts import RecallParts
 from .rendering.blocks import text_block
-from .rendering.render import SummaryPlace, System, summary_overhead
+from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
 from .tools.sdk import NO_SDK, SDKTools
@@ -100,12 +103,24 @@ class Settings(Value, frozen=True):
         return self.replaced(window=own.window, policy=own.policy)
 
 
+class Layout(NamedTuple):
+    """What a request was made with that callers do not say."""
+
+    instructions: str
+    """The text of the instruction files."""
+    place: SummaryPlace
+    signed: bool
+    """Whether the provider's own compaction block is sent."""
+
+
 class Extras(NamedTuple):
     """What a request carries besides the conversation."""
 
     system: System = None
     tools: Sequence[Mapping[str, Any]] = ()
     model: str | None = None
+    layout: Layout | None = None
+    """As it was recorded; None: as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +151,8 @@ class Core:
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Has opened all of this, and is the only one that may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
+    asked: Asked = field(default_factory=Asked)
+    """The newest requests, whose answers are not stored yet."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def here(self) -> "Core":
@@ -162,12 +179,23 @@ class Core:
             self.extras_tokens(extras),
             settings.policy,
             summary_overhead=summary_overhead(self._size),
-            instructions=self._instructions_tokens,
+            instructions=self._instructions_tokens(extras),
         )
+
+    def layout(self, extras: Extras) -> Layout:
+        """How the request is laid out: as it was recorded, or as it is made now."""
+        model, place = extras.model or self.settings.model, self.settings.summary_place
+        return extras.layout or Layout(self.instructions, place, takes_signed_summaries(model))
+
+    def frame(self, extras: Extras) -> Frame:
+        """Everything that a request with these extras carries besides the conversation."""
+        model, (instructions, place, signed) = extras.model or self.settings.model, self.layout(extras)
+        tools, binds = tuple(extras.tools), binds_thinking(model)
+        return Frame(extras.system, instructions, tools, model, place, signed, binds)
 
     def system_of(self, extras: Extras) -> System:
         """The caller's system prompt with the instruction files behind it."""
-        given, own = extras.system, self.instructions
+        given, own = extras.system, self.layout(extras).instructions
         if not own:
             return given
         if given is None or isinstance(given, str):
@@ -176,7 +204,7 @@ class Core:
 
     def extras_tokens(self, extras: Extras) -> int:
         """The size of the caller's system prompt and tools, and of the instruction files."""
-        tokens = self._instructions_tokens
+        tokens = self._instructions_tokens(extras)
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
             tokens += self._size(text) + FRAME_TOKENS
@@ -184,9 +212,9 @@ class Core:
             tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
         return tokens
 
-    @property
-    def _instructions_tokens(self) -> int:
-        return self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
+    def _instructions_tokens(self, extras: Extras) -> int:
+        text = self.layout(extras).instructions
+        return self._size(text) + FRAME_TOKENS if text else 0
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -22,6 +22,7 @@ class IncomingMessage(Value, frozen=True):
     written_at: datetime | None = None
     model: str | None = None
     stop_reason: str | None = None
+    stale_thinking: bool = False
 
 
 def append_messages(

@@ -25,6 +25,7 @@ from .events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
 from .remembering import MemoriesChosen, NotesFlushed
 
@@ -121,6 +122,7 @@ def remains_of(event: Event, marker: str) -> Event:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return event
@@ -172,6 +174,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return False

@@ -5,6 +5,7 @@ from typing import Literal
 
 from .coverage import Coverage
 from .facts import ActiveSummary, LiveMessage, Topic
+from .frames import RequestFrameChanged
 from .ledger.line import LedgerLine
 from .messages import Block, Message
 from .policy import CompactionPolicy
@@ -31,6 +32,9 @@ class MessageAppended(Value, frozen=True):
     """When it was written, where a recording says so; the envelope has when it was logged."""
     model: str | None = None
     stop_reason: str | None = None
+    stale_thinking: bool = False
+    """Whether its thinking may have been signed for another request than what stands before it here: neither
+    it nor any before it is shown."""
 
 
 class CompactionRequested(Value, frozen=True):
@@ -265,5 +269,6 @@ Event = (
     | MessageErased
     | ConversationErased
     | ConversationForked
+    | RequestFrameChanged
     | EventLost
 )

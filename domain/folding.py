@@ -33,10 +33,11 @@ from .folding_summaries import (
     requested,
     reverted,
     size,
-    without_thinking,
 )
+from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .remembering import MemoriesChosen, NotesFlushed
+from .thinking import behind_new_prefix, without_thinking
 
 NOTES_REMEMBERED = 64
 """So many of the newest times that notes were taken are compared with."""
@@ -71,6 +72,8 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _quoting(state, event, version)
         case SummarySuperseded() | ConversationForked():
             return state.replaced(version=version)
+        case RequestFrameChanged():
+            return _framed(state, event, version)
         case MessageErased():
             return _erased(state, event, version)
         case ConversationErased():
@@ -106,12 +109,16 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     pending, pinned = state.answer_pending, state.pinned_positions
     older, older_tokens = state.older_live, state.older_tokens
+    thinking_from = state.thinking_from
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
         fact = _fact(event, version)
-        if pending and fact.role == "assistant":
-            fact, pending = without_thinking(fact), False
+        if event.stale_thinking:
+            tokens -= sum(m.thinking for m in live)
+            live[:] = map(without_thinking, live)
+        if event.stale_thinking or (pending and fact.role == "assistant"):
+            fact, pending, thinking_from = without_thinking(fact), False, event.position + 1
         live.append(fact)
         tokens += fact.tokens
         if preamble == length:
@@ -133,6 +140,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         older_live=older,
         older_tokens=older_tokens,
         live_tokens=tokens,
+        thinking_from=thinking_from,
         answer_pending=pending,
     )
 
@@ -154,38 +162,34 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
 
 
 def _erased(state: Conversation, event: MessageErased, version: int) -> Conversation:
-    live = tuple(
+    live = [
         m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
         if m.position == event.position
-        else without_thinking(m)
+        else m
         for m in state.live
-    )
+    ]
     # A message that is only counted is not among them.
     counted = event.tokens_freed and not any(m.position == event.position for m in live)
     older = state.older_tokens - (event.tokens_freed if counted else 0)
-    return state.replaced(
-        version=version,
-        live=live,
-        older_tokens=older,
-        live_tokens=older + sum(m.tokens for m in live),
-        answer_pending=True,
-    )
+    return behind_new_prefix(state, live, version=version, older_tokens=older)
+
+
+def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
+    pending = state.answer_pending
+    frame = known_frame(state.frame, event, version)
+    state = state.replaced(version=version, frame=frame)
+    if not event.binds_thinking:
+        return state
+    # The answer that follows was asked for with this frame.
+    return behind_new_prefix(state, state.live).replaced(answer_pending=pending)
 
 
 def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
-    live = tuple(
-        _previewed(m, freed[m.position], version) if m.position in freed else m
-        for m in map(without_thinking, state.live)
-    )
-    return state.replaced(
-        version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
-        answer_pending=True,
-    )
+    live = [_previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live]
+    return behind_new_prefix(state, live, version=version)
 
 
 def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
@@ -204,22 +208,16 @@ def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bo
     if not shown:
         return state.replaced(version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
-    return _with_new_prefix(state, version).replaced(pins=pins)
+    return behind_new_prefix(state, state.live, version=version, pins=pins)
 
 
 def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
-    return _with_new_prefix(state, version).replaced(
-        memories_tokens=event.tokens, memories_at=version if event.tokens else 0
-    )
-
-
-def _with_new_prefix(state: Conversation, version: int) -> Conversation:
-    live = tuple(map(without_thinking, state.live))
-    return state.replaced(
+    return behind_new_prefix(
+        state,
+        state.live,
         version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
-        answer_pending=True,
+        memories_tokens=event.tokens,
+        memories_at=version if event.tokens else 0,
     )
 
 

@@ -7,6 +7,7 @@ from .calls import open_calls
 from .conversation import Conversation
 from .facts import LiveMessage
 from .policy import CompactionPolicy
+from .thinking import stays_from
 
 Side = Literal["call", "result"]
 
@@ -55,9 +56,9 @@ def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) ->
     all that was said after it, for nobody has read that yet.
     """
     room = int(budget.conversation * policy.whole_tier)
-    start = state.length
+    start, first = state.length, stays_from(state)
     for message in state.live[: -policy.whole_last - 1 : -1]:
-        room -= _without_thinking(message)
+        room -= shown_after_a_decision(message, first)
         if room < 0:
             break
         start = message.position
@@ -69,13 +70,15 @@ def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionP
     """Whether the messages before those that stay whole fit their tier (requirement B4)."""
     stop = whole_from(state, budget, policy)
     older = (m for m in state.live if state.preamble <= m.position < stop)
-    tokens = state.older_tokens + sum(map(_without_thinking, older))
+    first = stays_from(state)
+    tokens = state.older_tokens + sum(shown_after_a_decision(m, first) for m in older)
     return tokens <= budget.conversation * policy.condensed_tier
 
 
 def thinking_tokens(state: Conversation) -> int:
-    """What any decision saves besides: thinking is not shown behind a prefix that has changed."""
-    return sum(m.thinking for m in state.live)
+    """What any decision saves besides: of most thinking nothing is shown behind a prefix that has changed."""
+    first = stays_from(state)
+    return sum(m.thinking for m in state.live if m.position < first)
 
 
 def is_worth_it(freed: int, budget: Budget, policy: CompactionPolicy) -> bool:
@@ -99,5 +102,6 @@ def _enough(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.enough_freed_tokens, int(policy.enough_freed_share * budget.window))
 
 
-def _without_thinking(message: LiveMessage) -> int:
-    return message.tokens - message.thinking
+def shown_after_a_decision(message: LiveMessage, thinking_from: int) -> int:
+    """The tokens of a message behind a changed prefix; ``thinking_from``: where thinking stays from."""
+    return message.tokens - (message.thinking if message.position < thinking_from else 0)

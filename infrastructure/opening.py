@@ -11,6 +11,8 @@ from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
 from refold.application.derived import forget_erased
 from refold.application.errors import LogError
+from refold.application.frames.asked import Asked
+from refold.application.frames.framed_log import FramedLog
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
 from refold.application.opening_process import OpeningProcess
@@ -104,8 +106,9 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
+    asked = Asked()
     core = Core(
-        log=observing.log(stores.log),
+        log=FramedLog(observing.log(stores.log), asked),
         keeper=SQLiteKeeper(stores.log, key),
         views=stores.views,
         recall=stores.recall,
@@ -121,6 +124,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         owner=ThisProcess(),
         process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
+        asked=asked,
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core

@@ -10,7 +10,7 @@ from refold.application.recall.vectors import Embedder
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
-    from refold.application.rendering.render import SummaryPlace
+    from refold.domain.frames import SummaryPlace
 
     from .log.stored.encryption import KeySource
     from .observing.callbacks import OnCompaction

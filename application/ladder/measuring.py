@@ -22,8 +22,8 @@ class Measured(NamedTuple):
 
 
 def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
-    """Measure the newest version."""
-    return measured_as(core, core.log.load(thread_id), budget)
+    """Measure the newest version, with the frame of the newest request."""
+    return measured_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
 def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:

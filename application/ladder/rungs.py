@@ -76,7 +76,7 @@ def _recorded(
     core: Core, thread_id: str, decide: Callable[[LoadedConversation], Sequence[Event]]
 ) -> Shortened:
     """Record a decision. It is made before the log is locked, and again only if that was overtaken."""
-    before = core.log.load(thread_id)
+    before = core.asked.framed(core.log.load(thread_id))
     planned = decide(before)
     if not planned:
         return Shortened()

@@ -23,6 +23,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed
@@ -67,6 +68,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessageUnpinned()
                 | NotesFlushed()
                 | MemoriesChosen()
+                | RequestFrameChanged()
                 | MessageErased()
             ):
                 pass

@@ -21,6 +21,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 
@@ -87,6 +88,10 @@ class Decisions:
                     self.prefix_changed.append(when)
             case MemoriesChosen():
                 self.prefix_changed.append(when)
+            case RequestFrameChanged() if event.binds_thinking:
+                self.prefix_changed.append(when)
+            case MessageAppended() if event.stale_thinking:
+                self.prefix_changed.append(when)
             case MessageErased():
                 self.erased[event.position] = when
                 self.prefix_changed.append(when)
@@ -99,6 +104,7 @@ class Decisions:
                 | ConversationLabelled()
                 | ConversationErased()
                 | ConversationForked()
+                | RequestFrameChanged()
                 | EventLost()
             ):
                 pass

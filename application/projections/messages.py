@@ -24,6 +24,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.messages import THINKING, Block, Message
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, Replaced, utc
@@ -66,6 +67,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessageErased()
                 | ConversationErased()
                 | ConversationForked()
+                | RequestFrameChanged()
                 | EventLost()
             ):
                 pass

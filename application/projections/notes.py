@@ -23,6 +23,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Change, Removed, one_by_one
@@ -53,6 +54,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return ()

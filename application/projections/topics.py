@@ -22,6 +22,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, Removed, one_by_one
@@ -54,6 +55,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return ()

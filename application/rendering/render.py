@@ -1,11 +1,12 @@
 """Render the window of a conversation: pure, and the same bytes for the same log at any time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from refold.application.addresses import address_of
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import Window
+from refold.domain.frames import SummaryPlace
 from refold.domain.messages import Block, said
 
 from . import texts
@@ -17,8 +18,6 @@ from .turns import FRAME_TOKENS, TurnBuilder
 
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API takes it."""
-SummaryPlace = Literal["user", "system"]
-"""Where summary and ledger stand: open the first user turn, or close the system text (requirement A7)."""
 
 
 class Rendered(NamedTuple):
@@ -135,6 +134,6 @@ def _split_preamble(window: Window) -> tuple[Sequence[Entry], Sequence[Entry]]:
 def _joined(system: System, own: list[str]) -> str | list[Block]:
     if system is None or isinstance(system, str):
         given = system.strip() if system else ""
-        return "\n\n".join([*([system] if system and given else []), *own])
+        return "\n\n".join([*([copied(system)] if system and given else []), *own])
     kept = [copied(b) for b in system if str(b.get("text", "")).strip()]
     return [*kept, *({"type": "text", "text": text} for text in own)]

@@ -33,6 +33,8 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
+        self._thoughts: set[tuple[Any, ...]] = set()
+        """The signed thinking so far: what is stored twice is valid in its first place only."""
         self._server_calls = _server_calls(window)
         self._calls: list[tuple[str, str]] = []
         """Calls of the last assistant turn without a result: id as logged, id as rendered."""
@@ -152,7 +154,10 @@ class TurnBuilder:
             if block.get("type") == "tool_use":
                 key = (entry.position, str(block.get("id")), "call")
                 block = self._as_shown(entry, block, key)
-            made = blocks.assistant_block(block, thinking=thinking, calls=self._server_calls)
+            is_new = self._is_new(block)
+            made = blocks.assistant_block(
+                block, thinking=thinking and is_new, calls=self._server_calls
+            )
             if made is None:
                 continue
             if made.get("type") == "tool_use":
@@ -162,6 +167,14 @@ class TurnBuilder:
         while shown and shown[-1].get("type") in THINKING:
             shown.pop()
         return shown, calls
+
+    def _is_new(self, block: Block) -> bool:
+        if not self._window.thoughts_once or block.get("type") not in THINKING:
+            return True
+        thought = tuple(str(block.get(name)) for name in ("thinking", "signature", "data"))
+        is_new = thought not in self._thoughts
+        self._thoughts.add(thought)
+        return is_new
 
     def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)

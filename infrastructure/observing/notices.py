@@ -25,6 +25,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 Figure = str | int | float | bool
@@ -140,6 +141,7 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             | CompactionReverted()
             | SummarySuperseded()
             | ConversationLabelled()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return None

@@ -12,7 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from refold.application.rendering.render import SummaryPlace
+from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.stored.encryption import raw_key
 

@@ -25,6 +25,7 @@ from refold.domain.events import (
 )
 from refold.domain.facts import ActiveSummary, Topic
 from refold.domain.folding import fold
+from refold.domain.frames import FramePart, RequestFrameChanged
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
@@ -119,6 +120,7 @@ _FULL_MESSAGE = MessageAppended(
     written_at=NOON,
     model="claude-opus-5-5",
     stop_reason="tool_use",
+    stale_thinking=True,
 )
 
 _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
@@ -300,6 +302,38 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         ConversationForked(source="origin", version=42),
         ConversationForked(source="对话", version=1),
     ),
+    "request_frame_changed": (
+        RequestFrameChanged(
+            digest="0f" * 16,
+            model="claude-opus-5-5",
+            place="system",
+            signed=True,
+            binds_thinking=False,
+            asked_at=7,
+            system=("1a" * 16, "2b" * 16),
+            system_is_text=False,
+            instructions=("3c" * 16,),
+            tools=("4d" * 16,),
+            parts=(
+                FramePart(digest="1a" * 16, value={"type": "text", "text": "规则: be brief"}),
+                FramePart(digest="3c" * 16, value="# AGENTS.md\n"),
+                FramePart(digest="4d" * 16, value={"name": "look", "input_schema": {"type": "object"}}),
+            ),
+        ),
+        RequestFrameChanged(
+            digest="5e" * 16,
+            model=None,
+            place="user",
+            signed=False,
+            binds_thinking=True,
+            asked_at=0,
+            system=None,
+            system_is_text=False,
+            instructions=(),
+            tools=(),
+            parts=(),
+        ),
+    ),
     "event_lost": (EventLost(position=3), EventLost()),
     "conversation_labelled": (
         ConversationLabelled(label="the parser 解析器"),
@@ -318,6 +352,7 @@ _HISTORY: list[Event] = [
     requested(10, "a2", coverage=coverage(10, start=1), supersedes="s1"),
     CompactionFailed(attempt_id="a2", reason="timeout", live_tokens=650),
     requested(10, "a3", coverage=coverage(10, start=1), supersedes="s1"),
+    EVENTS["request_frame_changed"][0],
     ConversationLabelled(label="a talk"),
     MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
 ]

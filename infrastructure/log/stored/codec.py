@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
-from refold.domain import events, remembering
+from refold.domain import events, frames, remembering
 from refold.domain.conversation import Conversation
 from refold.domain.json_data import is_object
 from refold.domain.messages import Message
@@ -34,6 +34,7 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "message_erased": events.MessageErased,
         "conversation_erased": events.ConversationErased,
         "conversation_forked": events.ConversationForked,
+        "request_frame_changed": frames.RequestFrameChanged,
         "event_lost": events.EventLost,
     }
 )
@@ -46,7 +47,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_performed": 4,
         "compaction_failed": 2,
         "notes_flushed": 2,
-        SNAPSHOT: 4,
+        SNAPSHOT: 5,
     }
 )
 
