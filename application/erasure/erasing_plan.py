@@ -27,6 +27,7 @@ from refold.domain.events import (
     MessagePinned,
     Rewritten,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.labelling import WITHDRAWN_LABEL
 from refold.domain.quoting import quoted_from, without_quotes
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -173,6 +174,9 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "notes", len(event.notes)
         case MemoriesChosen(), _:
             yield "quoted memory", len(event.memories)
+        case RequestFrameChanged(), RequestFrameChanged():
+            pairs = zip(event.parts, left.parts, strict=True)
+            yield "system text", sum(part != after for part, after in pairs)
         case CompactionPerformed(), CompactionPerformed():
             yield "summary", 1
             yield "leaf", 1 if event.leaf else 0

@@ -20,6 +20,7 @@ from refold.domain.events import (
     MessageErased,
     MessagePinned,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
 from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -100,6 +101,7 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
                 | NotesFlushed()
                 | MemoriesChosen()
                 | ConversationLabelled()
+                | RequestFrameChanged()
             ):
                 decisions.append((logged.version, event))
             case _:

@@ -26,6 +26,7 @@ _NAMES = {
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
     "quoted memory": "quotations in system texts",
+    "system text": "recorded system texts that quoted it",
     "event": "events",
     "read models": "read models, folded anew when they are read next",
     "recall index": "recall index, folded anew when something is looked up next",
