@@ -84,8 +84,9 @@ class Chat(LookingBack):
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was at this version of
-        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted.
+        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was sent at this version of
+        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted. System
+        text, tools and model are then the recorded ones, where they are not given.
 
         Raises:
             ContextWindowExceeded: what must be in it word for word does not fit.

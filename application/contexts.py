@@ -100,9 +100,7 @@ async def settled_context(
     return context
 
 
-def request_made(
-    core: Core, loaded: LoadedConversation, context: Context, extras: Extras
-) -> None:
+def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
     """Note that the caller is given this request and may send it; tell every observer."""
     core.asked.made(context.thread_id, context.version, loaded.state.length)
     tell_request(core, loaded, context, extras)

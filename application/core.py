@@ -189,7 +189,10 @@ class Core:
 
     def frame(self, extras: Extras) -> Frame:
         """Everything that a request with these extras carries besides the conversation."""
-        model, (instructions, place, signed) = extras.model or self.settings.model, self.layout(extras)
+        model, (instructions, place, signed) = (
+            extras.model or self.settings.model,
+            self.layout(extras),
+        )
         tools, binds = tuple(extras.tools), binds_thinking(model)
         return Frame(extras.system, instructions, tools, model, place, signed, binds)
 

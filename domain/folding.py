@@ -188,7 +188,9 @@ def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
-    live = [_previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live]
+    live = [
+        _previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live
+    ]
     return behind_new_prefix(state, live, version=version)
 
 

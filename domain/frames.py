@@ -65,9 +65,7 @@ class KnownFrame(Value, frozen=True):
     """Of this frame, and the newest of those before it."""
 
 
-def known_frame(
-    before: KnownFrame | None, event: RequestFrameChanged, version: int
-) -> KnownFrame:
+def known_frame(before: KnownFrame | None, event: RequestFrameChanged, version: int) -> KnownFrame:
     """What is remembered after ``event``."""
     older = () if before is None else before.parts
     found = {part.digest: part for part in older}

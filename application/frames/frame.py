@@ -43,7 +43,9 @@ class Frame(NamedTuple):
         """The frame, which callers cannot change any more, as it is sent."""
         system = self.system
         return self._replace(
-            system=system if system is None else copied(system if isinstance(system, str) else [*system]),
+            system=system
+            if system is None
+            else copied(system if isinstance(system, str) else [*system]),
             instructions=copied(self.instructions),
             tools=tuple(copied(dict(tool)) for tool in self.tools),
         )
@@ -87,9 +89,7 @@ def frame_of(event: RequestFrameChanged, parts: Mapping[str, FramePart], lost: s
     """The frame that an event recorded. ``lost`` stands for a piece of text that is not there any more."""
 
     def texts(digests: Sequence[str]) -> str:
-        return "".join(
-            str(parts[digest].value) if digest in parts else lost for digest in digests
-        )
+        return "".join(str(parts[digest].value) if digest in parts else lost for digest in digests)
 
     def objects(digests: Sequence[str]) -> Iterator[dict[str, Any]]:
         for digest in digests:

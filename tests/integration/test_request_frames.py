@@ -45,7 +45,11 @@ class Agent:
         """The next request, with the answer that it gets; the answer is not stored."""
         made = self.chat.context(**frame)
         self.number += 1
-        thought = {"type": "thinking", "thinking": f"t{self.number}", "signature": f"s{self.number}"}
+        thought = {
+            "type": "thinking",
+            "thinking": f"t{self.number}",
+            "signature": f"s{self.number}",
+        }
         answer = [thought, {"type": "text", "text": f"answer {self.number}"}]
         request = {"model": frame.get("model", BOUND), **made.for_anthropic(), "answer": answer}
         self.requests.append(json.loads(json.dumps(request)))
@@ -123,7 +127,9 @@ def test_a_changed_frame_drops_what_was_signed_for_another(
     assert agent.thoughts() == 2  # What was thought since then is shown.
 
 
-def test_a_system_text_that_changes_each_third_turn_and_a_tool_that_comes_later(agent: Agent) -> None:
+def test_a_system_text_that_changes_each_third_turn_and_a_tool_that_comes_later(
+    agent: Agent,
+) -> None:
     for number in range(30):
         tools = [LOOK, WRITE] if number >= 15 else [LOOK]
         agent.turn(model=BOUND, system=f"It is day {number // 3}.", tools=tools)
@@ -153,7 +159,9 @@ def test_an_edited_instruction_file_is_another_system_text(agent: Agent, tmp_pat
         assert agent.chat.context(at=version).for_anthropic()["system"] == request["system"]
 
 
-def test_the_change_comes_with_the_next_append_and_without_a_commit_of_its_own(agent: Agent) -> None:
+def test_the_change_comes_with_the_next_append_and_without_a_commit_of_its_own(
+    agent: Agent,
+) -> None:
     chat = agent.chat
     assert chat.append({"role": "user", "content": "hello"}).version == 1
     for _ in range(3):
@@ -191,7 +199,10 @@ def test_each_text_is_recorded_once(agent: Agent) -> None:
 def test_a_version_alone_gives_the_bytes_that_were_sent(agent: Agent) -> None:
     frames: Sequence[dict[str, Any]] = (
         {"model": BOUND, "system": "It is Monday.\n\n" * 200, "tools": [LOOK]},
-        {"model": BOUND, "system": [{"type": "text", "text": "规则\ud83d"}, {"type": "text", "text": "b"}]},
+        {
+            "model": BOUND,
+            "system": [{"type": "text", "text": "规则\ud83d"}, {"type": "text", "text": "b"}],
+        },
         {"model": MANUAL, "tools": [WRITE, LOOK]},
         {"model": BOUND, "system": "  \n"},
         {"model": None, "system": "It is Monday.\n\n" * 200},
@@ -276,9 +287,7 @@ def test_the_same_answer_stored_twice_thinks_once(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("model", [MANUAL, "us.anthropic.claude-sonnet-4-5-20250929-v1:0"])
-def test_with_manual_thinking_a_running_loop_keeps_its_thinking(
-    tmp_path: Path, model: str
-) -> None:
+def test_with_manual_thinking_a_running_loop_keeps_its_thinking(tmp_path: Path, model: str) -> None:
     agent = Agent(tmp_path / "loop.db", window=16_000)
     agent.turn(model=model, system="S")
     agent.chat.append({"role": "user", "content": "do it"})

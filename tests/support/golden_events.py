@@ -317,7 +317,9 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             parts=(
                 FramePart(digest="1a" * 16, value={"type": "text", "text": "规则: be brief"}),
                 FramePart(digest="3c" * 16, value="# AGENTS.md\n"),
-                FramePart(digest="4d" * 16, value={"name": "look", "input_schema": {"type": "object"}}),
+                FramePart(
+                    digest="4d" * 16, value={"name": "look", "input_schema": {"type": "object"}}
+                ),
             ),
         ),
         RequestFrameChanged(
