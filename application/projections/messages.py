@@ -23,8 +23,8 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from refold.domain.messages import THINKING, Block, Message
 from refold.domain.frames import RequestFrameChanged
+from refold.domain.messages import THINKING, Block, Message
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, Replaced, utc
