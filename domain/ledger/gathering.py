@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Message
@@ -11,7 +11,7 @@ from refold.domain.messages import Message
 from .commands import commands_hinted, commands_in, is_trivial, steps_of
 from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
-from .line import Kind, LedgerLine, Speaker
+from .line import Kind, LedgerLine, Speaker, Writer
 from .outcomes import outcome_of
 from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
@@ -69,12 +69,12 @@ class _Gathering:
                 self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
 
-    def _typed(self, position: int, text: str, author: Literal["person", "unknown"]) -> None:
+    def _typed(self, position: int, text: str, author: Writer) -> None:
         if said_by_program(text):
             self._quoted(text, position, "tool")
             return
         for said in said_by_user(text, chat=self.chat):
-            self._say(said, position, "user", author)
+            self._say(said, position, "user", "quoted" if said.is_quoted else author)
         self._quoted(user_words(text), position, "user")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ class _Gathering:
         said: Said,
         position: int,
         by: Speaker,
-        author: Literal["person", "unknown"] | None = None,
+        author: Writer | None = None,
     ) -> None:
         # Without a heading that cannot be shown, what stands under it could say the opposite.
         if redact(said.whole) == said.whole:
@@ -183,7 +183,7 @@ class _Gathering:
         note: str = "",
         *,
         said: Said | None = None,
-        author: Literal["person", "unknown"] | None = None,
+        author: Writer | None = None,
         cut: int = 0,
     ) -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:
