@@ -18,9 +18,7 @@ _WORDS = (
     r"(?:web ?)?page|(?:blog ?)?post|tweet|quotes?|docs?|documentation|readme|man ?page|paper|excerpt|passage|letter|"
     r"advice|notification|report)"
 )
-_DOCUMENT = (
-    r"(?:plan|spec|specification|ticket|issue|(?:user )?story|prd|rfc|design(?: doc\w*)?|proposal|document|brief)"
-)
+_DOCUMENT = r"(?:plan|spec|specification|ticket|issue|(?:user )?story|prd|rfc|design(?: doc\w*)?|proposal|document|brief)"
 _BEFORE = (
     r"\b(?:here(?:['’]s|['’]re| is| are| comes?)|this is|these are|got|getting|received|receiving|saw|seeing|see|"
     r"from|below|following|pasted?|pasting|copied|quoting|eval|evaluate|address|review|read|analy[sz]e|summari[sz]e|"
@@ -58,7 +56,7 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
     ),
     "words": re.compile(
         rf".*\b{_PEOPLE}(?: \S+){{0,3}}? {_SAYS}\b.{{0,60}}"
-        rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b.{{0,60}}"
+        rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b.{{0,120}}"
         r"|(?:.*[.!?,] )?(?-i:(?!We|You|They)[A-Z][a-z]+) (?:said|wrote|commented|replied|suggested|told (?:me|us)|says|"
         r"writes|asked(?: me| us)?)\b.{0,40}"
         r"|on .{6,100} wrote"

@@ -12,7 +12,10 @@ from .printed import Print, advertisement_in, print_of
 from .speech import lines
 
 _SCANNED = 24_000
-_FENCES = re.compile(r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCES = re.compile(
+    r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _TAGGED = re.compile(
     r"^[ \t]*<((?:error|build|test|ci|server|console)?[-_]?(?:logs?|output|stdout|stderr|errors?)|trace(?:back)?|stack[-_]?trace|"
     r"documents?|document_content|docs?|file(?:[-_]contents?)?|feedback|review|comments?|e?mails?|messages?|quotes?|quoted|"
@@ -25,7 +28,10 @@ _MAIL = re.compile(
     r"(?:(?:From|To|Cc|Date|Sent|Subject|发件人|收件人|日期|主题)[:：] ?[^\n]+\n[ \t]*){2,})",
     re.MULTILINE,
 )
-_SPEAKER = re.compile(r"^[ \t]*(?:\*\*|\[)?(User|Human|Assistant|Agent|AI|Bot|Model|System)(?:\*\*|\])?\s?:", re.MULTILINE)
+_SPEAKER = re.compile(
+    r"^[ \t]*(?:\*\*|\[)?(User|Human|Assistant|Agent|AI|Bot|Model|System)(?:\*\*|\])?\s?:",
+    re.MULTILINE,
+)
 _COLON = re.compile(r"[:：](?=\s|\Z|[\"“「『*_`]|[^\x00-\x7f])|：")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])[\s\"”]+|(?<=[。！？])|[ \t]{2,}")
 _APART = re.compile(r"[ \t]{3,}|\t")
@@ -45,12 +51,16 @@ _REFERS = re.compile(
     r"i (?:dis)?agree\b|帮我|请你|你看|怎么看",
     re.IGNORECASE,
 )
-_QUOTATION = re.compile(r"(?<![^\s(\[:：,，。>])[\"“]([^\s\"“”](?:[^\"“”]|(?<=\w)\"(?=\w)){0,3000}?)[\"”](?![\w])|「([^「」]{1,3000})」|『([^『』]{1,3000})』")
+_QUOTATION = re.compile(
+    r"(?<![^\s(\[:：,，。>])[\"“]([^\s\"“”](?:[^\"“”]|(?<=\w)\"(?=\w)){0,3000}?)[\"”](?![\w])|「([^「」]{1,3000})」|『([^『』]{1,3000})』"
+)
 _ARROW = re.compile(r"->|=>|→")
 _ADDRESS = re.compile(r"(?:https?:/|[~.]?/|@)\S+|`[^`\n]+`")
 _GOES_ON = re.compile(r",?[ \t]+(?:[a-z]|[-–—] ?[a-z])|[，,]?[\u3400-\u9fff]")
 _CONSIDER = re.compile(r"(?:(?<=\A)|(?<=[\n])|(?<=[.!] ))Consider (?:\w+ing|whether|if|a|an|the)\b")
-_PERSONAL = re.compile(r"\b(?:i|i['’]\w+|my|me|we|us|our|you|your|please|let['’]?s)\b", re.IGNORECASE)
+_PERSONAL = re.compile(
+    r"\b(?:i|i['’]\w+|my|me|we|us|our|you|your|please|let['’]?s)\b", re.IGNORECASE
+)
 _LEAST_OF_REVIEW = 100
 _LONG_QUOTATION = 160
 _SEVERAL = re.compile(r"[.!?]\s+\S|[。！？]\s*[^\s\"”]")
@@ -182,7 +192,11 @@ def _printed(text: str) -> list[Quote]:
     for block in blocks:
         marked = _printed_in(text, block)
         printed.append(2 * sum(marked) >= len(block))
-        found += [Quote(*place, "output") for place, is_printed in zip(block, marked, strict=True) if is_printed]
+        found += [
+            Quote(*place, "output")
+            for place, is_printed in zip(block, marked, strict=True)
+            if is_printed
+        ]
         found += [
             Quote(start + at, stop, "output")
             for start, stop in block
@@ -197,7 +211,9 @@ def _printed(text: str) -> list[Quote]:
 def _printed_in(text: str, block: Sequence[Place]) -> list[bool]:
     said = [text[start:stop] for start, stop in block]
     prints = [print_of(line) for line in said]
-    marked = [mark >= Print.YES or line.startswith(">") for mark, line in zip(prints, said, strict=True)]
+    marked = [
+        mark >= Print.YES or line.startswith(">") for mark, line in zip(prints, said, strict=True)
+    ]
     hits = [n for n, mark in enumerate(prints) if mark]
     sure = any(marked)
     if not sure and (len(hits) < 3 or len(hits) < 0.7 * len(block)):
@@ -302,16 +318,27 @@ def _end_below(text: str, begin: int, sort: Sort, printed: Sequence[Quote]) -> i
     stop = blocks[0][-1][1]
     for line in blocks[0][1:]:
         said = text[slice(*line)]
-        if _ARROW.match(said) or (sort == "output" and line[0] >= last_printed > begin and _refers(said)):
+        if _ARROW.match(said) or (
+            sort == "output" and line[0] >= last_printed > begin and _refers(said)
+        ):
             return line[0]
     for block in blocks[1:]:
         start, end = block[0][0], block[-1][1]
         passage = text[start:end]
         if _ARROW.match(passage):
             break
-        if sort == "output" and start >= last_printed and (last_printed > begin or _returns(passage)):
+        if (
+            sort == "output"
+            and start >= last_printed
+            and (last_printed > begin or _returns(passage))
+        ):
             break
-        if sort == "words" and block is blocks[-1] and len(passage) <= _SHORT_END and _refers(passage):
+        if (
+            sort == "words"
+            and block is blocks[-1]
+            and len(passage) <= _SHORT_END
+            and _refers(passage)
+        ):
             break
         stop = end
     return stop

@@ -83,7 +83,9 @@ def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
     quoted = own_words(quoted, quotes_in(quoted))
     if quote.sort == "document":
         found = _said_in(quoted, chat=chat)
-        found = [said for kind, most in _MOST_QUOTED.items() for said in _strongest(found, kind, most)]
+        found = [
+            said for kind, most in _MOST_QUOTED.items() for said in _strongest(found, kind, most)
+        ]
     else:
         found = [_said("request", quoted, run) for run in _runs(_spans(quoted))[:1]]
     announced = (words[slice(*quote.lead)],) if quote.lead else ()
