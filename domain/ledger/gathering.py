@@ -13,6 +13,7 @@ from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker, Writer
 from .outcomes import outcome_of
+from .quotes import parted
 from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
@@ -75,7 +76,9 @@ class _Gathering:
             return
         for said in said_by_user(text, chat=self.chat):
             self._say(said, position, "user", "quoted" if said.is_quoted else author)
-        self._quoted(user_words(text), position, "user")
+        own, others = parted(user_words(text)[:_SCANNED])
+        self._quoted(own, position, "user")
+        self._quoted(others, position, "tool")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
         deed = deed_of(block.get("name"), block.get("input"))

@@ -3,8 +3,9 @@
 import re
 from typing import Literal
 
-Sort = Literal["output", "words", "document"]
-"""What a program printed; what another person or a model wrote; a plan or specification that was handed over."""
+Sort = Literal["output", "words", "document", "code"]
+"""What a program printed; what another person or a model wrote; a plan or specification that was handed over;
+a text between fences that nothing announces."""
 
 _LONGEST = 200
 _OUTPUT = (

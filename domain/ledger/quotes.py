@@ -86,7 +86,7 @@ class Quote(NamedTuple):
 def quotes_in(text: str) -> tuple[Quote, ...]:
     """Everything that a text quotes, in order; a passage in another one is a part of it."""
     closed = [
-        *(Quote(*m.span(), "output") for m in _FENCES.finditer(text)),
+        *(Quote(*m.span(), "code") for m in _FENCES.finditer(text)),
         *(Quote(*m.span(), "words") for m in _TAGGED.finditer(text)),
         *_mails(text),
     ]
@@ -110,6 +110,16 @@ def own_words(text: str, quotes: Iterable[Quote]) -> str:
 def quoted_words(text: str, quote: Quote) -> str:
     """The text with everything blanked but one quotation."""
     return _blank(_blank(text, 0, quote.start), quote.stop, len(text))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The text without what is another's, and that alone; code that nothing announces is the person's."""
+    quotes = [quote for quote in quotes_in(text) if quote.sort != "code"]
+    others, end = "", 0
+    for quote in quotes:
+        others += "\n" * (quote.start - end) + text[quote.start : quote.stop]
+        end = quote.stop
+    return _without(text, quotes), others
 
 
 def masked(text: str) -> str:
