@@ -27,7 +27,11 @@ _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
 _ABOUT = 40
 _TITLE = 80
-_NO_REASON = re.compile(r"(?:exit code:? \d+|error:?|traceback.*|.{0,3})", re.IGNORECASE)
+_NO_REASON = re.compile(
+    r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|[-\d\s:%.kKMG]+",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
 _DEEP = 6
 
 Source = tuple[int, Message]
@@ -91,7 +95,7 @@ class _Gathering:
         deed = call.deed if call else Deed(DeedKind.SILENT, "tool", ())
         command = deed.subjects[0] if deed.kind is DeedKind.COMMAND else None
         outcome = outcome_of(block, command)
-        if outcome.failed and not outcome.refused:
+        if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._failed(position, deed, outcome.telling())
         if call is not None:
             self._done(call, failed=outcome.failed)

@@ -20,6 +20,7 @@ _LONGEST = 400
 _MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
+_DESCRIBES = re.compile(r"\b(?:no longer|approved)\b|不再", re.IGNORECASE)
 _CODE = re.compile(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
@@ -135,7 +136,13 @@ def _decides(said: str, *, chat: bool) -> bool:
         return False
     if chat:
         return cues.CHAT_BINDING.search(said) is not None
-    return bool(cues.ASSISTANT_DECISION.search(said) or cues.DECISION.search(said))
+    return bool(cues.ASSISTANT_DECISION.search(said) or _decided(said))
+
+
+def _decided(said: str) -> bool:
+    """Whether a sentence of the model decides; in its words, "no longer" mostly describes what a program does."""
+    found = cues.DECISION.search(_DESCRIBES.sub("", said))
+    return found is not None
 
 
 def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:
