@@ -87,7 +87,9 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
     )
 
 
-_NOTHING = re.compile(r"/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?")
+_NOTHING = re.compile(
+    r"(?:UTF|SHA|MD|ISO)-\d{1,5}|/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?"
+)
 _FEW = re.compile(
     r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
 )

@@ -84,7 +84,7 @@ def show(
         "",
         ["position#", "", "role", "tokens#", "text…"],
         [
-            (m.position, "·" if m.position <= reaches else "", m.message.role, m.tokens, _gist(m))
+            (m.position, "·" if m.position <= reaches else "", _speaker(m), m.tokens, _gist(m))
             for m in messages
         ],
     )
@@ -199,6 +199,14 @@ def as_request(made: Context) -> dict[str, object]:
     return line
 
 
+def _speaker(stored: StoredMessage) -> str:
+    """The role, and who wrote the message where that was not a person."""
+    author = stored.message.author
+    return (
+        stored.message.role if author in (None, "person") else f"{stored.message.role} ({author})"
+    )
+
+
 def _gist(stored: StoredMessage) -> str:
     return one_line(" ".join(map(in_words, stored.message.blocks())), 400)
 
@@ -209,6 +217,7 @@ def as_json(stored: StoredMessage) -> dict[str, object]:
         "position": stored.position,
         "message_id": stored.message_id,
         "role": stored.message.role,
+        "author": stored.message.author,
         "content": stored.message.content,
         "at": stored.at,
         "tokens": stored.tokens,

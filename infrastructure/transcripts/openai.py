@@ -5,6 +5,7 @@ from typing import Any
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Block, Message
 
+from .authors import Authors
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
 from .content import (
     Content,
@@ -47,7 +48,7 @@ def _plain_with_system(chats: tuple[Chat, ...]) -> bool:
 
 
 def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
-    converter = _Converter(skipped)
+    converter = _Converter(skipped, Authors(chat))
     for index, item in enumerate(chat.messages):
         converter.take(chat.place(index), index, item)
     if (answer := _response(chat)) is not None:
@@ -79,8 +80,9 @@ def _response(chat: Chat) -> dict[str, Any] | None:
 class _Converter:
     """Turns the messages of one chat, in order; it pairs results that name no call."""
 
-    def __init__(self, skipped: list[Skipped]) -> None:
+    def __init__(self, skipped: list[Skipped], authors: Authors) -> None:
         self.messages: list[RecordedMessage] = []
+        self._authors = authors
         self._skipped = skipped
         self._names = Names()
         self._open: list[str] = []
@@ -111,7 +113,9 @@ class _Converter:
             case "system" | "developer" if content is not None:
                 return Message(role="system", content=content)
             case "user" if content is not None:
-                return Message(role="user", content=content)
+                return Message(
+                    role="user", content=content, author=self._authors.author(index, item)
+                )
             case "assistant":
                 return self._answer(place, index, item, content)
             case "tool" | "function":

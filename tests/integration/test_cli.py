@@ -413,6 +413,27 @@ def test_compact_show_context_and_summaries_agree(refold: Refold) -> None:
     assert "0 tokens freed" in refold("compact", "talk").out
 
 
+def test_show_names_an_author_that_is_no_person(refold: Refold, tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": f"by {author}"}
+        for author in ("person", "program", "tool", None)
+    ]
+    authors = ({"author": "person"}, {"author": "program"}, {"author": "tool"}, {})
+    system = {"role": "system", "content": "s"}
+    talk = [system, *({**words, **author} for words, author in zip(said, authors, strict=True))]
+    (tmp_path / "t.json").write_text(json.dumps(talk))
+    refold("import", str(tmp_path / "t.json"), "--db", "a.db")
+    shown = refold("show", "t", "--db", "a.db").out
+    roles = [
+        line.partition("by ")[0].split(maxsplit=1)[-1]
+        for line in shown.splitlines()
+        if "by " in line
+    ]
+    assert ["program" in role or "tool" in role for role in roles] == [False, True, True, False]
+    shown_json = refold("show", "t", "--db", "a.db", "--json").answer["messages"]
+    assert [m["author"] for m in shown_json][1:] == ["person", "program", "tool", None]
+
+
 @pytest.mark.usefixtures("stored")
 def test_a_context_of_an_earlier_version_is_shown_as_it_was(refold: Refold) -> None:
     early = refold("context", "talk", "--at", 3, "--json").answer
