@@ -102,7 +102,7 @@ class CompactionAttempt:
             self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
                 return settle_left_behind(self._core, loaded)
-            self._source = source_of(self._core, loaded, plan, self._focus)
+            self._source = source_of(self._core, loaded, plan, self._focus, self._summariser)
             return self._request_of(loaded.state, plan)
 
         _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())

@@ -147,7 +147,8 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
         SummaryRefused: with the reason (invariant 9).
     """
     judge_text(summary.text, complete=summary.complete, required=summary.required)
-    judge_length(summary.text_tokens, plan.limit_tokens, summary.tokens, plan.covered_tokens)
+    longest = max(plan.limit_tokens, plan.accepted_tokens)
+    judge_length(summary.text_tokens, longest, summary.tokens, plan.covered_tokens)
 
 
 def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:

@@ -80,7 +80,7 @@ def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int)
         )
     if text_tokens > limit:
         raise SummaryRefused(
-            "too_long", f"the summary has {text_tokens:,} tokens, allowed are {limit:,}"
+            "too_long", f"the summary has {text_tokens:,} tokens, there is room for {limit:,}"
         )
 
 

@@ -33,6 +33,10 @@ class CompactionPlan(Value, frozen=True):
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
+    """The length that it is asked not to exceed."""
+    accepted_tokens: int = 0
+    """A complete text is accepted up to this length, where that is more: with it the request stays under
+    the trigger (requirement D5)."""
     split_at: int | None = None
     """Where the turn begins that the cut divides, if it divides one (requirement A5).
 
@@ -113,7 +117,13 @@ def _chosen(
         ledger_tokens=ledger_target(budget, policy),
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    return _fitted(plan, budget, policy)
+    return _accepting(_fitted(plan, budget, policy), budget)
+
+
+def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
+    """Return the plan with the longest text that helps, though it is longer than asked."""
+    beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
+    return plan.replaced(accepted_tokens=max(plan.limit_tokens, budget.room - beside))
 
 
 def _length(
