@@ -38,11 +38,11 @@ class CompactionPlan(Value, frozen=True):
     """A complete text is accepted up to this length, where that is more: with it the request stays under
     the trigger (requirement D5)."""
     split_at: int | None = None
-    """Where the turn begins that the cut divides, if it divides one (requirement A5).
+    """Where the turn begins whose beginning gets a text of its own, if one does (requirement A5).
 
     Of the messages that are newly covered, those from here on are the turn's prefix, those before
-    are history. Never before the end of what is covered already: of a turn that was divided before,
-    the rest counts as begun there, and the summary so far may be all the history there is.
+    are history. Never before the end of what is covered already: the summary so far may be all the
+    history there is.
     """
     ledger_tokens: int = 0
     """The room for the ledger beside the summary, without pinned texts."""
@@ -106,14 +106,14 @@ def _chosen(
         return NothingToCompact(
             rule="too_little", because="what could be covered is no larger than a summary of it"
         )
-    division, target = turns.division(chosen.cut), _length(state, chosen, budget, policy)
+    target = _length(state, chosen, budget, policy)
     plan = CompactionPlan(
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
         kept_tokens=chosen.kept,
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
-        split_at=division.begin if division else None,
+        split_at=turns.split_at(chosen.cut, budget.window, policy),
         ledger_tokens=ledger_target(budget, policy),
         goal_tokens=max(0, budget.target - budget.fixed),
     )
