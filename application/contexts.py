@@ -72,7 +72,7 @@ async def settled_context(
     Raises:
         ContextWindowExceeded: what must be in it does not fit.
     """
-    core = core.for_model(extras.model)
+    core = core.for_model(extras.model).answered_by(extras.model)
     budget = core.budget(extras)
     results = await _settled(core, thread_id, budget, trigger)
     loaded = await asyncio.to_thread(core.log.load, thread_id)

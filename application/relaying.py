@@ -9,6 +9,7 @@ from .ports import (
     Summariser,
     SummaryDraft,
     SummaryRequest,
+    for_models,
     is_by_code,
     signs,
 )
@@ -36,6 +37,11 @@ class Relay:
     def signs(self) -> bool:
         """Whether the one behind signs what it writes."""
         return signs(self.behind)
+
+    def for_models(self, asked: str | None, answering: str | None) -> Summariser:
+        """Return a relay before the one behind, as that asks these models."""
+        behind = for_models(self.behind, asked, answering)
+        return self if behind is self.behind else relayed(behind, self.ask, self._ask_notes)
 
     @property
     def by_code(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.cuts.planner import CompactionPlan, Wish, plan_compaction
 from refold.domain.events import Event, Trigger
 from refold.domain.folding import fold
 from refold.domain.messages import Message
@@ -42,7 +42,8 @@ def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
     policy = CompactionPolicy(summary_tier=0.1, ledger_share=0.05, **settings)
-    found = plan_compaction(state, budget, policy, trigger)
+    wish = Wish(everything=trigger == "manual")
+    found = plan_compaction(state, budget, policy, trigger, wish=wish)
     assert isinstance(found, CompactionPlan), found
     return found
 
