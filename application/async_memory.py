@@ -16,7 +16,7 @@ from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import Runner, to_the_end
-from .chat import Chat, compact_on_demand
+from .chat import Chat
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
@@ -24,6 +24,7 @@ from .erasure.erasing import Where, erase, erase_all
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
+from .on_demand import Demand, compact_on_demand
 from .pinning import PinnedItem
 from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
@@ -97,12 +98,17 @@ class AsyncChat(AsyncLookingBack):
         *,
         focus: str | None = None,
         force: bool = False,
+        target: int | None = None,
+        keep_last: int | None = None,
+        model: str | None = None,
+        all: bool = False,
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
+        demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
-        return await compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
+        return await compact_on_demand(self._core, self.thread_id, demand, extras)
 
     async def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()

@@ -9,14 +9,13 @@ from . import appending
 from .appending import Keys
 from .background import Background
 from .blocking import Runner, to_the_end
-from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
 from .looking_back import LookingBack
-from .memories.choosing import choose_anew
+from .on_demand import Demand, compact_on_demand
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
@@ -108,16 +107,28 @@ class Chat(LookingBack):
         *,
         focus: str | None = None,
         force: bool = False,
+        target: int | None = None,
+        keep_last: int | None = None,
+        model: str | None = None,
+        all: bool = False,
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
         """Compact now. Nothing to do is success; a failure is in the result, and changes nothing.
 
-        ``focus``: what the summary should keep above all. ``force``: try once more although several
-        attempts in a row have failed, before the conversation has grown.
+        ``focus``: what the summary should keep above all; a new one summarises the same part again where
+        nothing else is to do. ``force``: try once more although several attempts in a row have failed,
+        before the conversation has grown. ``target``: tokens of the whole request to aim at, without it
+        the size that an automatic compaction aims at. ``keep_last``: messages that stay in any case.
+        ``model``: the model to ask for this summary, where a model writes it. ``all``: cover all but the
+        ``keep_last`` messages, as is done in any case where the request is below the target already.
+
+        Raises:
+            InvalidSetting: an option cannot be; names it.
         """
+        demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
-        work = compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
+        work = compact_on_demand(self._core, self.thread_id, demand, extras)
         return self._runner.run(work)
 
     def revert_compaction(
@@ -196,32 +207,3 @@ class Chat(LookingBack):
     def _begin_if_due(self, stored: Appended | None = None) -> None:
         if self._background.falls_due(self.thread_id, stored):
             self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
-
-
-def manual_attempt(
-    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
-) -> CompactionAttempt:
-    """A compaction on demand."""
-    core = core.for_model(extras.model)
-    return CompactionAttempt(
-        core,
-        thread_id,
-        core.budget(extras),
-        trigger="manual",
-        summariser=core.summariser,
-        focus=focus.strip() or None if focus else None,
-        force=force,
-    )
-
-
-async def compact_on_demand(
-    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
-) -> CompactionResult:
-    """Compact now; then choose the memories anew that are quoted, for the prefix has changed."""
-    result = await manual_attempt(core, thread_id, focus, extras, force=force).run()
-    if result.outcome != "performed":
-        return result
-    core = core.for_model(extras.model)
-    budget, below = core.budget(extras), result.tokens_before
-    grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
-    return result.replaced(tokens_after=result.tokens_after + grown)

@@ -14,7 +14,13 @@ from refold.domain.compacting import (
     request_compaction,
 )
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
+from refold.domain.cuts.planner import (
+    NO_WISH,
+    CompactionPlan,
+    NothingToCompact,
+    Wish,
+    plan_compaction,
+)
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
 from refold.domain.judging import Summary, SummaryRefused
 
@@ -29,6 +35,7 @@ from .outcomes import idle_outcome, outcome_of
 from .ports import Summariser
 from .results import CompactionResult, Outcome
 from .summarising.asking import Asking
+from .summarising.refocusing import refocused
 from .summarising.sources import Source, source_of
 from .summarising.summary import summarised
 
@@ -38,7 +45,8 @@ logger = logging.getLogger(__name__)
 class CompactionAttempt:
     """One attempt: requested, then performed or failed. No failure but of the log is raised.
 
-    ``force``: make it even while the circuit breaker is open.
+    ``force``: make it even while the circuit breaker is open. ``wish``: what is said on
+    demand beside the settings.
     """
 
     def __init__(
@@ -51,6 +59,7 @@ class CompactionAttempt:
         summariser: Summariser,
         focus: str | None = None,
         force: bool = False,
+        wish: Wish = NO_WISH,
     ) -> None:
         self._core = core
         self._thread_id = thread_id
@@ -59,6 +68,7 @@ class CompactionAttempt:
         self._summariser = summariser
         self._focus = focus
         self._force = force
+        self._wish = wish
         self._began = core.clock()
         self._asking = Asking(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
@@ -101,8 +111,12 @@ class CompactionAttempt:
             self._before = loaded.present()
             self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
-                return settle_left_behind(self._core, loaded)
-            self._source = source_of(self._core, loaded, plan, self._focus)
+                again = refocused(self._core, loaded, self._budget, self._focus)
+                if again is None:
+                    return settle_left_behind(self._core, loaded)
+                self._plan, self._source = plan, _ = again
+                return self._request_of(loaded.state, plan)
+            self._source = source_of(self._core, loaded, plan, self._focus, self._summariser)
             return self._request_of(loaded.state, plan)
 
         _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
@@ -114,7 +128,7 @@ class CompactionAttempt:
 
     def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
         policy = self._core.settings.policy
-        plan = plan_compaction(state, self._budget, policy, self._trigger)
+        plan = plan_compaction(state, self._budget, policy, self._trigger, wish=self._wish)
         closes_at = breaker_closes_at(state, self._budget.window, policy)
         # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
         if self._trigger == "size" or self._force or closes_at is None:

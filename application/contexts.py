@@ -74,7 +74,7 @@ async def settled_context(
     Raises:
         ContextWindowExceeded: what must be in it does not fit.
     """
-    core = core.for_model(extras.model)
+    core = core.for_model(extras.model).answered_by(extras.model)
     budget = core.budget(extras)
     if trigger == "size":  # In the background nobody sends it.
         stored = await asyncio.to_thread(core.log.load, thread_id)

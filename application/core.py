@@ -17,7 +17,7 @@ from .frames.frame import Frame
 from .models import binds_thinking, longest_prefix, rules_for, takes_signed_summaries
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
-from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
+from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter, for_models
 from .read_models import ReadModels
 from .recall.parts import RecallParts
 from .rendering.blocks import text_block
@@ -169,6 +169,18 @@ class Core:
         if not self.settings.models:
             return self
         return replace(self, settings=self.settings.for_model(model or self.settings.model))
+
+    def with_policy(self, policy: CompactionPolicy) -> "Core":
+        """Return this core with another policy."""
+        return replace(self, settings=self.settings.replaced(policy=policy))
+
+    def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
+        """Return this core with the summariser as it is where ``model`` answers, or else the usual one.
+
+        ``asked``: the model that is to be asked for summaries, whatever was configured.
+        """
+        chosen = for_models(self.summariser, asked, model or self.settings.model)
+        return self if chosen is self.summariser else replace(self, summariser=chosen)
 
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""

@@ -113,6 +113,29 @@ def signs(summariser: Summariser) -> bool:
     return bool(getattr(summariser, "signs", False))
 
 
+@runtime_checkable
+class ModelSummariser(Protocol):
+    """A summariser that asks a model, which a call may choose (requirement D9)."""
+
+    def for_models(self, asked: str | None, answering: str | None) -> "Summariser":
+        """Return it as it asks ``asked``; else the model that it was configured with; else ``answering``,
+        the model that answers in the conversation, which is asked as well where the other is not usable.
+        """
+        ...
+
+
+def for_models(summariser: Summariser, asked: str | None, answering: str | None) -> Summariser:
+    """Return the summariser as it asks these models; itself where it asks none, or none is named."""
+    if (asked is None and answering is None) or not isinstance(summariser, ModelSummariser):
+        return summariser
+    return summariser.for_models(asked, answering)
+
+
+def is_by_code(summariser: Summariser) -> bool:
+    """Return whether it asks no model (``by_code = True``): then its work counts as no call of one."""
+    return bool(getattr(summariser, "by_code", False))
+
+
 class Observer(Protocol):
     """Is told what happened. What it raises is logged and goes no further."""
 

@@ -90,7 +90,7 @@ class CompactionRow(Value, frozen=True):
     covered_count: int
     focus: str | None
     model_calls: int
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
 
 
 class TopicRow(Value, frozen=True):

@@ -106,7 +106,7 @@ class CompactionResult(Value, frozen=True):
     omitted: tuple[OmittedMessage, ...] = ()
     """Messages that this compaction left out as too large: named in the text, recallable."""
     model_calls: int = 0
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
     retries: int = 0
     seconds: float = 0.0
     """How long it took, summariser included."""

@@ -106,7 +106,11 @@ def perform_compaction(
 def _performed(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
-    generation = 0 if requested.rebuilds or state.summary is None else state.summary.generation + 1
+    before, covered = state.summary, plan.covered_tokens
+    generation = 0 if requested.rebuilds or before is None else before.generation + 1
+    if before is not None and before.coverage == requested.coverage:
+        # Made once more with another focus: it takes the place of that one alone.
+        generation, covered = before.generation, before.tokens
     return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
@@ -120,7 +124,7 @@ def _performed(
         model=summary.model,
         prompt_fingerprint=summary.prompt_fingerprint,
         tokens_before=requested.tokens_before,
-        tokens_after=requested.tokens_before - plan.covered_tokens + summary.tokens,
+        tokens_after=requested.tokens_before - covered + summary.tokens,
         focus=requested.focus,
         is_split_turn=summary.is_split_turn,
         split_turn_prefix=summary.split_turn_prefix,
@@ -147,7 +151,8 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
         SummaryRefused: with the reason (invariant 9).
     """
     judge_text(summary.text, complete=summary.complete, required=summary.required)
-    judge_length(summary.text_tokens, plan.limit_tokens, summary.tokens, plan.covered_tokens)
+    longest = max(plan.limit_tokens, plan.accepted_tokens)
+    judge_length(summary.text_tokens, longest, summary.tokens, plan.covered_tokens)
 
 
 def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:

@@ -117,7 +117,7 @@ class CompactionPerformed(Value, frozen=True):
     block: Block | None = None
     """The provider's own signed compaction block, rendered in place of the text, unchanged."""
     model_calls: int = 1
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
     topics: tuple[Topic, ...] = ()
     """What the covered messages are about, the most important first; labels, never a filter."""
     topics_shown: int = 0

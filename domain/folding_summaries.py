@@ -90,6 +90,8 @@ def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tu
     before = state.summary.leaves if state.summary else ()
     if event.leaf is None or (state.summary is not None and not before):
         return ()
+    if state.summary is not None and state.summary.coverage == event.coverage:
+        return (*before[:-1], version)  # The same messages, summarised once more.
     return (*before, version)
 
 

@@ -31,7 +31,7 @@ class CompactionPolicy(Value, frozen=True):
     is one of them."""
     whole_turn_share: float = Field(default=0.5, ge=0, le=1)
     """A compaction cuts between turns where that keeps at least this share of the newest tokens that
-    a cut inside a turn would keep (on demand: covers, of what it would cover); else it divides a turn."""
+    a cut inside a turn would keep; else it cuts inside a turn."""
 
     summary_tier: float = Field(default=0.10, gt=0, lt=1)
     """Tier 1: a summary aims at no more than this share of the budget (requirement B3); the ledger
@@ -64,7 +64,9 @@ class CompactionPolicy(Value, frozen=True):
     summary_tokens: int = Field(default=8_000, ge=100)
     """The length a summary aims at (requirement D5)."""
     summary_slack: float = Field(default=1.2, ge=1)
-    """A summary longer than its aim times this is refused (requirement D5)."""
+    """A summary is asked to be no longer than its aim times this. A complete one that is longer is
+    accepted while the request stays under the trigger and it is smaller than what it stands for
+    (requirement D5)."""
     summary_tries: int = Field(default=3, ge=1, le=10)
     """A summariser is asked so often in all while its trouble is one that passes (requirement D6)."""
     repairs: int = Field(default=1, ge=0, le=3)
@@ -76,12 +78,13 @@ class CompactionPolicy(Value, frozen=True):
     """Open requests older than the newest are kept word for word up to this share of the target."""
 
     split_share: float = Field(default=0.5, gt=0, le=1)
-    """A turn that would leave more than this share of the window, times ``split_slack``, in the
-    context is divided (requirement A5)."""
+    """Where a cut lies in a turn that has more than this share of the window, times ``split_slack``, the
+    beginning of the turn is summarised in a text of its own behind that of the turns before it. Else
+    all that is covered is summarised in one text, wherever the cut lies (requirement A5)."""
     split_slack: float = Field(default=1.2, ge=1)
     """See ``split_share``."""
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)
-    """The share of a divided turn that is at least summarised, if its messages are small
+    """The share of a turn that is at least summarised where a cut lies in it, if its messages are small
     (requirement A15)."""
     split_prefix_least: float = Field(default=0.15, gt=0, le=1)
     """The same, if its messages are large."""
@@ -98,11 +101,15 @@ class CompactionPolicy(Value, frozen=True):
     """A message over this share of the summariser's window is left out of it (requirement C7)."""
 
     rebuild_after: int = Field(default=5, ge=1)
-    """A summary is built anew from leaf summaries after it was carried over so many times."""
-    rebuild_over_tokens: int = Field(default=1_000, ge=0)
-    """A summary longer than this is built anew at the next compaction (requirement B8)."""
+    """A summary is built anew after it was carried over so many times: from all texts that a model wrote
+    before, and from extracts by code where code wrote them."""
+    rebuild_over_share: float = Field(default=1.5, ge=1)
+    """A summary longer than this share of the length that is asked for is built anew at the next
+    compaction, from the texts that were written before (requirement B8)."""
+    rebuild_over_tokens: int | None = Field(default=None, ge=0)
+    """The same as a fixed length; where it is set, ``rebuild_over_share`` does not count."""
     leaf_tokens: int = Field(default=1_000, ge=50)
-    """The length of a leaf summary."""
+    """The length of a leaf summary: an extract by code of what a compaction covered first."""
 
     ledger_share: float = Field(default=0.10, ge=0, le=0.5)
     """The ledger takes at most this share of the budget."""
@@ -113,6 +120,10 @@ class CompactionPolicy(Value, frozen=True):
     failure_characters: int = Field(default=240, ge=40)
     """Characters of each (requirement A13)."""
 
+    first_summary_after: int | None = Field(default=None, ge=1)
+    """No summary is made while a conversation has no more messages than this (30 is a good number), but
+    on demand, or where a request would not fit without one. None: however few there are (requirement
+    B15)."""
     archive_over: int | None = Field(default=None, ge=10)
     """A compaction is due as well when a conversation has more live messages than this and
     ``archive_buffer`` together; it then keeps no more than this (requirement B7 says 200). None: only

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports import Summariser, SummaryDraft, SummaryRequest, is_by_code
 from refold.domain.judging import SummaryRefused
 from refold.domain.policy import CompactionPolicy
 
@@ -25,8 +25,8 @@ class Asking:
 
     @property
     def model_calls(self) -> int:
-        """All calls together."""
-        return self.calls + self.retries
+        """All calls of a model together; none where code alone is asked."""
+        return 0 if is_by_code(self._summariser) else self.calls + self.retries
 
     def needs(self, calls: int) -> None:
         """Refuse before the first of so many calls what cannot come to an end.

@@ -8,6 +8,8 @@ from refold.application.ports import SummaryDraft, SummaryRequest
 
 from .cutting import cut
 
+NOTE = "note"
+"""The name of the summariser of last resort."""
 ALGORITHM = "refold-note-1"
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()
 _NOTE = (
@@ -30,7 +32,12 @@ class NoteSummariser:
     @property
     def name(self) -> str:
         """``note``."""
-        return "note"
+        return NOTE
+
+    @property
+    def by_code(self) -> bool:
+        """True: no model is asked."""
+        return True
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Answers at once."""

@@ -1,4 +1,7 @@
-"""Leaf summaries: extracts by code of what each compaction covered first, to build from anew."""
+"""What a summary is built from anew: what a model wrote before, and leaf summaries.
+
+Leaf summaries are extracts by code of what each compaction covered first.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -11,11 +14,14 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
 
 from .cutting import cut
-from .last_resort import NoteSummariser
+from .joining import history_text, whole_text
+from .last_resort import NOTE, NoteSummariser
 
 logger = logging.getLogger(__name__)
 
 _RANGE = "Extracted by code from messages {first} to {last}:"
+_BY_MODEL = "Written by "
+_WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
 """What is older is shortened to a third (requirement B8)."""
 
@@ -64,6 +70,40 @@ def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
     return tuple(found)
 
 
+def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    """Return all that was written of what the active summary covers, in order, from the log.
+
+    Of each compaction the text that a model wrote for it, and the extract by code beside it: the model
+    says why, the extract holds what a model passed over. What a model wrote stands for all messages
+    that were covered by then; of a divided turn it is two texts.
+    """
+    summary = loaded.state.summary
+    found: list[LeafSummary] = []
+    for version in summary.leaves if summary else ():
+        [logged] = core.log.read(loaded.thread_id, version, version)
+        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
+            found += [*_written(core, logged.event), logged.event.leaf]
+    return tuple(found)
+
+
+def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
+    if event.summariser in (core.fallback.name, NOTE):
+        return []
+    start, stop = event.coverage.start, event.coverage.stop
+    parts = [(start, stop, whole_text(event))]
+    if event.is_split_turn and event.split_turn_prefix and event.split_at is not None:
+        at = event.split_at
+        parts = [(start, at, history_text(event)), (at, stop, event.split_turn_prefix)]
+    return [_text_of(core, event.model, *part) for part in parts if part[2].strip()]
+
+
+def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSummary:
+    heading = _WRITTEN.format(model=model, first=start, last=max(start, stop - 1))
+    text = f"{heading}\n\n{text}"
+    tokens = core.counter.count_text(text)
+    return LeafSummary(start=start, stop=stop, text=text, tokens=tokens)
+
+
 async def text_of_leaves(
     core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
 ) -> str:
@@ -86,9 +126,10 @@ async def text_of_leaves(
 
 
 def headed(leaf: LeafSummary) -> str:
-    """The text of a leaf under a line that says what it was extracted from."""
+    """The text of a leaf under a line that says what it was extracted from, and by whom."""
     heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
-    return leaf.text if leaf.text.startswith(heading) else f"{heading}\n\n{leaf.text}"
+    has_one = leaf.text.startswith((heading, _BY_MODEL))
+    return leaf.text if has_one else f"{heading}\n\n{leaf.text}"
 
 
 async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:

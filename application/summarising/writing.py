@@ -23,9 +23,8 @@ from .leaving_out import naming
 
 _NAMING_SHARE = 3
 """Naming what was left out takes at most a third of a text."""
-_LEAVES_ROOM = 4
-"""Leaves may be so many times longer than the summary made of them, for a summariser whose window
-is not known."""
+_LEAVES_ROOM = 8
+"""Texts from before may be so many times longer than the summary made of them; less in a small window."""
 
 
 class Task(NamedTuple):
@@ -75,6 +74,7 @@ class Writer:
         self._beside = task.budget.summary_overhead + task.ledger_tokens
         most = task.plan.covered_tokens - self._beside - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
+        self._longest = max(self._limit, min(task.plan.accepted_tokens, most))
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
         self._topics: list[str] = []
@@ -91,11 +91,10 @@ class Writer:
         else:
             first = ""
             if not history.is_empty:
-                first = await self._part(history, lambda: self._share(history, turn))
+                apart = max(0, self._room() - self._share(history, turn))
+                first = await self._part(history, lambda: self._share(history, turn), apart=apart)
             before = joined(first, " ")
-            prefix = await self._part(
-                turn, lambda: max(1, self._room() - self._count(before)), first
-            )
+            prefix = await self._part(turn, lambda: self._turn_room(turn, before), first)
             text = joined(first, prefix)
         return self._written(text, prefix)
 
@@ -113,7 +112,10 @@ class Writer:
             topics=tuple(self._topics),
         )
 
-    async def _part(self, part: Part, room: Callable[[], int], beside: str = "") -> str:
+    async def _part(
+        self, part: Part, room: Callable[[], int], beside: str = "", apart: int = 0
+    ) -> str:
+        """Write one part beside another; ``apart``: tokens that are set apart for the one to come."""
         if not part.messages and part.previous and self._count(part.previous) <= room():
             return part.previous  # Nothing is new: what was recorded stays word for word.
         text, block = await self._carried(part), part.previous_block
@@ -126,7 +128,7 @@ class Writer:
             request = self._request(part, chunks[0], text, room())
             request = request.replaced(previous_block=block, omitted=omitted)
             try:
-                draft = await self._asking.ask(request, self._judging(request, beside))
+                draft = await self._asking.ask(request, self._judging(request, beside, apart))
             except SummariserError as error:
                 if error.reason != "too_large" or self._has_shrunk:
                     raise
@@ -147,7 +149,8 @@ class Writer:
         room = _LEAVES_ROOM * self._task.plan.limit_tokens
         if self._capacity is not None:
             policy = self._core.settings.policy
-            room = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
+            own = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
+            room = min(room, own)
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
 
     async def _portions(
@@ -176,13 +179,17 @@ class Writer:
             ledger=self._task.ledger,
         )
 
-    def _judging(self, request: SummaryRequest, beside: str) -> Callable[[SummaryDraft], None]:
+    def _judging(
+        self, request: SummaryRequest, beside: str, apart: int
+    ) -> Callable[[SummaryDraft], None]:
         def judge(draft: SummaryDraft) -> None:
             judge_text(draft.text, complete=draft.complete, required=draft.required)
             tokens = self._count(draft.text)
             rendered = tokens + self._beside + self._count(beside)
             covered = self._task.plan.covered_tokens
-            judge_length(tokens, request.limit_tokens, rendered, covered)
+            # A complete text that is longer than asked is paid for: it is taken where there is room.
+            left = self._longest - self._count(beside) - self._ending() - apart
+            judge_length(tokens, max(request.limit_tokens, left), rendered, covered)
 
         return judge
 
@@ -213,8 +220,16 @@ class Writer:
         return self._size(part.messages) + (leaves or self._count(part.previous))
 
     def _room(self) -> int:
-        ending = self._naming() + self._task.skimming
-        return max(1, self._limit - self._count(ending))
+        return max(1, self._limit - self._ending())
+
+    def _ending(self) -> int:
+        return self._count(self._naming() + self._task.skimming)
+
+    def _turn_room(self, turn: Part, before: str) -> int:
+        """Return what a turn's part may take behind a text, which may be longer than it was asked to be."""
+        left = self._room() - self._count(before)
+        share = share_of(self._source(turn), self._count(before), self._limit)
+        return max(1, left, min(share, self._longest - self._count(before) - self._ending()))
 
     def _naming(self) -> str:
         return naming(self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count)

@@ -1,6 +1,7 @@
 """The planner: intersects the legal cuts of all rules, then chooses the one that meets the budget."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from refold.domain.budget import (
     SHORTEST_SUMMARY,
@@ -33,12 +34,16 @@ class CompactionPlan(Value, frozen=True):
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
+    """The length that it is asked not to exceed."""
+    accepted_tokens: int = 0
+    """A complete text is accepted up to this length, where that is more: with it the request stays under
+    the trigger (requirement D5)."""
     split_at: int | None = None
-    """Where the turn begins that the cut divides, if it divides one (requirement A5).
+    """Where the turn begins whose beginning gets a text of its own, if one does (requirement A5).
 
     Of the messages that are newly covered, those from here on are the turn's prefix, those before
-    are history. Never before the end of what is covered already: of a turn that was divided before,
-    the rest counts as begun there, and the summary so far may be all the history there is.
+    are history. Never before the end of what is covered already: the summary so far may be all the
+    history there is.
     """
     ledger_tokens: int = 0
     """The room for the ledger beside the summary, without pinned texts."""
@@ -55,20 +60,41 @@ class NothingToCompact(Value, frozen=True):
     """The position of the message that blocks, where one does."""
 
 
+class Wish(NamedTuple):
+    """What of a compaction on demand is said beside the settings."""
+
+    everything: bool = False
+    """All is covered that the keep rules allow, whatever the target."""
+    target: bool = False
+    """The target is one of its own: where it is met, there is nothing to do."""
+    keep_last: bool = False
+    """The number of messages that stay is one of its own: without a target no more do."""
+
+    @property
+    def covers_most(self) -> bool:
+        """Return whether no more stays than must."""
+        return self.everything or (self.keep_last and not self.target)
+
+
+NO_WISH = Wish()
+
+
 def plan_compaction(
     state: Conversation,
     budget: Budget,
     policy: CompactionPolicy,
     trigger: Trigger,
     rules: Sequence[CutRule] = RULES,
+    *,
+    wish: Wish = NO_WISH,
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
-    By size and in the background as much is kept as fits the target. On demand as much is covered as
-    the keep rules allow: ``keep_last`` messages stay in any case. Else the keep rules hold as far as
-    the target allows, before anything is done for whole turns.
+    As much is kept as fits the target. On demand ``keep_last`` messages stay in any case, and as much is
+    covered as the keep rules allow where the target is met already, or where that is the ``wish``. Else
+    the keep rules hold as far as the target allows, before anything is done for whole turns.
     """
-    idle = _idle(state, budget, policy, trigger)
+    idle = _idle(state, budget, policy, trigger, wish)
     if idle is not None:
         return idle
     cuts = _legal(state, all_cuts(state), rules)
@@ -83,7 +109,9 @@ def plan_compaction(
         found = [c for c in found if state.length - c.cut >= policy.keep_last]
         if not found:
             return _too_few(state, policy)
-    return _chosen(state, found, kept, budget, policy, trigger)
+    is_small = state.tokens + budget.fixed <= budget.target
+    cover_most = trigger == "manual" and (wish.covers_most or is_small)
+    return _chosen(state, found, kept, budget, policy, cover_most=cover_most)
 
 
 def _chosen(
@@ -92,28 +120,35 @@ def _chosen(
     kept: frozenset[int],
     budget: Budget,
     policy: CompactionPolicy,
-    trigger: Trigger,
+    *,
+    cover_most: bool,
 ) -> CompactionPlan | NothingToCompact:
     turns = Turns(state, kept)
     choice = Choice(state, turns, kept_target(budget, policy), budget.window, policy)
-    chosen = choice.cover_most(found) if trigger == "manual" else choice.keep_most(found)
+    chosen = choice.cover_most(found) if cover_most else choice.keep_most(found)
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
         return NothingToCompact(
             rule="too_little", because="what could be covered is no larger than a summary of it"
         )
-    division, target = turns.division(chosen.cut), _length(state, chosen, budget, policy)
+    target = _length(state, chosen, budget, policy)
     plan = CompactionPlan(
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
         kept_tokens=chosen.kept,
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
-        split_at=division.begin if division else None,
+        split_at=turns.split_at(chosen.cut, budget.window, policy),
         ledger_tokens=ledger_target(budget, policy),
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    return _fitted(plan, budget, policy)
+    return _accepting(_fitted(plan, budget, policy), budget)
+
+
+def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
+    """Return the plan with the longest text that helps, though it is longer than asked."""
+    beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
+    return plan.replaced(accepted_tokens=max(plan.limit_tokens, budget.room - beside))
 
 
 def _length(
@@ -166,13 +201,23 @@ def _limited(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> Comp
 
 
 def _idle(
-    state: Conversation, budget: Budget, policy: CompactionPolicy, trigger: Trigger
+    state: Conversation,
+    budget: Budget,
+    policy: CompactionPolicy,
+    trigger: Trigger,
+    wish: Wish,
 ) -> NothingToCompact | None:
+    if wish.target and not wish.everything and state.tokens + budget.fixed <= budget.target:
+        return NothingToCompact(
+            rule="within_target", because="the request is no larger than the target already"
+        )
     if state.tokens >= budget.room:
         return None
     if state.length - state.covered_to <= policy.keep_last:
         return _too_few(state, policy)
-    if trigger == "manual" and state.summary and state.summary.at_length == state.length:
+    if trigger != "manual" or wish != NO_WISH:
+        return None
+    if state.summary and state.summary.at_length == state.length:
         return NothingToCompact(
             rule="nothing_new",
             because="no message was appended since the last compaction",

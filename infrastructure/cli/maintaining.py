@@ -7,7 +7,7 @@ import typer
 from refold.application.results import CompactionResult
 
 from .opening import opened, require
-from .options import DEFAULT_DB, Db, Json, ModelName, PolicyFile, SummariserName, Thread, Window
+from .options import DEFAULT_DB, Db, Json, PolicyFile, SummariserName, Thread, Window
 from .output import clean, print_json, say
 
 
@@ -21,8 +21,34 @@ def compact(
     force: Annotated[
         bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
     ] = False,
+    target: Annotated[
+        int | None,
+        typer.Option(
+            "--target",
+            metavar="TOKENS",
+            min=1,
+            help="The size of the request to aim at; else that of an automatic compaction.",
+        ),
+    ] = None,
+    keep_last: Annotated[
+        int | None,
+        typer.Option(
+            "--keep-last", metavar="N", min=1, help="Keep just the newest N messages word for word."
+        ),
+    ] = None,
+    all: Annotated[
+        bool,
+        typer.Option("--all", help="Summarise all but the newest messages.", metavar=""),
+    ] = False,
     window: Window = None,
-    model: ModelName = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="The model that would answer: gives the window, and writes the summary.",
+        ),
+    ] = None,
     summariser: SummariserName = None,
     policy: PolicyFile = None,
     json: Json = False,
@@ -36,7 +62,9 @@ def compact(
         policy_file=policy,
     ) as memory:
         require(memory, thread)
-        result = memory.conversation(thread).compact(focus=focus, force=force)
+        result = memory.conversation(thread).compact(
+            focus=focus, force=force, target=target, keep_last=keep_last, model=model, all=all
+        )
     if json:
         print_json({**result.model_dump(), "success": result.success, "freed": result.freed})
     else:

@@ -12,6 +12,7 @@ from refold.infrastructure.summarisers.api_calls import (
     Answer,
     MessagesApi,
     output_room,
+    own_name,
     stopped,
     window_of,
 )
@@ -41,8 +42,10 @@ logger = logging.getLogger(__name__)
 class AnthropicSummariser:
     """Writes summaries with a model of the Anthropic Messages API.
 
-    ``model``: may differ from the conversation's; where it cannot be used (unknown, not allowed, too
-    small), ``fallback_model`` is asked once instead (requirement D9). ``client``: yours to configure
+    ``model``: may differ from the conversation's. Without it the model is asked that answers in the
+    conversation (``context(model=…)``, ``open(model=…)``), or else ``DEFAULT_MODEL``. Where it cannot be
+    used (unknown, not allowed, too small), the one that answers, or ``fallback_model``, is asked once
+    instead (requirement D9). ``client``: yours to configure
     and close; without one, a client is made for each call from the environment. ``timeout``: seconds
     for one call. ``result_limit``: characters kept of one tool result in the prompt. ``window``: of
     the model, where it is not the known one. ``counter``: measures requests before they are sent.
@@ -55,7 +58,7 @@ class AnthropicSummariser:
     def __init__(
         self,
         *,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         fallback_model: str | None = None,
         client: "anthropic.AsyncAnthropic | None" = None,
         timeout: float = TIMEOUT,
@@ -63,13 +66,15 @@ class AnthropicSummariser:
         window: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        self._model = model
+        self._configured = model
+        self._model = DEFAULT_MODEL if model is None else model
         self._fallback_model = fallback_model
         self._api = MessagesApi(client, timeout)
         self._result_limit = result_limit
-        self._window = window_of(model, window)
+        self._given_window = window
+        self._window = window_of(self._model, window)
         self._counter = counter or EstimatingTokenCounter()
-        self._notes = ModelNotes(self._api, model, self._window, self._counter)
+        self._notes = ModelNotes(self._api, self._model, self._window, self._counter)
 
     @property
     def name(self) -> str:
@@ -85,6 +90,17 @@ class AnthropicSummariser:
     def window(self) -> int:
         """What one request and its answer may have together, in tokens."""
         return self._window
+
+    def for_models(self, asked: str | None, answering: str | None) -> "AnthropicSummariser":
+        """Return a summariser like this one that asks ``asked``, else its own model, else ``answering``."""
+        own = own_name(answering)
+        other = AnthropicSummariser.__new__(AnthropicSummariser)
+        other.__dict__.update(self.__dict__)
+        other._model = asked or self._configured or own or self._fallback_model or DEFAULT_MODEL
+        other._fallback_model = own or self._fallback_model
+        other._window = window_of(other._model, self._given_window)
+        other._notes = ModelNotes(self._api, other._model, other._window, self._counter)
+        return other
 
     @property
     def prompt_fingerprint(self) -> str:

@@ -35,6 +35,12 @@ def window_of(model: str, window: int | None) -> int:
     return window or rules_for(model).window
 
 
+def own_name(model: str | None) -> str | None:
+    """Return a model of Anthropic by the name that the API knows; None for any other."""
+    name = model.rpartition("/")[2] if model else ""
+    return name if name.lower().startswith("claude-") else None
+
+
 class Answer(BaseModel):
     """What is read of an answer; the SDK builds its own classes without checking the shape."""
 

@@ -4,7 +4,7 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from refold.application.errors import SummariserError
-from refold.application.models import COMPACTION_BETA
+from refold.application.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.notes.taker import NotesDraft, NotesRequest
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.rendering.covered import render_covered
@@ -15,6 +15,7 @@ from refold.infrastructure.summarisers.api_calls import (
     Answer,
     MessagesApi,
     output_room,
+    own_name,
     stopped,
     window_of,
 )
@@ -70,24 +71,27 @@ class ServerCompactionSummariser:
     new one stands for it too; any other summary is sent as text. Where the API accepts a block of
     before no more, its text is sent instead, once.
 
-    ``model``: one that compacts; requests of other models may carry the block as well. ``client``,
+    ``model``: one that compacts; without it the model that answers in the conversation, if that does, or
+    else ``DEFAULT_MODEL``. Requests of other models may carry the block as well. ``client``,
     ``timeout``, ``window`` and ``counter`` are those of ``AnthropicSummariser``.
     """
 
     def __init__(
         self,
         *,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         client: "anthropic.AsyncAnthropic | None" = None,
         timeout: float = TIMEOUT,
         window: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        self._model = model
+        self._configured = model
+        self._model = DEFAULT_MODEL if model is None else model
+        self._given_window = window
         self._api = MessagesApi(client, timeout)
-        self._window = window_of(model, window)
+        self._window = window_of(self._model, window)
         self._counter = counter or EstimatingTokenCounter()
-        self._notes = ModelNotes(self._api, model, self._window, self._counter)
+        self._notes = ModelNotes(self._api, self._model, self._window, self._counter)
 
     @property
     def name(self) -> str:
@@ -108,6 +112,17 @@ class ServerCompactionSummariser:
     def window(self) -> int:
         """What one request and its answer may have together, in tokens."""
         return self._window
+
+    def for_models(self, asked: str | None, answering: str | None) -> "ServerCompactionSummariser":
+        """Return a summariser like this one that asks ``asked``, else its own model, else ``answering``."""
+        own = own_name(answering)
+        compacts = own if takes_signed_summaries(own) else None
+        other = ServerCompactionSummariser.__new__(ServerCompactionSummariser)
+        other.__dict__.update(self.__dict__)
+        other._model = asked or self._configured or compacts or DEFAULT_MODEL
+        other._window = window_of(other._model, self._given_window)
+        other._notes = ModelNotes(self._api, other._model, other._window, self._counter)
+        return other
 
     def measure(self, request: SummaryRequest) -> int:
         """The tokens of messages and instructions as they would be sent, and of the answer's room."""

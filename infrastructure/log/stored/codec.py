@@ -43,7 +43,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
         "message_appended": 2,
-        "compaction_requested": 3,
+        "compaction_requested": 4,
         "compaction_performed": 4,
         "compaction_failed": 2,
         "notes_flushed": 2,

@@ -91,9 +91,19 @@ def _performed_3(fields: Json) -> Json:
     return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
+# The same for shape 4.
+POLICY_4: Mapping[str, Any] = MappingProxyType(
+    {"rebuild_over_share": 1.5, "first_summary_after": None}
+)
+
+
+def _with_policy_4(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_4, **fields["policy"]}}
+
+
 def _performed_4(fields: Json) -> Json:
     return {
-        **fields,
+        **_with_policy_4(fields),
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 
@@ -111,6 +121,7 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("message_appended", 1): _appended,
         ("compaction_requested", 1): _requested,
         ("compaction_requested", 2): _with_policy_3,
+        ("compaction_requested", 3): _with_policy_4,
         ("compaction_performed", 1): _performed,
         ("compaction_performed", 2): _performed_3,
         ("compaction_performed", 3): _performed_4,

@@ -56,7 +56,7 @@ class Agent:
     [
         ("", "empty"),
         ("Error: 529 overloaded_error", "an error in place"),
-        ("too long " * 1_000, "allowed are 1,200"),
+        ("too long " * 1_000, "there is room for 1,200"),
         (draft_of("They ta", complete=False), "cut off"),
         (draft_of(GOOD, required=("## Status",)), "## Status"),
         (SummariserError("truncated", "ran into max_tokens"), "max_tokens"),
