@@ -128,14 +128,7 @@ def read_message(
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     refuse_foreign(fields, place)
-    role = fields.pop("role", None)
-    if role not in ROLES:
-        hint = hint_at_format(fields, role)
-        problem = f"must be one of {', '.join(ROLES)}, not {role!r}{hint}"
-        raise InvalidMessage(f"{place}.role", problem)
-    if "content" not in fields:
-        raise InvalidMessage(f"{place}.content", f"is missing{hint_at_format(fields, role)}")
-    content = _content(fields.pop("content"), f"{place}.content")
+    role, content = _said(fields, place)
     # Checked field by field, with better words than a schema has.
     message = Message.trusted(
         {
@@ -155,6 +148,18 @@ def read_message(
     if fields:
         message = message.replaced(extra=fields)
     return Intake(_with_author(message, author), *ids)
+
+
+def _said(fields: Block, place: str) -> tuple[str, str | tuple[Block, ...]]:
+    """Take out role and content."""
+    role = fields.pop("role", None)
+    if role not in ROLES:
+        hint = hint_at_format(fields, role)
+        problem = f"must be one of {', '.join(ROLES)}, not {role!r}{hint}"
+        raise InvalidMessage(f"{place}.role", problem)
+    if "content" not in fields:
+        raise InvalidMessage(f"{place}.content", f"is missing{hint_at_format(fields, role)}")
+    return role, _content(fields.pop("content"), f"{place}.content")
 
 
 _OF_THE_ANSWER = ("id", "model", "stop_reason")
