@@ -10,6 +10,7 @@ from refold.domain.messages import Block
 
 from .models import COMPACTION_BETA
 from .rendering.blocks import opens_with_signed_summary
+from .rendering.openai_form import openai_request
 from .rendering.text_form import text_form
 from .results import CompactionResult
 
@@ -75,3 +76,15 @@ class Context:
         if self.tools:
             request["tools"] = self.tools
         return request
+
+    def for_openai(self) -> dict[str, Any]:
+        """Keyword arguments for ``client.chat.completions.create`` of the OpenAI API: messages, and tools if any.
+
+        What ``refold.from_openai`` made of such messages comes out as it went in, in the request's order;
+        summary and ledger are part of the messages. Thinking and the calls of Anthropic's own tools are
+        left out.
+
+        Raises:
+            InvalidMessage: one of the tools runs on Anthropic's servers.
+        """
+        return openai_request(self.system, self.messages, self.tools)

@@ -65,6 +65,7 @@ def stub_of(message: Message, marker: str) -> Message:
 
     A provider refuses a call without its result and a message without content, so both stay.
     """
+    message = message.replaced(extra=None)
     if isinstance(message.content, str):
         return message.replaced(content=marker)
     kept: list[Block] = []

@@ -29,4 +29,5 @@ def text_form(messages: Sequence[Mapping[str, Any]], opening: int, memory: Seque
 
 def _message(role: Any, content: Any) -> Message:
     shown = content if isinstance(content, str) else tuple(content)
-    return Message.trusted({"role": role, "content": shown, "author": None})
+    fields = {"role": role, "content": shown, "author": None, "extra": None, "unknown": ()}
+    return Message.trusted(fields)

@@ -63,6 +63,7 @@ ORPHAN = "[Result of tool call {call_id}, which is not shown here]\n"
 NOT_TEXT = "[This result is not text and is not shown here; it is kept at {address}]"
 BESIDE_TEXT = "\n[{what} of this result not shown here; kept at {address}]"
 MISPLACED = "[{kind} block that cannot be shown here]"
+UNKNOWN = "[{kind} block, which cannot be shown as it is; kept at {address}]"
 
 
 def preview_marker(shown: int, total: int, address: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import PreviewKey, Window
+from refold.domain.block_kinds import is_unknown
 from refold.domain.messages import THINKING, Block
 
 from . import blocks, texts
@@ -84,6 +85,8 @@ class TurnBuilder:
         for block in entry.message.blocks():
             if block.get("type") == "tool_result":
                 self._result(entry, block)
+            elif is_unknown(block, entry.message.unknown):
+                self._others.append(self._as_text(entry, block))
             elif (shown := blocks.user_block(block)) is not None:
                 self._others.append(shown)
 
@@ -91,6 +94,8 @@ class TurnBuilder:
         logged_id = str(block.get("tool_use_id"))
         call_id = self._answered(logged_id)
         block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
+        if entry.message.unknown:
+            block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
         if call_id is None:
             self._others.append(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
@@ -150,6 +155,10 @@ class TurnBuilder:
         shown: list[Block] = []
         calls: list[tuple[str, str]] = []
         for logged in entry.message.blocks():
+            if is_unknown(logged, entry.message.unknown):
+                shown.append(self._as_text(entry, logged))
+                thinking = False  # What follows was signed behind the block as it came.
+                continue
             block = logged
             if block.get("type") == "tool_use":
                 key = (entry.position, str(block.get("id")), "call")
@@ -175,6 +184,14 @@ class TurnBuilder:
         is_new = thought not in self._thoughts
         self._thoughts.add(thought)
         return is_new
+
+    def _as_text(self, entry: Entry, block: Block) -> Block:
+        marker = blocks.unknown_marker(block, self._address(entry.position))
+        self._measure(marker)
+        return blocks.unknown_block(block, marker)
+
+    def _known_part(self, entry: Entry, part: Block) -> Block:
+        return self._as_text(entry, part) if is_unknown(part, entry.message.unknown) else part
 
     def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)

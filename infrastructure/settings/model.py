@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -34,17 +34,6 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
 
     window: int | None = Field(default=None, ge=1_000)
     """The context window in tokens; without it what is known for the model, else 200,000."""
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        # Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
-        if (
-            isinstance(value, bool)
-            and cls.model_fields[str(info.field_name)].annotation is not bool
-        ):
-            raise ValueError("a truth value is no number")
-        return value
 
 
 # Frozen like every value; pydantic-settings freezes as well, and tells no type checker.

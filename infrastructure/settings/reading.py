@@ -1,6 +1,6 @@
 """Reading the settings: arguments before environment before policy file before defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,12 @@ def read_configuration(
     merged: dict[str, Any] = {}
     for source in reversed(sources):
         merged |= source.values
+    if truths := tuple(_truths_for_numbers(merged)):
+        raise _refused(truths, sources)
     try:
         configuration = Configuration(_settings_of(merged), sources)
     except ValidationError as error:
-        raise _refusal(error, sources) from None
+        raise _refused(error.errors(include_url=False), sources) from None
     _refuse_crossed(configuration)
     return configuration
 
@@ -143,8 +145,23 @@ def _policy_file(argument: str | Path | None, environment: Source) -> tuple[Sour
     return ()
 
 
-def _refusal(error: ValidationError, sources: tuple[Source, ...]) -> InvalidSetting:
-    details = error.errors(include_url=False)
+def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """The settings that are true or false where a number belongs.
+
+    Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
+    """
+    tables = merged.get("models")
+    own = tables.items() if isinstance(tables, Mapping) else ()
+    for place, fields, values in (
+        ((), RefoldSettings.model_fields, merged),
+        *((("models", name), SettingsOfModel.model_fields, table) for name, table in own),
+    ):
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, bool) and name in fields and fields[name].annotation is not bool:
+                yield ErrorDetails(loc=(*place, name), type="bool", input=value, msg="")
+
+
+def _refused(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:
     name = str(details[0]["loc"][0])
     return InvalidSetting(
         "; ".join(_explained(detail, sources) for detail in details),

@@ -172,12 +172,13 @@ class ServerCompactionSummariser:
 
     async def _ask(self, request: SummaryRequest) -> Answer:
         messages = cast("list[BetaMessageParam]", _rendered(request))
+        compaction = {"type": "summarize", "instructions": instructions_for(request)}
         return await self._api.answer(
             lambda client: client.beta.messages.with_raw_response.create(
                 model=self._model,
                 max_tokens=output_room(request.limit_tokens),
                 messages=messages,
-                compaction={"type": "summarize", "instructions": instructions_for(request)},
+                extra_body={"compaction": compaction},  # Older versions of the SDK have no argument for it.
                 betas=[COMPACTION_BETA],
                 timeout=self._api.timeout,
             )

@@ -7,7 +7,7 @@ from refold.domain.messages import Author, Message, Role
 
 from .authors import Authors
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
-from .content import Reading, as_content, not_a_message, text_or_none
+from .content import Reading, as_content, extra_of, not_a_message, text_or_none
 from .naming import Names, moment, usable_id
 from .parsing import as_object, objects_in
 from .source import Source
@@ -52,6 +52,23 @@ def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
     return RecordedConversation(thread_id=chat.thread_id, messages=tuple(messages), tools=tools)
 
 
+# What `refold export` writes has names of its own beside the API's.
+_TAKEN = frozenset(
+    [
+        "role",
+        "content",
+        "id",
+        "message_id",
+        "author",
+        "timestamp",
+        "at",
+        "position",
+        "model",
+        "stop_reason",
+    ]
+)
+
+
 def _take(
     place: int | None,
     index: int,
@@ -67,11 +84,19 @@ def _take(
     if role is None or content is None:
         skipped.append(not_a_message(place, "no role" if role is None else "no content"))
         return
-    # What `refold export` writes has names of its own beside the API's.
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
+<<<<<<< HEAD
             message=Message(role=role, content=content, author=author),
+=======
+            message=Message(
+                role=role,
+                content=content,
+                author=_author(item.get("author")),
+                extra=extra_of(item, _TAKEN),
+            ),
+>>>>>>> h-edges
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
             at=moment(item.get("timestamp", item.get("at"))),

@@ -1,6 +1,7 @@
 """Pieces that every format needs: content in Anthropic shape, and what a reader hands back."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from refold.application.recordings.transcripts import RecordedConversation, Skipped
@@ -77,6 +78,15 @@ def arguments_of(raw: Any) -> dict[str, Any]:
 def text_or_none(value: Any) -> str | None:
     """A string that says something, or None."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | None:
+    """What a message says besides the fields that are ``taken``; what an export kept so is among it."""
+    kept = as_object(item.get("extra")) or {}
+    others = {k: v for k, v in item.items() if k not in taken and v is not None}
+    if kept:
+        others.pop("extra", None)
+    return {**kept, **others} or None
 
 
 def not_a_message(line: int | None, problem: str) -> Skipped:

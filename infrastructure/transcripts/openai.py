@@ -12,6 +12,7 @@ from .content import (
     Reading,
     arguments_of,
     as_blocks,
+    extra_of,
     not_a_message,
     text_block,
     text_or_none,
@@ -48,7 +49,11 @@ def _plain_with_system(chats: tuple[Chat, ...]) -> bool:
 
 
 def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
+<<<<<<< HEAD
     converter = _Converter(skipped, Authors(chat))
+=======
+    converter = MessageConverter(skipped)
+>>>>>>> h-edges
     for index, item in enumerate(chat.messages):
         converter.take(chat.place(index), index, item)
     if (answer := _response(chat)) is not None:
@@ -77,7 +82,17 @@ def _response(chat: Chat) -> dict[str, Any] | None:
     return None
 
 
-class _Converter:
+TAKEN = frozenset(
+    [
+        *("role", "content", "id", "timestamp", "model", "stop_reason", "refusal"),
+        *("tool_calls", "function_call", "tool_call_id", "tool_call_ids"),
+        *("thinking_blocks", "reasoning", "reasoning_content"),
+    ]
+)
+"""Fields of a message that are converted, or left out with a word."""
+
+
+class MessageConverter:
     """Turns the messages of one chat, in order; it pairs results that name no call."""
 
     def __init__(self, skipped: list[Skipped], authors: Authors) -> None:
@@ -90,14 +105,14 @@ class _Converter:
     def take(self, place: int | None, index: int, given: Any) -> None:
         """Convert one message."""
         item = as_object(given) or {}
-        message = self._message(place, index, item)
+        message = self.message(place, index, item)
         if message is None:
             self._skipped.append(not_a_message(place, "role or content of an unknown kind"))
             return
         message_id = usable_id(item.get("id"))
         self.messages.append(
             RecordedMessage(
-                message=message,
+                message=message.replaced(extra=extra_of(item, TAKEN)),
                 key=self._names.take(message_id or f"message:{index}"),
                 message_id=message_id,
                 at=moment(item.get("timestamp")),
@@ -107,7 +122,8 @@ class _Converter:
             )
         )
 
-    def _message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
+    def message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
+        """Convert a message; None where its role or content is of an unknown kind."""
         content = converted_content(item.get("content"))
         match item.get("role"):
             case "system" | "developer" if content is not None:

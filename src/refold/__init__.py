@@ -11,6 +11,9 @@ if TYPE_CHECKING:
         AsyncChat,
         AsyncMemory,
     )
+    from refold.application.block_checks import (
+        UnknownBlockWarning,
+    )
     from refold.application.chat import (
         Chat,
     )
@@ -107,6 +110,12 @@ if TYPE_CHECKING:
     from refold.application.recall.vectors import (
         Embedder,
     )
+    from refold.application.recordings.transcripts import (
+        RecordedConversation,
+        RecordedMessage,
+        Skipped,
+        Transcript,
+    )
     from refold.application.results import (
         Appended,
         AppendedMessage,
@@ -179,8 +188,18 @@ if TYPE_CHECKING:
     from refold.infrastructure.opening import (
         open_memory as open,
     )
+    from refold.infrastructure.options import (
+        Options,
+    )
     from refold.infrastructure.restoring import (
         restore_log as restore,
+    )
+    from refold.infrastructure.transcripts.from_openai import (
+        from_openai,
+        tools_from_openai,
+    )
+    from refold.infrastructure.transcripts.reading import (
+        read_transcript,
     )
 
 __all__ = [
@@ -247,12 +266,15 @@ __all__ = [
     "Observer",
     "OmittedMessage",
     "OpenedBeforeFork",
+    "Options",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
     "RecallHit",
     "RecallOptions",
     "Recalled",
+    "RecordedConversation",
+    "RecordedMessage",
     "RefoldError",
     "Removed",
     "Replayed",
@@ -260,6 +282,7 @@ __all__ = [
     "Salvaged",
     "Share",
     "Sizes",
+    "Skipped",
     "SourceMessage",
     "StoredMessage",
     "Summariser",
@@ -277,16 +300,21 @@ __all__ = [
     "ToolOutput",
     "Toolbox",
     "TopicSeen",
+    "Transcript",
     "TranscriptError",
+    "UnknownBlockWarning",
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
     "Verification",
     "WriteAheadDamaged",
     "aopen",
+    "from_openai",
     "instruction_text",
     "open",
+    "read_transcript",
     "restore",
+    "tools_from_openai",
 ]
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
@@ -322,6 +350,10 @@ _PLACES = {
     "refold.application.recall.records": "HistoryRecord",
     "refold.application.recall.results": "Neighbour Recalled RecallHit",
     "refold.application.recall.vectors": "Embedder",
+    "refold.application.recordings.transcripts": (
+        "RecordedConversation RecordedMessage Skipped Transcript"
+    ),
+    "refold.application.block_checks": "UnknownBlockWarning",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
@@ -337,7 +369,10 @@ _PLACES = {
     "refold.domain.policy": "CompactionPolicy",
     "refold.domain.remembering": "Note",
     "refold.infrastructure.opening": "aopen open",
+    "refold.infrastructure.options": "Options",
     "refold.infrastructure.restoring": "restore",
+    "refold.infrastructure.transcripts.from_openai": "from_openai tools_from_openai",
+    "refold.infrastructure.transcripts.reading": "read_transcript",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}

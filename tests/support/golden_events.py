@@ -115,6 +115,8 @@ _FULL_MESSAGE = MessageAppended(
             tool_use("toolu_1", path="src/app.py", n=1.5, big=10**20, flags=[True, None, {}]),
             {"type": "new_in_2030", "unknown": {"kept": ["as", "it", "came"]}},
         ),
+        extra={"usage": {"output_tokens": 12}, "name": "Bob \U0001f44d", "seen": [True, None]},
+        unknown=("new_in_2030",),
     ),
     tokens=321,
     thinking_tokens=12,

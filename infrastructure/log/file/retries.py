@@ -12,7 +12,8 @@ from tenacity import (
     retry_if_exception,
     stop_after_attempt,
     stop_after_delay,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
 
 from .failures import STORE_ERRORS, is_passing, kind_of
@@ -76,7 +77,7 @@ def _tell(state: RetryCallState) -> None:
 
 _RETRYING = Retrying(
     stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
-    wait=wait_exponential_jitter(multiplier=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT),
+    wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
     retry=retry_if_exception(is_passing),
     before_sleep=_tell,
     reraise=True,

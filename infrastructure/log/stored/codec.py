@@ -161,7 +161,13 @@ def _message_appended(fields: Json) -> events.MessageAppended:
         content = message["content"]
         content = content if isinstance(content, str) else tuple(content)
         fields["message"] = Message.trusted(
-            {"role": message["role"], "content": content, "author": message.get("author")}
+            {
+                "role": message["role"],
+                "content": content,
+                "author": message.get("author"),
+                "extra": message.get("extra"),
+                "unknown": tuple(message.get("unknown", ())),
+            }
         )
         if "written_at" in fields:
             fields["written_at"] = datetime.fromisoformat(fields["written_at"])

@@ -109,7 +109,7 @@ def _performed_4(fields: Json) -> Json:
 
 
 def _appended(fields: Json) -> Json:
-    return fields  # Shape 2 may name the author of the message.
+    return fields  # Shape 2 may name the author, further fields and unknown blocks of the message.
 
 
 def _flushed(fields: Json) -> Json:
