@@ -87,16 +87,7 @@ def _take(
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
-<<<<<<< HEAD
-            message=Message(role=role, content=content, author=author),
-=======
-            message=Message(
-                role=role,
-                content=content,
-                author=_author(item.get("author")),
-                extra=extra_of(item, _TAKEN),
-            ),
->>>>>>> h-edges
+            message=Message(role=role, content=content, author=author, extra=extra_of(item, _TAKEN)),
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
             at=moment(item.get("timestamp", item.get("at"))),

@@ -49,11 +49,7 @@ def _plain_with_system(chats: tuple[Chat, ...]) -> bool:
 
 
 def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
-<<<<<<< HEAD
-    converter = _Converter(skipped, Authors(chat))
-=======
-    converter = MessageConverter(skipped)
->>>>>>> h-edges
+    converter = MessageConverter(skipped, Authors(chat))
     for index, item in enumerate(chat.messages):
         converter.take(chat.place(index), index, item)
     if (answer := _response(chat)) is not None:
@@ -95,7 +91,8 @@ TAKEN = frozenset(
 class MessageConverter:
     """Turns the messages of one chat, in order; it pairs results that name no call."""
 
-    def __init__(self, skipped: list[Skipped], authors: Authors) -> None:
+    def __init__(self, skipped: list[Skipped], authors: Authors | None = None) -> None:
+        """``authors``: of a recording; None: nobody says who wrote the user's messages."""
         self.messages: list[RecordedMessage] = []
         self._authors = authors
         self._skipped = skipped
@@ -129,9 +126,8 @@ class MessageConverter:
             case "system" | "developer" if content is not None:
                 return Message(role="system", content=content)
             case "user" if content is not None:
-                return Message(
-                    role="user", content=content, author=self._authors.author(index, item)
-                )
+                author = self._authors.author(index, item) if self._authors else None
+                return Message(role="user", content=content, author=author)
             case "assistant":
                 return self._answer(place, index, item, content)
             case "tool" | "function":
