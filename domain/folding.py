@@ -62,8 +62,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case ToolContentOffloaded() | MessagesCondensed():
             return _shortened(state, event.parts, version)
         case MessagePinned():
-            pin = Pin(event.pin_id, version, event.position, event.tokens)
-            return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+            return _pinned(state, event, version)
         case MessageUnpinned():
             return _unpinned(state, event.pin_id, version)
         case NotesFlushed():
@@ -79,8 +78,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case ConversationErased():
             return Conversation(version=version, erased=True)
         case EventLost():
-            length = state.length if event.position is None else event.position + 1
-            return state.replaced(version=version, length=length)
+            return state.replaced(version=version, length=_length(state, event))
         case ConversationLabelled():
             return state.replaced(version=version, label=event.label)
         case _:
@@ -204,6 +202,15 @@ def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversati
         notes_at=state.compactions,
         notes_versions=versions,
     )
+
+
+def _length(state: Conversation, lost: EventLost) -> int:
+    return state.length if lost.position is None else lost.position + 1
+
+
+def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversation:
+    pin = Pin(event.pin_id, version, event.position, event.tokens)
+    return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
 
 
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:

@@ -88,9 +88,7 @@ class Decisions:
                     self.prefix_changed.append(when)
             case MemoriesChosen():
                 self.prefix_changed.append(when)
-            case RequestFrameChanged() if event.binds_thinking:
-                self.prefix_changed.append(when)
-            case MessageAppended() if event.stale_thinking:
+            case RequestFrameChanged(binds_thinking=True) | MessageAppended(stale_thinking=True):
                 self.prefix_changed.append(when)
             case MessageErased():
                 self.erased[event.position] = when
