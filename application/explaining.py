@@ -165,6 +165,8 @@ class _Judge:
             return _Verdict("omitted", why, first.when, by_summary=True)
         assert self._loaded.window.summary is not None
         why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        if part := self._decisions.given_in_part(position):
+            why += f", made from {part.given:,} of its {part.characters:,} characters"
         if any(pin.position == position for pin in self._loaded.state.pins):
             why += "; its words are pinned in the ledger"
         quoted = self._loaded.window.memories

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from refold.domain.events import OmittedMessage, Trigger
+from refold.domain.events import GivenInPart, OmittedMessage, Trigger
 from refold.domain.messages import Block, Message
 from refold.domain.value import Value
 
@@ -70,6 +70,8 @@ class SummaryDraft(Value, frozen=True):
     """The provider's own signed block, where it made the summary; rendered unchanged."""
     attempts: int = 1
     """How often the model was asked, retries included."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """The messages of the request that it was not given whole, such as a tool result that was cut."""
     topics: tuple[str, ...] = ()
     """What the messages are about, in a few words each, the most important first; may be odd or missing:
     then code names them."""

@@ -137,6 +137,7 @@ def _performed(
         ledger_shown=summary.ledger_shown,
         leaf=summary.leaf,
         omitted=summary.omitted,
+        given_in_part=summary.given_in_part,
         block=summary.block,
         model_calls=summary.model_calls,
         topics=summary.topics,

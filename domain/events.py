@@ -76,6 +76,16 @@ class OmittedMessage(Value, frozen=True):
     tokens: int
 
 
+class GivenInPart(Value, frozen=True):
+    """A covered message of which the summariser was given a part only; all of it can be read back."""
+
+    position: int
+    given: int
+    """Characters of it that the summariser was given."""
+    characters: int
+    """Characters that it has."""
+
+
 class CompactionPerformed(Value, frozen=True):
     """A summary was accepted and stands for what it covers from now on."""
 
@@ -114,6 +124,8 @@ class CompactionPerformed(Value, frozen=True):
     leaf: LeafSummary | None = None
     omitted: tuple[OmittedMessage, ...] = ()
     """What was too large to be summarised: named in the text, and recallable."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """What of the messages that it covers first the summariser was not given whole."""
     block: Block | None = None
     """The provider's own signed compaction block, rendered in place of the text, unchanged."""
     model_calls: int = 1

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from .errors import RefoldError
-from .events import LeafSummary, OmittedMessage
+from .events import GivenInPart, LeafSummary, OmittedMessage
 from .facts import Topic
 from .ledger.line import LedgerLine
 from .messages import Block
@@ -43,6 +43,7 @@ class Summary(Value, frozen=True):
     ledger_shown: int = 0
     leaf: LeafSummary | None = None
     omitted: tuple[OmittedMessage, ...] = ()
+    given_in_part: tuple[GivenInPart, ...] = ()
     block: Block | None = None
     model_calls: int = 1
     topics: tuple[Topic, ...] = ()

@@ -12,7 +12,7 @@ _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
 _WORD = re.compile(r"\w+", re.UNICODE)
 _MARKS = 50
 """A run of so many of the same character is no word."""
-_RUN = re.compile(r"(.)\1{%d,}" % (_MARKS - 1), re.DOTALL)
+_RUN = re.compile(rf"(.)\1{{{_MARKS - 1},}}", re.DOTALL)
 
 
 def is_blank(text: str) -> bool:

@@ -234,6 +234,7 @@ def _performed(requested: CompactionRequested, old: CompactionPerformed) -> Comp
         split_turn_prefix=None,
         split_at=None,
         generation=0,
+        given_in_part=(),
         block=None,
         model_calls=0,
     )

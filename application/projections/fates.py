@@ -13,6 +13,7 @@ from refold.domain.events import (
     ConversationForked,
     ConversationLabelled,
     EventLost,
+    GivenInPart,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -131,6 +132,11 @@ class Decisions:
     def uncovering(self, position: int) -> Undone | None:
         """The newest undoing of a compaction that had covered a message."""
         found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
+        return next(found, None)
+
+    def given_in_part(self, position: int) -> GivenInPart | None:
+        """Return how much of a covered message a summariser was given, where that was not all."""
+        found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
         return next(found, None)
 
     def is_omitted(self, position: int) -> bool:

@@ -111,5 +111,6 @@ def _finished(
         ledger=ledger.lines,
         ledger_shown=ledger.shown,
         omitted=written.omitted,
+        given_in_part=written.given_in_part,
         block=written.block,
     )

@@ -9,7 +9,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.budget import Budget
 from refold.domain.cuts.planner import CompactionPlan
-from refold.domain.events import OmittedMessage
+from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.judging import judge_length, judge_text
 from refold.domain.messages import Block
 
@@ -56,6 +56,8 @@ class Written(NamedTuple):
     block: Block | None
     topics: tuple[str, ...]
     """What a model says that it is about."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """What no answer was made from as a whole."""
 
 
 class Writer:
@@ -78,6 +80,7 @@ class Writer:
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
         self._topics: list[str] = []
+        self._given_in_part: list[GivenInPart] = []
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -110,6 +113,7 @@ class Writer:
             required=tuple(part for draft in self._accepted for part in draft.required),
             block=newest.block if newest and newest.text == whole else None,
             topics=tuple(self._topics),
+            given_in_part=tuple(self._given_in_part),
         )
 
     async def _part(
@@ -139,6 +143,7 @@ class Writer:
                 continue
             chunks, text, block = chunks[1:], draft.text, draft.block
             self._topics += draft.topics
+            self._given_in_part += draft.given_in_part
         if draft is not None:
             self._accepted.append(draft)
         return text

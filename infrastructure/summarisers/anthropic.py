@@ -19,7 +19,7 @@ from refold.infrastructure.summarisers.api_calls import (
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.notes import ModelNotes
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
-from refold.infrastructure.summarisers.quoting import RESULT_LIMIT
+from refold.infrastructure.summarisers.quoting import RESULT_LIMIT, given_in_part
 from refold.infrastructure.summarisers.sections import (
     required_headings,
     sections_of,
@@ -159,6 +159,7 @@ class AnthropicSummariser:
             stop_reason=answer.stop_reason,
             required=required_headings(text, sections_of(request)),
             topics=topics[:_MOST_TOPICS],
+            given_in_part=given_in_part(request.messages, self._result_limit),
         )
 
     async def _ask(self, prompt: Prompt, model: str, room: int) -> Answer:

@@ -11,6 +11,7 @@ from refold.domain.events import (
     ConversationLabelled,
     Event,
     EventLost,
+    GivenInPart,
     LeafSummary,
     MessageAppended,
     MessageErased,
@@ -197,6 +198,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ledger_shown=1,
             leaf=LeafSummary(start=3, stop=9, text="[3] the parser", tokens=6),
             omitted=(OmittedMessage(position=7, tokens=120_000),),
+            given_in_part=(GivenInPart(position=6, given=19_940, characters=120_000),),
             block={"type": "compaction", "content": "…", "signature": "c2ln"},
             model_calls=2,
             topics=(

@@ -104,6 +104,7 @@ def _with_policy_4(fields: Json) -> Json:
 def _performed_4(fields: Json) -> Json:
     return {
         **_with_policy_4(fields),
+        "given_in_part": [],
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 
