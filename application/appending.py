@@ -7,6 +7,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, gist
+from refold.domain.thinking import follows_an_answer, is_bound
 
 from .abandoning import settle_left_behind
 from .core import Core
@@ -101,7 +102,9 @@ def _marked_stale(
     """The messages; an answer that thinks is marked where it may be to another request than it follows here."""
     if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
         return fresh
-    if core.asked.is_answer(loaded.thread_id, loaded.state.length):
+    state = loaded.state
+    answers = core.asked.is_answer(loaded.thread_id, state.length)
+    if not is_bound(state) or (answers and not follows_an_answer(state)):
         return fresh
     return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
 
@@ -109,11 +112,12 @@ def _marked_stale(
 def _note_answers(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
     if not stored:
         return
-    first, does = stored[0], gist(stored[0].message)
-    is_answer = first.message.role == "assistant"
-    if is_answer or (does.results and not does.speaks):
-        end = stored[-1].position + 1
-        core.asked.stored(thread_id, first.position, end, answer=is_answer)
+    first, end = stored[0], stored[-1].position + 1
+    if first.message.role == "assistant":
+        core.asked.answered(thread_id, end)
+    else:
+        does = gist(first.message)
+        core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

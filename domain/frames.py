@@ -35,7 +35,7 @@ class RequestFrameChanged(Value, frozen=True):
     binds_thinking: bool
     """Whether the model refuses thinking behind another prefix than the one that it was signed for."""
     asked_at: int
-    """The version of the conversation that the first request with this frame showed."""
+    """The version of the conversation that the first request with this change showed."""
     system: tuple[str, ...] | None
     """The digests of the parts of the caller's system text; None where none was given."""
     system_is_text: bool

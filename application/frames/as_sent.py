@@ -38,7 +38,7 @@ def as_sent(
 def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:
     for logged in core.log.read(thread_id, version + 1, version + NEXT):
         event = logged.event
-        if isinstance(event, RequestFrameChanged) and event.asked_at == version:
+        if isinstance(event, RequestFrameChanged) and event.asked_at <= version:
             return event
     return None
 

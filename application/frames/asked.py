@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import takewhile
 
 from refold.application.loaded import LoadedConversation
 from refold.domain.conversation import Conversation
@@ -20,13 +21,17 @@ class _Asked:
 
     recorded: RecordedFrame
     version: int | None = None
-    """What the first request with this frame showed; None before one was made."""
+    """What the first request since the newest change showed; None before one was made."""
+    newest: int = 0
+    """The version that the newest request showed."""
     length: int = 0
     """How many messages the newest request showed."""
     open: int = 0
     """How many requests have no answer."""
     answered: bool = False
     """Whether one of the newest has."""
+    spoken: bool = False
+    """Whether somebody spoke after that answer: what has none by then was given up."""
     unclear: bool = False
     """Whether those without an answer differ: nobody knows which one the next answer belongs to."""
     end: int = -1
@@ -34,26 +39,31 @@ class _Asked:
     changed: bool = False
     """Whether the frame may have changed and back since it was recorded."""
 
-    def with_frame(self, frame: Frame, state: Conversation) -> None:
-        """Take another frame."""
-        if self.open and not self.answered:
-            self.unclear = True
-            # An answer may have been stored by another process meanwhile.
-            self.changed = self.changed or state.length > self.length
-        elif self.open:
+    def look(self, state: Conversation) -> None:
+        """Find answers that another process stored."""
+        seen = max(self.length, self.end)
+        newer = takewhile(lambda m: m.position >= seen, reversed(state.live))
+        found = [m.position for m in newer if m.role == "assistant" and m.thinking]
+        if found:
+            # Theirs is the first if it stands behind the request; of others nobody knows what they answer.
+            if self.unclear or found[-1] != self.length:
+                self.changed, self.version = True, None
             self.open, self.unclear = 0, False
+
+    def with_frame(self, frame: Frame) -> None:
+        """Take another frame."""
+        if self.spoken:
+            self.open, self.unclear = 0, False
+        self.unclear = self.open > 0
         self.recorded, self.version = RecordedFrame(frame), None
 
     def made(self, version: int, length: int) -> None:
         """A request was made."""
-        is_other = length != self.length
-        if self.open and is_other and not self.answered:
-            self.unclear = True
-        elif not self.open or (is_other and self.answered):
-            # What is left without an answer then was asked again, or given up.
+        if self.spoken or not self.open:
             self.open, self.unclear = 0, False
-        if not self.open:
-            self.answered = False
+            self.answered = self.spoken = False
+        elif length != self.length:
+            self.unclear = True
         self.open, self.length = self.open + 1, length
         if self.version is None:
             self.version = version
@@ -79,13 +89,18 @@ class Asked:
         with self._lock:
             known = self._known.get(thread_id)
             if known is None:
-                self._known[thread_id] = _Asked(RecordedFrame(frame))
+                self._known[thread_id] = _Asked(RecordedFrame(frame), newest=state.version)
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
                 return
             self._known.move_to_end(thread_id)
+            if state.frame is not None and state.frame.version > known.newest:
+                known.version = None  # Another process recorded a frame since.
+            known.newest = state.version
+            if known.open:
+                known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
-                known.with_frame(frame, state)
+                known.with_frame(frame)
 
     def made(self, thread_id: str, version: int, length: int) -> None:
         """A request was made that shows this version, which has so many messages."""
@@ -98,15 +113,26 @@ class Asked:
         known = self._known.get(thread_id)
         return known is None or known.is_answer(position)
 
-    def stored(self, thread_id: str, position: int, end: int, *, answer: bool) -> None:
-        """Messages from ``position`` up to ``end`` were stored: an answer, or results that go on with it."""
+    def answered(self, thread_id: str, end: int) -> None:
+        """An answer was stored, and what goes on with it: up to the position ``end``."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.open, known.end = max(0, known.open - 1), end
+                known.answered, known.spoken = True, False
+
+    def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
+        """Messages from ``position`` up to ``end`` were stored that are no answer.
+
+        ``speaks``: somebody says something; else they are results, which go on with an answer.
+        """
         with self._lock:
             known = self._known.get(thread_id)
-            if known is None or not (answer or position == known.end):
+            if known is None:
                 return
-            known.end = end
-            if answer:
-                known.open, known.answered = max(0, known.open - 1), True
+            if speaks:
+                known.spoken = known.answered
+            elif position == known.end:
+                known.end = end
 
     def change(
         self, thread_id: str, state: Conversation, *, thinks: bool = False
@@ -120,8 +146,10 @@ class Asked:
         if known is None or state.erased:
             return None
         recorded, before = known.recorded, state.frame
-        if before is not None and before.digest == recorded.digest and not known.changed:
-            return None
+        if before is not None:
+            is_recorded = before.digest == recorded.digest and not known.changed
+            if is_recorded or before.version > known.newest:
+                return None  # In the second case another process made a newer request.
         thinks = thinks or any(message.thinking for message in state.live)
         if before is None and recorded.frame.is_bare and not thinks:
             return None
