@@ -1,6 +1,9 @@
 """The frame that a request had: read back from the log, so that a version alone gives the bytes that were sent."""
 
+from contextlib import suppress
+
 from refold.application.core import Core, Extras, Layout
+from refold.application.errors import LogDamaged
 from refold.application.loaded import LoadedConversation
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.frames import FramePart, RequestFrameChanged
@@ -36,10 +39,11 @@ def as_sent(
 
 
 def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:
-    for logged in core.log.read(thread_id, version + 1, version + NEXT):
-        event = logged.event
-        if isinstance(event, RequestFrameChanged) and event.asked_at <= version:
-            return event
+    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+        for logged in core.log.read(thread_id, version + 1, version + NEXT):
+            event = logged.event
+            if isinstance(event, RequestFrameChanged) and event.asked_at <= version:
+                return event
     return None
 
 
