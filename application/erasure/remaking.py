@@ -27,6 +27,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.messages import gist
+from refold.domain.posing import broken_up
 
 from .rereading import read_again, reread_positions, stretch_of
 
@@ -110,7 +111,8 @@ class _Remaking:
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._of_topics
         ledger = await asyncio.to_thread(gathering.kept, max(0, room))
-        return self._recorded(leaves, await self._text(leaves), ledger, topics)
+        text = broken_up(await self._text(leaves))
+        return self._recorded(leaves, text, ledger, topics)
 
     @property
     def _of_topics(self) -> int:
