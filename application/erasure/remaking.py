@@ -118,7 +118,7 @@ class _Remaking:
     def _of_topics(self) -> int:
         """What the topics of the old one take."""
         shown = self._old.topics[: self._old.topics_shown]
-        return topics_tokens(shown, self._count, apart=self._old.block is not None)
+        return topics_tokens(shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask)
 
     @property
     def _limit(self) -> int:
@@ -180,7 +180,7 @@ class _Remaking:
         requested = _requested(self._core, old, before, digest)
         text_tokens = self._count(text)
         tokens = text_tokens + self._overhead + ledger.tokens
-        topics = gathered.kept(old.tokens - tokens, apart=False)
+        topics = gathered.kept(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
         performed = _performed(requested, old).replaced(
             summary_id=self._core.new_id(),

@@ -94,6 +94,7 @@ def _performed_3(fields: Json) -> Json:
 def _performed_4(fields: Json) -> Json:
     return {
         **fields,
+        "topics_ask": True,
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 
