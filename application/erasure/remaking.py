@@ -118,7 +118,9 @@ class _Remaking:
     def _of_topics(self) -> int:
         """What the topics of the old one take."""
         shown = self._old.topics[: self._old.topics_shown]
-        return topics_tokens(shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask)
+        return topics_tokens(
+            shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask
+        )
 
     @property
     def _limit(self) -> int:

@@ -57,7 +57,9 @@ async def summarised(
         source_digest=source.digest(written.omitted),
         leaf=leaf,
     )
-    topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger, budget.recalls)
+    topics = await asyncio.to_thread(
+        _topics, core, before, source, plan, written, made, ledger, budget.recalls
+    )
     return made.replaced(
         topics=topics.topics,
         topics_shown=topics.shown,
