@@ -10,8 +10,8 @@ from .ledger import cues
 from .ledger.gathering import Source, gather
 from .ledger.headings import sense_of, shown
 from .ledger.line import LedgerLine
-from .ledger.ranking import Ranking
 from .ledger.quotes import own_words, quotes_in
+from .ledger.ranking import Ranking
 from .ledger.speech import sentences, user_words
 from .ledger.wording import clean, redact, squeeze
 from .messages import Message, said

@@ -43,7 +43,8 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    rf"^((?:{_UNSEEN}[ \t>*_])*{_UNSEEN})[#＃](?:{_UNSEEN}[#＃]){{0,5}}({_UNSEEN}[ \t]*(?:{_any_of(LINES)}))(?=[^\w\n]*$)",
+    rf"^((?:{_UNSEEN}[ \t>*_])*{_UNSEEN})[#＃](?:{_UNSEEN}[#＃]){{0,5}}"
+    rf"({_UNSEEN}[ \t]*(?:{_any_of(LINES)}))(?=[^\w\n]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAG = re.compile(rf"[<＜]({_UNSEEN}/?{_UNSEEN}(?:{_any_of(TAGS)}){_UNSEEN})[>＞]", re.IGNORECASE)
