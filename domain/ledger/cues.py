@@ -40,7 +40,7 @@ DECISION = re.compile(
     r"\b(?:decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
     r"let['’]?s (?:use|go with|keep|not|do|move)(?= \S+)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
     r"go(?:ing)? with|chose|chosen|agreed|opted|picked(?! (?:\w+ )?up\b)|settled on|switch(?:ed|ing)? to|"
-    r"the plan is(?! (?:clear|good|fine|ready|done|to\b))|"
+    r"the plan is(?! (?:clear|good|fine|ready|done)\b)|"
     r"root cause (?:is|was)|conclusion (?:is|was)|approved|final (?:call|answer|choice)|no longer|"
     r"i(?:['’]ll| will) (?:not|keep|use|avoid)|"
     rf"{_AGREED}|{_FIX})\b"

@@ -23,7 +23,9 @@ _MOST_OF_ASSISTANT = 3
 _MOST_READ = 6
 """Documents and reviews in one message."""
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
-_DESCRIBES = re.compile(r"\b(?:no longer|approved)\b|不再", re.IGNORECASE)
+_DESCRIBES = re.compile(
+    r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
+)
 _CODE = re.compile(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
