@@ -24,6 +24,7 @@ from .rendering.blocks import text_block
 from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
+from .tools.names import RECALL_MEMORY
 from .tools.sdk import NO_SDK, SDKTools
 from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
@@ -192,6 +193,7 @@ class Core:
             settings.policy,
             summary_overhead=summary_overhead(self._size),
             instructions=self._instructions_tokens(extras),
+            recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
         )
 
     def layout(self, extras: Extras) -> Layout:

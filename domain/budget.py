@@ -26,6 +26,8 @@ class Budget(Value, frozen=True):
     """What a summary costs besides its text."""
     instructions: int = 0
     """Of ``fixed``, what instruction files take."""
+    recalls: bool = False
+    """Whether these requests carry the tool that recalls what is no longer shown."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
@@ -57,6 +59,7 @@ def budget_for(
     *,
     summary_overhead: int = 0,
     instructions: int = 0,
+    recalls: bool = False,
 ) -> Budget:
     """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
     ``instructions`` are of instruction files.
@@ -76,6 +79,7 @@ def budget_for(
         target=target,
         summary_overhead=summary_overhead,
         instructions=instructions,
+        recalls=recalls,
     )
 
 

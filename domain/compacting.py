@@ -142,6 +142,7 @@ def _performed(
         model_calls=summary.model_calls,
         topics=summary.topics,
         topics_shown=summary.topics_shown,
+        topics_ask=summary.topics_ask,
     )
 
 

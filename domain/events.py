@@ -134,6 +134,8 @@ class CompactionPerformed(Value, frozen=True):
     """What the covered messages are about, the most important first; labels, never a filter."""
     topics_shown: int = 0
     """How many of these are named beside the summary."""
+    topics_ask: bool = True
+    """Whether the line that names them says to ask the tool that recalls: requests carried it."""
 
 
 class CompactionFailed(Value, frozen=True):

@@ -48,6 +48,7 @@ class Summary(Value, frozen=True):
     model_calls: int = 1
     topics: tuple[Topic, ...] = ()
     topics_shown: int = 0
+    topics_ask: bool = True
 
 
 def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:

@@ -10,11 +10,12 @@ from .ledger import cues
 from .ledger.gathering import Source, gather
 from .ledger.headings import sense_of, shown
 from .ledger.line import LedgerLine
-from .ledger.ranking import Ranking
 from .ledger.quotes import own_words, quotes_in
+from .ledger.ranking import Ranking
 from .ledger.speech import sentences, user_words
 from .ledger.wording import clean, redact, squeeze
 from .messages import Message, said
+from .posing import broken_up
 from .remembering import Note, NotesFlushed
 
 LEDGER = "ledger"
@@ -61,7 +62,7 @@ def fitting_notes(
     seen = {_said(note.text) for note in known}
     kept: list[Note] = []
     for note in notes:
-        text = squeeze(redact(plain(clean(note.text))), LONGEST_NOTE)
+        text = squeeze(redact(plain(clean(broken_up(note.text)))), LONGEST_NOTE)
         if not (said := _said(text)) or said in seen or _leads_in(text):
             continue
         seen.add(said)

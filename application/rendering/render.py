@@ -103,7 +103,8 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
     guidance: list[str] = []
     topics = ""
     if summary is not None:
-        topics = copied(topics_line(summary.topics[: summary.topics_shown]))
+        topics = topics_line(summary.topics[: summary.topics_shown], ask=summary.topics_ask)
+        topics = copied(topics)
         text = texts.summary_text(copied(summary.text))
         shown.append(f"{text}\n\n{topics}" if topics else text)
         said = texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE

@@ -12,6 +12,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.judging import judge_length, judge_text
 from refold.domain.messages import Block
+from refold.domain.posing import broken_up
 
 from .asking import Asking
 from .capacity import capacity_of, portioned
@@ -90,14 +91,15 @@ class Writer:
         """
         history, turn = self._task.divided.history, self._task.divided.turn
         if turn.is_empty:
-            text, prefix = await self._part(history, self._room), None
+            text, prefix = broken_up(await self._part(history, self._room)), None
         else:
             first = ""
             if not history.is_empty:
                 apart = max(0, self._room() - self._share(history, turn))
-                first = await self._part(history, lambda: self._share(history, turn), apart=apart)
+                part = self._part(history, lambda: self._share(history, turn), apart=apart)
+                first = broken_up(await part)
             before = joined(first, " ")
-            prefix = await self._part(turn, lambda: self._turn_room(turn, before), first)
+            prefix = broken_up(await self._part(turn, lambda: self._turn_room(turn, before), first))
             text = joined(first, prefix)
         return self._written(text, prefix)
 
@@ -110,7 +112,7 @@ class Writer:
             prefix=prefix or None,
             omitted=self._omitted,
             newest=newest,
-            required=tuple(part for draft in self._accepted for part in draft.required),
+            required=tuple(broken_up(r) for draft in self._accepted for r in draft.required),
             block=newest.block if newest and newest.text == whole else None,
             topics=tuple(self._topics),
             given_in_part=tuple(self._given_in_part),

@@ -30,14 +30,17 @@ PREFERENCE = re.compile(
 )
 # "The fix is in place", "the fix is simple" and "yes, do that" decide nothing that could be kept.
 _FIX = (
-    r"the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+)(?! (?:\w+ly )?(?:simple|straightforward|easy|clear|trivial|in|"
-    r"already|now|also|correct|right|good|fine|done|applied|complete|working|there|here|at|not|pretty|quite|very)\b(?!:))"
+    r"the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+)(?! (?:\w+ly )?(?:simple|straightforward|easy|clear|"
+    r"trivial|in|"
+    r"already|now|also|correct|right|good|fine|done|applied|complete|working|there|here|at|not|pretty|quite|"
+    r"very)\b(?!:))"
 )
 _AGREED = r"yes,? (?:do|please|go(?: with)?|let['’]?s \w+) (?!(?:this|that|it|so|them|all|ahead|on)\b)\S+ \S+"
 DECISION = re.compile(
     r"\b(?:decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
     r"let['’]?s (?:use|go with|keep|not|do|move)(?= \S+)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
-    r"go(?:ing)? with|chose|chosen|agreed|opted|picked(?! (?:\w+ )?up\b)|settled on|switch(?:ed|ing)? to|the plan is(?! (?:clear|good|fine|ready|done|to\b))|"
+    r"go(?:ing)? with|chose|chosen|agreed|opted|picked(?! (?:\w+ )?up\b)|settled on|switch(?:ed|ing)? to|"
+    r"the plan is(?! (?:clear|good|fine|ready|done)\b)|"
     r"root cause (?:is|was)|conclusion (?:is|was)|approved|final (?:call|answer|choice)|no longer|"
     r"i(?:['’]ll| will) (?:not|keep|use|avoid)|"
     rf"{_AGREED}|{_FIX})\b"

@@ -28,7 +28,8 @@ _LONGEST_VALUE = 200
 _ABOUT = 40
 _TITLE = 80
 _NO_REASON = re.compile(
-    r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|[-\d\s:%.kKMG]+",
+    r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|"
+    r"[-\d\s:%.kKMG]+",
     re.IGNORECASE,
 )
 _OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")

@@ -7,9 +7,10 @@ Sort = Literal["output", "words", "document", "code"]
 """What a program printed; what another person or a model wrote; a plan or specification that was handed over;
 a text between fences that nothing announces."""
 
-_LONGEST = 200
+LONGEST = 200
 _OUTPUT = (
-    r"(?:(?:error|ci|build|test|server|console|terminal|debug|crash|compiler|full)? ?logs?|(?:\w+ )?output|stdout|stderr|"
+    r"(?:(?:error|ci|build|test|server|console|terminal|debug|crash|compiler|full)? ?logs?|(?:\w+ )?output|"
+    r"stdout|stderr|"
     r"error messages?|"
     r"(?:stack ?)?traces?|traceback|stack ?trace|dump|diff|(?:test|lint|build) results?|CI|response)"
 )
@@ -19,18 +20,23 @@ _WORDS = (
     r"(?:web ?)?page|(?:blog ?)?post|tweet|quotes?|docs?|documentation|readme|man ?page|paper|excerpt|passage|letter|"
     r"advice|notification|report)"
 )
-_DOCUMENT = r"(?:plan|spec|specification|ticket|issue|(?:user )?story|prd|rfc|design(?: doc\w*)?|proposal|document|brief)"
+_DOCUMENT = (
+    r"(?:plan|spec|specification|ticket|issue|(?:user )?story|prd|rfc|design(?: doc\w*)?|proposal|"
+    r"document|brief)"
+)
 _BEFORE = (
     r"\b(?:here(?:['’]s|['’]re| is| are| comes?)|this is|these are|got|getting|received|receiving|saw|seeing|see|"
     r"from|below|following|pasted?|pasting|copied|quoting|eval|evaluate|address|review|read|analy[sz]e|summari[sz]e|"
     r"explain|debug|translate|investigate|per|according to)\b"
 )
 _MACHINE = (
-    r"(?:CI|builds?|compiler|linter|lint|tests?|test suite|server|terminal|console|script|tool|bot|command|api|pipeline|"
+    r"(?:CI|builds?|compiler|linter|lint|tests?|test suite|server|terminal|console|script|tool|bot|command|api|"
+    r"pipeline|"
     r"job|action|workflow|logs?|git|npm|pip|cargo|go|pytest|docker|browser|dialog|output|hook|program|app|it)"
 )
 _PEOPLE = (
-    r"(?:reviewers?|review|copilot|coderabbit\w*|greptile|bugbot|codex|chatgpt|gpt[\w.-]*|gemini|claude|cursor|colleagues?|"
+    r"(?:reviewers?|review|copilot|coderabbit\w*|greptile|bugbot|codex|chatgpt|gpt[\w.-]*|gemini|claude|cursor|"
+    r"colleagues?|"
     r"co-?workers?|boss|manager|lead|customers?|clients?|users?|teammates?|maintainers?|author|support|vendor|docs?|"
     r"documentation|readme|manual|guide|article|page|ticket|issue|e-?mail|mail|he|she|they|someone|somebody|people|"
     r"(?:another|the other) (?:agent|model|ai|dev\w*))"
@@ -58,7 +64,8 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
     "words": re.compile(
         rf".*\b{_PEOPLE}(?: \S+){{0,3}}? {_SAYS}\b.{{0,60}}"
         rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b.{{0,120}}"
-        r"|(?:.*[.!?,] )?(?-i:(?!We|You|They)[A-Z][a-z]+) (?:said|wrote|commented|replied|suggested|told (?:me|us)|says|"
+        r"|(?:.*[.!?,] )?(?-i:(?!We|You|They)[A-Z][a-z]+) (?:said|wrote|commented|replied|suggested|told (?:me|"
+        r"us)|says|"
         r"writes|asked(?: me| us)?)\b.{0,40}"
         r"|on .{6,100} wrote"
         r"|(?:.*[，。,])?(?:这是|以下是?|下面是?|收到|看到|来自).{0,14}(?:反馈|评论|评审|意见|邮件|消息|原文|引用|留言).{0,8}"
@@ -73,23 +80,27 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
 }
 # What is to be written or built, what the person thinks, and what that person said before.
 _OWN = re.compile(
-    r"\A(?:when(?:ever)?|if)\b|\b(?:should|must|shall|ought|want|need|write|draft|send|reply with|post|add|create|produce|make sure|ensure|expected|"
-    r"desired|update|change|rewrite|improve|edit|extend|include|put|i think|(?:i|we)(?:['’]ve)? (?:already |just |have |also )*"
-    r"(?:said|wrote|told|asked|mentioned|suggest\w*|reported?|noted)|my|mine)\b(?! (?:colleague|boss|manager|co-?worker|"
+    r"\A(?:when(?:ever)?|if)\b|\b(?:should|must|shall|ought|want|need|write|draft|send|reply with|post|add|"
+    r"create|produce|make sure|ensure|expected|"
+    r"desired|update|change|rewrite|improve|edit|extend|include|put|i think|(?:i|we)(?:['’]ve)? (?:already |"
+    r"just |have |also )*"
+    r"(?:said|wrote|told|asked|mentioned|suggest\w*|reported?|noted)|my|mine)\b(?! (?:colleague|boss|manager|"
+    r"co-?worker|"
     r"teammate|customer|client|lead|ci|build|reviewer|server|terminal|console|log|logs|output|error|traceback))"
     r"|应该|必须|需要|请写|写一|我(?:说|写|认为|觉得|的意见)",
     re.IGNORECASE,
 )
 _ORDERS = re.compile(
     r"\b(?:eval|evaluate|implement|execute|follow|apply|address|review|analy[sz]e|summari[sz]e|explain|debug|translate|"
-    r"investigate|check|look|read|fix|handle|resolve|consider|please|can|could|would|why|what|how|[a-z]+ me)\b|请|帮|看看",
+    r"investigate|check|look|read|fix|handle|resolve|consider|please|can|could|would|why|what|how|"
+    r"[a-z]+ me)\b|请|帮|看看",
     re.IGNORECASE,
 )
 
 
 def announces(lead: str) -> Sort | None:
     """Whose words follow these, or None: the person's own."""
-    if len(lead) > _LONGEST or _OWN.search(lead):
+    if len(lead) > LONGEST or _OWN.search(lead):
         return None
     return next((sort for sort, pattern in _LEADS.items() if pattern.fullmatch(lead)), None)
 

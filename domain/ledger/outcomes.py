@@ -22,7 +22,8 @@ _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|command not found|No such file or directory"
 )
 _COMPLAINS = re.compile(
-    r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|Error\b|错误|失败",
+    r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
+    r"Error\b|错误|失败",
     re.IGNORECASE,
 )
 _BRIEF = 3

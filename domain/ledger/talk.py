@@ -10,7 +10,8 @@ from refold.domain import lasting
 from . import cues
 from .headings import Place, sense_of, shown
 from .line import Kind
-from .quotes import Quote, masked, own_words, quoted_words, quotes_in, says_itself
+from .quote import Quote
+from .quotes import masked, own_words, quotes_in, says_itself
 from .speech import Span, sentences, user_words, without_code
 
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
@@ -19,8 +20,12 @@ _SHORT = 600
 _LONGEST = 400
 _MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
+_MOST_READ = 6
+"""Documents and reviews in one message."""
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
-_DESCRIBES = re.compile(r"\b(?:no longer|approved)\b|不再", re.IGNORECASE)
+_DESCRIBES = re.compile(
+    r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
+)
 _CODE = re.compile(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
@@ -55,9 +60,9 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
     quotes = quotes_in(words)
     found = _said_in(own_words(words, quotes), chat=chat)
     said = [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
-    for quote in quotes:
-        if (quote.lead or quote.is_review) and quote.sort != "output":
-            said += _said_in_quote(words, quote, chat=chat)
+    read = [q for q in quotes if (q.lead or q.is_review) and q.sort != "output"]
+    for quote in read[:_MOST_READ]:
+        said += _said_in_quote(words, quote, chat=chat)
     return said
 
 
@@ -80,7 +85,7 @@ def _said_in(words: str, *, chat: bool) -> list[Said]:
 
 def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
     """What a document says, and how a review or a mail begins, behind the words that announce it."""
-    quoted = quoted_words(words, quote)
+    quoted = words[quote.start : quote.stop]
     quoted = own_words(quoted, quotes_in(quoted))
     if quote.sort == "document":
         found = _said_in(quoted, chat=chat)

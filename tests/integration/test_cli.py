@@ -418,7 +418,12 @@ def test_show_names_an_author_that_is_no_person(refold: Refold, tmp_path: Path) 
         {"role": "user", "content": f"by {author}"}
         for author in ("person", "program", "tool", None)
     ]
-    authors = ({"author": "person"}, {"author": "program"}, {"author": "tool"}, {})
+    authors: tuple[dict[str, str], ...] = (
+        {"author": "person"},
+        {"author": "program"},
+        {"author": "tool"},
+        {},
+    )
     system = {"role": "system", "content": "s"}
     talk = [system, *({**words, **author} for words, author in zip(said, authors, strict=True))]
     (tmp_path / "t.json").write_text(json.dumps(talk))

@@ -206,6 +206,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                 Topic(name="retry policy", count=2, last_position=4),
             ),
             topics_shown=1,
+            topics_ask=False,
         ),
         performed(9, trigger="manual"),
     ),

@@ -105,6 +105,7 @@ def _performed_4(fields: Json) -> Json:
     return {
         **_with_policy_4(fields),
         "given_in_part": [],
+        "topics_ask": True,
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 

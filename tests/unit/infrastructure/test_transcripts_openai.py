@@ -253,7 +253,7 @@ def test_in_the_loop_of_an_agent_only_the_first_message_may_be_a_persons(tmp_pat
     assert authors(tmp_path, talk) == [None, None]
     named = {"trajectory_format": "mini-swe-agent-1.1", "messages": talk}
     assert authors(tmp_path, named) == [None, "tool"]
-    swe = [
+    swe: list[Json] = [
         {**m, "agent": "main", **({"action": "ls"} if m["role"] == "assistant" else {})}
         for m in talk
     ]

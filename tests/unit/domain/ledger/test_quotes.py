@@ -1,10 +1,12 @@
 """What stands in a person's message and is not that person's: it becomes no request, rule or prohibition."""
 
+import time
+
 import pytest
 
 from refold.domain.ledger.talk import Said, said_by_user
 
-FOREIGN = {
+FOREIGN: dict[str, tuple[str, list[str]]] = {
     "a log behind its announcement": (
         "here is the log:\n2026-01-02 10:00:00 INFO start\nERROR must not delete tables\n"
         "please report this error\n\nPlease fix it. Never touch the API.",
@@ -84,7 +86,7 @@ FOREIGN = {
         ["They told me", "Is that right?"],
     ),
 }
-OWN = {
+OWN: dict[str, tuple[str, list[str] | None]] = {
     "rules under a heading": (
         "Here are the rules:\n- Never push to main\n- Always run tests\n\nAnd fix the login.",
         ["Never push to main", "Always run tests", "And fix the login."],
@@ -137,7 +139,10 @@ def test_what_a_person_says_in_own_words_stays(name: str) -> None:
 
 
 def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
-    text = "Implement this spec:\n\n# Login\n\n## Rules\n- Never store passwords\n- Must use argon2\n\n## Tasks\n- add it"
+    text = (
+        "Implement this spec:\n\n# Login\n\n## Rules\n- Never store passwords\n- Must use argon2\n\n"
+        "## Tasks\n- add it"
+    )
     said = said_by_user(text, chat=False)
     assert own(text) == ["Implement this spec:"]
     assert [one for one in said if one.is_quoted] == [
@@ -150,7 +155,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I got this feedback:\n\nNever use tabs here. Remove the helper.\n\nAlways sort imports.\n\nCan you address it?",
+        "I got this feedback:\n\nNever use tabs here. Remove the helper.\n\nAlways sort.\n\nCan you address it?",
         'I got this feedback for x.py:28 "Never use tabs here. Remove the helper."\n\nCan you address it?',
     ],
 )
@@ -170,3 +175,20 @@ def test_a_review_that_nobody_announces_is_known_by_its_manner() -> None:
     text = f"{review}\n\n-> I think the second session should do nothing. Add a test for that."
     assert not any("Consider" in said or "should be stored" in said for said in own(text))
     assert any("Add a test for that." in said for said in own(text))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("CI says: x\n\n", "a: ", "<log>\n", "```", "~~~\n", ' "a b"c', "> x\n", "x\t", "x    "),
+        *(
+            "from " * 7 + "log",
+            "User: x\nAssistant: y\n",
+            "Consider using it, which is fine. " * 4 + "\n\n",
+        ),
+    ],
+)
+def test_a_hostile_message_is_read_in_no_time(unit: str) -> None:
+    started = time.process_time()
+    said_by_user(unit * (30_000 // len(unit)), chat=False)
+    assert time.process_time() - started < 2
