@@ -14,6 +14,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.rebuilding import must_rebuild
 
+from .last_resort import OFF
 from .leaves import earlier_texts
 from .selecting import selected
 
@@ -73,6 +74,8 @@ def _leaves(
     before = loaded.window.summary
     if before is not None and before.block is not None and signs(summariser):
         return ()  # A signed block is carried on by its provider: texts in its place would lose it.
+    if summariser.name == OFF:
+        return ()  # Its note stands for all; extracts would be a summary.
     if not must_rebuild(loaded.state.summary, core.settings.policy, plan.target_tokens):
         return ()
     try:

@@ -129,7 +129,7 @@ class ServerCompactionSummariser:
         turns = _rendered(request)
         sent = sum(self._counter.count_message(_message(turn)).total for turn in turns)
         instructions = self._counter.count_text(instructions_for(request))
-        return sent + instructions + output_room(request.limit_tokens)
+        return sent + instructions + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Have the messages compacted.
@@ -175,7 +175,7 @@ class ServerCompactionSummariser:
         return await self._api.answer(
             lambda client: client.beta.messages.with_raw_response.create(
                 model=self._model,
-                max_tokens=output_room(request.limit_tokens),
+                max_tokens=output_room(request.limit_tokens, self._window),
                 messages=messages,
                 compaction={"type": "summarize", "instructions": instructions_for(request)},
                 betas=[COMPACTION_BETA],
