@@ -87,7 +87,7 @@ def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
 
 
 def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
-    if event.summariser in (core.fallback.name, NOTE, OFF):
+    if event.summariser in names_of_code(core):
         return []
     start, stop = event.coverage.start, event.coverage.stop
     parts = [(start, stop, whole_text(event))]
@@ -95,6 +95,16 @@ def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
         at = event.split_at
         parts = [(start, at, history_text(event)), (at, stop, event.split_turn_prefix)]
     return [_text_of(core, event.model, *part) for part in parts if part[2].strip()]
+
+
+def names_of_code(core: Core) -> frozenset[str]:
+    """Return the names of the summarisers that ask no model."""
+    return frozenset((core.fallback.name, NOTE, OFF))
+
+
+def is_written(leaf: LeafSummary) -> bool:
+    """Return whether it is what a model wrote, and not an extract."""
+    return leaf.text.startswith(_BY_MODEL)
 
 
 def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSummary:
