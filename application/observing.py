@@ -9,7 +9,7 @@ from refold.domain.events import Trigger
 from .context import Context
 from .core import Core, Extras
 from .loaded import LoadedConversation
-from .ports import FinishingObserver, FollowingObserver
+from .ports import FinishingObserver, FollowingObserver, ProgressObserver
 from .results import CompactionResult
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,14 @@ def tell_request(core: Core, loaded: LoadedConversation, context: Context, extra
     for observer in core.observers:
         with _guarded():
             observer.request_made(context.thread_id, context.tokens, repeated)
+
+
+def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
+    """Tell the observers that want to know it how far a summary is."""
+    for observer in core.observers:
+        if isinstance(observer, ProgressObserver):
+            with _guarded():
+                observer.chunk_summarised(thread_id, done, chunks)
 
 
 @contextmanager

@@ -161,6 +161,15 @@ class FollowingObserver(Protocol):
 
 
 @runtime_checkable
+class ProgressObserver(Protocol):
+    """An observer that is told how far a summary is that takes several calls."""
+
+    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
+        """So many of the chunks of a summary, or of one part of it, were summarised."""
+        ...
+
+
+@runtime_checkable
 class FinishingObserver(Protocol):
     """An observer that may still have work under way when the memory closes."""
 

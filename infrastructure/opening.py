@@ -201,11 +201,15 @@ def _summariser(
     observing: "Observing",
 ) -> Summariser | None:
     """The summariser that was given or named; None for the embedded one."""
+    from refold.application.summarising.last_resort import SummariesOff
+
     from .summarisers.retrying import retrying
 
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
             return None
+        if settings.summariser == "off":
+            return SummariesOff(counter.count_text)
         from .summarisers.choosing import anthropic_summariser
 
         given = anthropic_summariser(

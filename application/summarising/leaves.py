@@ -15,7 +15,7 @@ from refold.domain.events import CompactionPerformed, LeafSummary
 
 from .cutting import cut
 from .joining import history_text, whole_text
-from .last_resort import NOTE, NoteSummariser
+from .last_resort import NOTE, OFF, NoteSummariser
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
 
 
 def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
-    if event.summariser in (core.fallback.name, NOTE):
+    if event.summariser in names_of_code(core):
         return []
     start, stop = event.coverage.start, event.coverage.stop
     parts = [(start, stop, whole_text(event))]
@@ -95,6 +95,16 @@ def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
         at = event.split_at
         parts = [(start, at, history_text(event)), (at, stop, event.split_turn_prefix)]
     return [_text_of(core, event.model, *part) for part in parts if part[2].strip()]
+
+
+def names_of_code(core: Core) -> frozenset[str]:
+    """Return the names of the summarisers that ask no model."""
+    return frozenset((core.fallback.name, NOTE, OFF))
+
+
+def is_written(leaf: LeafSummary) -> bool:
+    """Return whether it is what a model wrote, and not an extract."""
+    return leaf.text.startswith(_BY_MODEL)
 
 
 def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSummary:
@@ -117,12 +127,17 @@ async def text_of_leaves(
     newest: list[str] = []
     while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
         newest.insert(0, texts.pop())
-    older = "\n\n".join(texts)
-    target = max(SHORTEST_SUMMARY, min(count(older) // _SHORTER, room // 2))
-    limit = int(target * core.settings.policy.summary_slack)
-    request = SummaryRequest(messages=(), previous=older, target_tokens=target, limit_tokens=limit)
-    shortened = cut(await _extract(core, thread_id, request), limit, count)
+    shortened = await text_within(core, thread_id, "\n\n".join(texts), room // 2)
     return "\n\n".join([shortened, *newest])
+
+
+async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
+    """Return a text in about a third of its length or less, in about ``room`` tokens, by code."""
+    count = core.counter.count_text
+    target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
+    limit = int(target * core.settings.policy.summary_slack)
+    request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
+    return cut(await _extract(core, thread_id, request), limit, count)
 
 
 def headed(leaf: LeafSummary) -> str:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from refold.application.core import Core
 from refold.application.errors import LogError
 from refold.application.loaded import LoadedConversation
-from refold.application.ports import SourceMessage, Summariser, signs
+from refold.application.ports import SourceMessage, Summariser, is_by_code, signs
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.rebuilding import must_rebuild
 
-from .leaves import earlier_texts
+from .last_resort import OFF
+from .leaves import earlier_texts, is_written, names_of_code
 from .selecting import selected
 
 logger = logging.getLogger(__name__)
@@ -73,10 +74,17 @@ def _leaves(
     before = loaded.window.summary
     if before is not None and before.block is not None and signs(summariser):
         return ()  # A signed block is carried on by its provider: texts in its place would lose it.
-    if not must_rebuild(loaded.state.summary, core.settings.policy, plan.target_tokens):
+    if summariser.name == OFF:
+        return ()  # Its note stands for all; extracts would be a summary.
+    must = must_rebuild(loaded.state.summary, core.settings.policy, plan.target_tokens)
+    by_code = before is not None and before.summariser in names_of_code(core)
+    stepped_in = by_code and not is_by_code(summariser)
+    if not must and not stepped_in:
         return ()
     try:
-        return earlier_texts(core, loaded)
+        texts = earlier_texts(core, loaded)
+        # Where code stepped in for a model, what the model wrote before is carried on by the next one.
+        return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
         logger.warning("conversation %r: the summary is carried on: %s", loaded.thread_id, error)
         return ()

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.errors import SummariserError
+from refold.application.observing import tell_chunk
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.domain.budget import Budget
+from refold.domain.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.judging import judge_length, judge_text
@@ -15,11 +16,11 @@ from refold.domain.messages import Block
 from refold.domain.posing import broken_up
 
 from .asking import Asking
-from .capacity import capacity_of, portioned
+from .capacity import capacity_of, carried_room, fitting_length, portioned
 from .chunking import Chunk, Weighed, chunked, rounds_of
 from .dividing import Divided, Part, share_of
 from .joining import joined
-from .leaves import text_of_leaves
+from .leaves import text_of_leaves, text_within
 from .leaving_out import naming
 
 _NAMING_SHARE = 3
@@ -77,6 +78,9 @@ class Writer:
         self._beside = task.budget.summary_overhead + task.ledger_tokens
         most = task.plan.covered_tokens - self._beside - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
+        if self._capacity is not None:
+            bare = self._request(task.divided.history, (), "", self._limit)
+            self._limit = fitting_length(bare, self._capacity, core.settings.policy)
         self._longest = max(self._limit, min(task.plan.accepted_tokens, most))
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
@@ -129,12 +133,15 @@ class Writer:
         if not chunks and self._count(text) <= room():
             return text
         chunks = chunks or ((),)
+        done = 0
         draft: SummaryDraft | None = None
         while chunks:
             request = self._request(part, chunks[0], text, room())
             request = request.replaced(previous_block=block, omitted=omitted)
+            # What is carried into another call must fit there; the last answer may be longer than asked.
+            longest = self._longest - apart if len(chunks) == 1 else 0
             try:
-                draft = await self._asking.ask(request, self._judging(request, beside, apart))
+                draft = await self._asking.ask(request, self._judging(request, beside, longest))
             except SummariserError as error:
                 if error.reason != "too_large" or self._has_shrunk:
                     raise
@@ -144,6 +151,9 @@ class Writer:
                 omitted += more
                 continue
             chunks, text, block = chunks[1:], draft.text, draft.block
+            done += 1
+            if done + len(chunks) > 1:
+                tell_chunk(self._core, self._thread_id, done, done + len(chunks))
             self._topics += draft.topics
             self._given_in_part += draft.given_in_part
         if draft is not None:
@@ -152,13 +162,24 @@ class Writer:
 
     async def _carried(self, part: Part) -> str:
         if not part.leaves:
-            return part.previous
+            return await self._shortened(part)
         room = _LEAVES_ROOM * self._task.plan.limit_tokens
         if self._capacity is not None:
             policy = self._core.settings.policy
             own = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
             room = min(room, own)
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
+
+    async def _shortened(self, part: Part) -> str:
+        """Return the text before, in a window that has no room for it shortened by code."""
+        if self._capacity is None or not part.previous:
+            return part.previous
+        bare = self._request(part, (), "", self._limit)
+        room = carried_room(bare, self._capacity, self._core.settings.policy)
+        if self._count(part.previous) <= max(room, SHORTEST_SUMMARY):
+            return part.previous
+        room = max(room, SHORTEST_SUMMARY)
+        return await text_within(self._core, self._thread_id, part.previous, room)
 
     async def _portions(
         self, part: Part, messages: Chunk, text: str, room: int
@@ -187,7 +208,7 @@ class Writer:
         )
 
     def _judging(
-        self, request: SummaryRequest, beside: str, apart: int
+        self, request: SummaryRequest, beside: str, longest: int
     ) -> Callable[[SummaryDraft], None]:
         def judge(draft: SummaryDraft) -> None:
             judge_text(draft.text, complete=draft.complete, required=draft.required)
@@ -195,7 +216,7 @@ class Writer:
             rendered = tokens + self._beside + self._count(beside)
             covered = self._task.plan.covered_tokens
             # A complete text that is longer than asked is paid for: it is taken where there is room.
-            left = self._longest - self._count(beside) - self._ending() - apart
+            left = longest - self._count(beside) - self._ending()
             judge_length(tokens, max(request.limit_tokens, left), rendered, covered)
 
         return judge

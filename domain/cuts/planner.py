@@ -211,6 +211,11 @@ def _idle(
         return NothingToCompact(
             rule="within_target", because="the request is no larger than the target already"
         )
+    if trigger != "manual" and _waits(state, budget, policy):
+        return NothingToCompact(
+            rule="first_summary_after",
+            because=f"no summary is made before there are more than {policy.first_summary_after} messages",
+        )
     if state.tokens >= budget.room:
         return None
     if state.length - state.covered_to <= policy.keep_last:
@@ -224,6 +229,14 @@ def _idle(
             since=state.length - 1,
         )
     return None
+
+
+def _waits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
+    """Return whether there are too few messages for a first summary, and the request fits without one."""
+    least = policy.first_summary_after
+    if least is None or state.summary is not None or state.length > least:
+        return False
+    return state.tokens + budget.fixed <= budget.limit
 
 
 def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:

@@ -12,6 +12,7 @@ logging.getLogger("refold").addHandler(logging.NullHandler())
 
 LEVELS = {
     "compaction.requested": logging.DEBUG,
+    "compaction.chunk": logging.INFO,
     "compaction.performed": logging.INFO,
     "compaction.shortened": logging.INFO,
     "compaction.nothing_to_do": logging.DEBUG,
@@ -72,6 +73,10 @@ class LogLines:
     def compaction_ended(self, result: CompactionResult) -> None:
         """Write how it ended."""
         self.noticed(of_result(result))
+
+    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
+        """Write how far a summary is that takes several calls."""
+        self.noticed(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
         """Write its size."""

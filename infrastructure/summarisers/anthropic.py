@@ -111,7 +111,7 @@ class AnthropicSummariser:
         """The tokens of the prompt as it would be sent, and of the answer it leaves room for."""
         prompt = build_prompt(request, self._result_limit)
         texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
-        return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens)
+        return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask for a summary; only a text that ended by itself is returned.
@@ -149,7 +149,7 @@ class AnthropicSummariser:
 
     async def _draft(self, request: SummaryRequest, model: str) -> SummaryDraft:
         prompt = build_prompt(request, self._result_limit)
-        answer = await self._ask(prompt, model, output_room(request.limit_tokens))
+        answer = await self._ask(prompt, model, output_room(request.limit_tokens, self._window))
         text, topics = without_topics(_complete_text(answer))
         return SummaryDraft(
             text=text,

@@ -129,7 +129,7 @@ class ServerCompactionSummariser:
         turns = _rendered(request)
         sent = sum(self._counter.count_message(_message(turn)).total for turn in turns)
         instructions = self._counter.count_text(instructions_for(request))
-        return sent + instructions + output_room(request.limit_tokens)
+        return sent + instructions + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Have the messages compacted.
@@ -176,7 +176,7 @@ class ServerCompactionSummariser:
         return await self._api.answer(
             lambda client: client.beta.messages.with_raw_response.create(
                 model=self._model,
-                max_tokens=output_room(request.limit_tokens),
+                max_tokens=output_room(request.limit_tokens, self._window),
                 messages=messages,
                 extra_body={"compaction": compaction},  # Older versions of the SDK have no argument for it.
                 betas=[COMPACTION_BETA],

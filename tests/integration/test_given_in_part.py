@@ -1,6 +1,7 @@
 """A tool result that a model was given in part only: the event, the prompt and explain say how much."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def test_how_much_of_a_cut_result_was_given_is_told_everywhere(
         with refold.open(tmp_path / "a.db", summariser="anthropic", notes="off") as memory:
             chat = memory.conversation("t")
             chat.append({"role": "user", "content": "Read the log"})
-            call = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+            call: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
             chat.append({"role": "assistant", "content": [call]})
             result = {"type": "tool_result", "tool_use_id": "t1", "content": output}
             chat.append({"role": "user", "content": [result]})

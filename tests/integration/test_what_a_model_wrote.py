@@ -56,3 +56,28 @@ def test_the_length_that_is_built_anew_is_a_setting(over: int | None) -> None:
     settings = {} if over is None else {"rebuild_over_tokens": over}
     done = play(FactSummariser(900), **settings)
     assert done[1].rebuilt is (over is not None)
+
+
+class FailingOnce(FactSummariser):
+    """A model that is away for a while."""
+
+    def __init__(self, away: range) -> None:
+        super().__init__(300)
+        self.away = away
+        self.asked = 0
+
+    async def summarise(self, request: refold.SummaryRequest) -> refold.SummaryDraft:
+        self.asked += 1
+        if self.asked in self.away:
+            raise refold.SummariserError("authentication", "the key was taken back")
+        return await super().summarise(request)
+
+
+def test_what_a_model_wrote_comes_back_after_code_stepped_in() -> None:
+    summariser = FailingOnce(range(3, 12))
+    done = play(summariser, 300, 24_000)
+    by = [result.summariser for result in done]
+    assert by[:2] == ["facts", "facts"]
+    back = by.index("facts", by.index("extractive"))
+    assert done[back].rebuilt
+    assert set(facts_in(summariser.requests[2].previous)) == {1, 2}

@@ -1,5 +1,7 @@
 """How a turn is divided, and how much of it is at least summarised."""
 
+from typing import Any
+
 import pytest
 
 from refold.domain.policy import CompactionPolicy
@@ -58,7 +60,7 @@ LONG = conversation(
 """Four messages of 100 tokens, then a turn of 1,900."""
 
 
-def at(cut: int, window: int, **settings: float) -> int | None:
+def at(cut: int, window: int, **settings: Any) -> int | None:
     return Turns(LONG, frozenset({4})).split_at(cut, window, CompactionPolicy(**settings))
 
 

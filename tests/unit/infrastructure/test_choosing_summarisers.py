@@ -86,7 +86,7 @@ def test_the_model_of_a_call_is_asked_for_the_summary_that_the_call_needs(
     with AnthropicServer([api.ok()] * 9) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
-        settings = {"summariser": "anthropic", "window": 8_000, "notes": "off"}
+        settings: dict[str, Any] = {"summariser": "anthropic", "window": 8_000, "notes": "off"}
         with refold.open(tmp_path / "a.db", **settings) as memory:
             chat = memory.conversation("t")
             for n in range(20):
@@ -108,7 +108,10 @@ def test_where_the_model_of_summaries_is_not_there_the_one_of_the_call_is_asked(
     with AnthropicServer([gone, *[api.ok()] * 9]) as server:
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
-        settings = {"summariser": "anthropic", "summariser_model": "claude-haiku-5-5"}
+        settings: dict[str, Any] = {
+            "summariser": "anthropic",
+            "summariser_model": "claude-haiku-5-5",
+        }
         with refold.open(tmp_path / "a.db", window=8_000, notes="off", **settings) as memory:
             chat = memory.conversation("t")
             for n in range(20):
