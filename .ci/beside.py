@@ -26,7 +26,9 @@ def main() -> None:
         assert any(row.is_active for row in chat.summaries()), "nothing was compacted"
         assert len(chat.recall("what about the next part?")), "nothing was found"
         assert memory.verify().ok, "the log is damaged"
-    print(f"refold {version('refold')} works beside {', '.join(sys.argv[1:]) or 'nothing else'}")
+    sys.stdout.write(
+        f"refold {version('refold')} works beside {', '.join(sys.argv[1:]) or 'nothing else'}\n"
+    )
 
 
 main()

@@ -10,7 +10,11 @@ from contextlib import contextmanager
 _SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
 """The bytes of a database file whose locks say that somebody has it open (SQLite's file format)."""
 
-_FOR_READING = os.O_RDONLY | (os.O_BINARY if sys.platform == "win32" else os.O_CLOEXEC)
+if sys.platform == "win32":
+    _FOR_READING = os.O_RDONLY | os.O_BINARY
+else:
+    _FOR_READING = os.O_RDONLY | os.O_CLOEXEC
+
 _kept: list[int] = []
 """Descriptors that stay open: closing one would end all locks of this process on its file."""
 _looking: dict[tuple[int, int], int] = {}
