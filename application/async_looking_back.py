@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .chat import Chat
 from .core import Core
 from .erasure.erasing import Where
@@ -22,6 +23,7 @@ from .time_travel.moments import At
 from .tools.toolbox import AsyncToolbox
 
 
+@checked
 class AsyncLookingBack:
     """``LookingBack`` for asyncio."""
 

@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 from refold.domain.messages import Author
 
 from .appending import Keys, append
+from .argument_checks import checked
 from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import Runner, to_the_end
@@ -41,6 +42,7 @@ from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
+@checked
 class AsyncChat(AsyncLookingBack):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
@@ -143,6 +145,7 @@ class AsyncChat(AsyncLookingBack):
             background.begin(self.thread_id)
 
 
+@checked
 class AsyncMemory:
     """``Memory`` for asyncio."""
 

@@ -7,6 +7,7 @@ from refold.domain.messages import Author
 
 from . import appending
 from .appending import Keys
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
 from .compaction import CompactionAttempt
@@ -27,6 +28,7 @@ from .time_travel.moments import At
 from .tools.definitions import Tools, definitions_of
 
 
+@checked
 class Chat(LookingBack):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
@@ -21,6 +22,7 @@ from .time_travel.moments import At
 from .tools.toolbox import Toolbox
 
 
+@checked
 class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
@@ -27,6 +28,7 @@ from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
 
 
+@checked
 class Memory:
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
