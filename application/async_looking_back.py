@@ -117,6 +117,10 @@ class AsyncLookingBack:
         """See ``Chat.notes``."""
         return await asyncio.to_thread(self._chat.notes)
 
+    async def version(self) -> int:
+        """See ``Chat.version``; here it is awaited, for it reads the log."""
+        return await asyncio.to_thread(lambda: self._chat.version)
+
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)

@@ -54,6 +54,9 @@ class AsyncChat(AsyncLookingBack):
     def _core(self) -> Core:
         return self._opened.here()
 
+    def __repr__(self) -> str:
+        return f"<AsyncChat {self.thread_id!r}>"
+
     async def append(
         self,
         message: object,
@@ -163,6 +166,9 @@ class AsyncMemory:
         # Before a thread is asked for: the loop of a forked process's parent does not run there.
         self._opened.process.check()
         return self._opened_memory
+
+    def __repr__(self) -> str:
+        return f"<AsyncMemory {self._opened.process.what}>"
 
     def conversation(self, thread_id: str) -> AsyncChat:
         """See ``Memory.conversation``."""

@@ -39,6 +39,9 @@ class Chat(LookingBack):
         self._runner = runner
         self._background = background or Background(core)
 
+    def __repr__(self) -> str:
+        return f"<Chat {self.thread_id!r}>"
+
     def append(
         self,
         message: object,

@@ -203,8 +203,9 @@ def _summariser(
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
             return None
-        from .summarisers.choosing import anthropic_summariser
+        from .summarisers.choosing import anthropic_summariser, warn_without_key
 
+        warn_without_key(settings.summariser)
         given = anthropic_summariser(
             settings.summariser,
             counter,

@@ -53,6 +53,9 @@ class Configuration:
             close_wait=given.close_wait,
             compaction_wait=given.compaction_wait,
             recall_tokens=given.recall_tokens,
+            recall_hits=given.recall_hits,
+            recall_least_score=given.recall_least_score,
+            recall_mode=given.recall_mode,
             notes=NotesSettings(
                 by=given.notes,
                 folder=given.notes_folder,
