@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .chat import Chat
 from .core import Core
 from .erasure.erasing import Where
@@ -22,6 +23,7 @@ from .time_travel.moments import At
 from .tools.toolbox import AsyncToolbox
 
 
+@checked
 class AsyncLookingBack:
     """``LookingBack`` for asyncio."""
 
@@ -114,6 +116,10 @@ class AsyncLookingBack:
     async def notes(self) -> Sequence[NoteRow]:
         """See ``Chat.notes``."""
         return await asyncio.to_thread(self._chat.notes)
+
+    async def version(self) -> int:
+        """See ``Chat.version``; here it is awaited, for it reads the log."""
+        return await asyncio.to_thread(lambda: self._chat.version)
 
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""

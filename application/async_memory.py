@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 from refold.domain.messages import Author
 
 from .appending import Keys, append
+from .argument_checks import checked
 from .async_looking_back import AsyncLookingBack
 from .background import Background
 from .blocking import Runner, to_the_end
@@ -42,6 +43,7 @@ from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
+@checked
 class AsyncChat(AsyncLookingBack):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
@@ -52,6 +54,9 @@ class AsyncChat(AsyncLookingBack):
     @property
     def _core(self) -> Core:
         return self._opened.here()
+
+    def __repr__(self) -> str:
+        return f"<AsyncChat {self.thread_id!r}>"
 
     async def append(
         self,
@@ -149,6 +154,7 @@ class AsyncChat(AsyncLookingBack):
             background.begin(self.thread_id)
 
 
+@checked
 class AsyncMemory:
     """``Memory`` for asyncio."""
 
@@ -166,6 +172,9 @@ class AsyncMemory:
         # Before a thread is asked for: the loop of a forked process's parent does not run there.
         self._opened.process.check()
         return self._opened_memory
+
+    def __repr__(self) -> str:
+        return f"<AsyncMemory {self._opened.process.what}>"
 
     def conversation(self, thread_id: str) -> AsyncChat:
         """See ``Memory.conversation``."""

@@ -7,6 +7,7 @@ from refold.domain.messages import Author
 
 from . import appending
 from .appending import Keys
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
 from .context import Context
@@ -26,6 +27,7 @@ from .time_travel.moments import At
 from .tools.definitions import Tools, definitions_of
 
 
+@checked
 class Chat(LookingBack):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
@@ -35,6 +37,9 @@ class Chat(LookingBack):
         super().__init__(core, thread_id)
         self._runner = runner
         self._background = background or Background(core)
+
+    def __repr__(self) -> str:
+        return f"<Chat {self.thread_id!r}>"
 
     def append(
         self,

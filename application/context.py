@@ -15,7 +15,7 @@ from .rendering.text_form import text_form
 from .results import CompactionResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Context:
     """What the model is to see now. The lists are the caller's own: changing them harms nothing."""
 
@@ -38,6 +38,11 @@ class Context:
     """With how many blocks of that the first message opens; 0 where it stands in the system text."""
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
+
+    def __repr__(self) -> str:
+        held = f"{len(self.messages)} messages, {self.tokens:,} of {self.budget.limit:,} tokens"
+        summary = f", summary {self.summary.summary_id}" if self.summary else ""
+        return f"<Context of {self.thread_id!r} at version {self.version}: {held}{summary}>"
 
     def settled(
         self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget

@@ -20,6 +20,7 @@ from .opening_process import OpeningProcess
 from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter, for_models
 from .read_models import ReadModels
 from .recall.parts import RecallParts
+from .recall.results import RecallMode
 from .rendering.blocks import text_block
 from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
@@ -89,6 +90,9 @@ class Settings(Value, frozen=True):
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     summary_place: SummaryPlace = "user"
     recall_tokens: int = 4_000
+    recall_hits: int = 5
+    recall_least_score: float = 0.0
+    recall_mode: RecallMode | None = None
     """The room of one answer of recall: hits and their neighbours."""
     notes: NotesSettings = NotesSettings()
     memories: MemoriesSettings = MemoriesSettings()

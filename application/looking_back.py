@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
+from .recall.defaults import inquiry_of
 from .recall.expanding import ExpandedSummary, expand
 from .recall.history import HistoryPage, HistoryQuery, query_history
-from .recall.inquiry import RecallOptions, inquire
+from .recall.inquiry import RecallOptions
 from .recall.paging import USUAL_CHARACTERS, TextPart, read_part
 from .recall.recalling import recall
 from .recall.results import Recalled
@@ -21,6 +23,7 @@ from .time_travel.moments import At
 from .tools.toolbox import Toolbox
 
 
+@checked
 class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 
@@ -93,7 +96,7 @@ class LookingBack:
             InvalidSetting: an option cannot be; says what is allowed.
             ConversationGone: the conversation was erased as a whole.
         """
-        inquiry = inquire(query, thread_id=self.thread_id, **how)
+        inquiry = inquiry_of(self._core, query, how, self.thread_id)
         return recall(self._core, self.thread_id, inquiry)
 
     def query(

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
@@ -16,9 +17,10 @@ from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .notes.writing import write_notes
 from .read_models import ConversationRow, NoteRow
+from .recall.defaults import inquiry_of
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
-from .recall.inquiry import RecallOptions, inquire
+from .recall.inquiry import RecallOptions
 from .recall.recalling import search
 from .recall.results import Recalled
 from .tools.toolbox import Toolbox
@@ -27,6 +29,7 @@ from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
 
 
+@checked
 class Memory:
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
@@ -38,6 +41,9 @@ class Memory:
     @property
     def _core(self) -> Core:
         return self._opened.here()
+
+    def __repr__(self) -> str:
+        return f"<Memory {self._opened.process.what}>"
 
     def conversation(self, thread_id: str) -> Chat:
         """The conversation with this id, new or not.
@@ -70,7 +76,7 @@ class Memory:
         Raises:
             InvalidSetting: an option cannot be; says what is allowed.
         """
-        return search(self._core, inquire(query, **how))
+        return search(self._core, inquiry_of(self._core, query, how))
 
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from refold.application.short_reprs import ShortRepr
 from refold.domain.value import Value
 
 from .event_log import Damage
@@ -45,7 +46,7 @@ class MessageRow(Value, frozen=True):
     """What it says in words, tool calls and results in short."""
 
 
-class SummaryRow(Value, frozen=True):
+class SummaryRow(ShortRepr, Value, frozen=True):
     """One summary ever made (requirement A2), with what coverage needs."""
 
     summary_id: str

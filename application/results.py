@@ -3,6 +3,7 @@
 from typing import Literal
 
 from refold.application.projections.messages import readable
+from refold.application.short_reprs import ShortRepr
 from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
@@ -25,7 +26,7 @@ class CompactionMark(Value, frozen=True):
     is_split_turn: bool
 
 
-class StoredMessage(Value, frozen=True):
+class StoredMessage(ShortRepr, Value, frozen=True):
     """A message of a conversation, as the log holds it."""
 
     position: int

@@ -1,12 +1,36 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
-from pydantic import ConfigDict, Field
+import difflib
+from typing import TYPE_CHECKING, Any
 
+from pydantic import ConfigDict, Field, ValidationError
+
+from .errors import InvalidSetting
 from .value import Value
 
 
 class CompactionPolicy(Value, frozen=True):
     """Settings of compaction. Shares are fractions of the context window unless they say otherwise."""
+
+    if not TYPE_CHECKING:  # Type checkers know the fields; this would hide them.
+
+        def __init__(self, **fields: Any) -> None:
+            """Make a policy; a field that cannot be is an ``InvalidSetting`` that names it."""
+            if type(self) is not CompactionPolicy:
+                super().__init__(**fields)
+                return
+            for name, value in fields.items():
+                if isinstance(value, bool):  # Python takes True for 1.
+                    raise _refused(name, value, "a number")
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                name = str(first["loc"][0])
+                raise _refused(name, first["input"], first["msg"]) from None
+
+        # What is stored is validated past it.
+        __init__.__pydantic_base_init__ = True
 
     # The table of settings is made from the texts below the fields.
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -142,3 +166,15 @@ class CompactionPolicy(Value, frozen=True):
     again; by five times as much while the breaker is open, and after a compaction (invariant 7)."""
     breaker_after: int = Field(default=3, ge=1)
     """After so many failures in a row the circuit breaker opens."""
+
+
+def _refused(name: str, value: object, problem: str) -> InvalidSetting:
+    known = CompactionPolicy.model_fields
+    if name not in known:
+        alike = difflib.get_close_matches(name, list(known), n=1)
+        hint = f" (did you mean {alike[0]}?)" if alike else ""
+        message = f"CompactionPolicy has no field {name!r}{hint}"
+    else:
+        said = problem.removeprefix("Input should be ")
+        message = f"CompactionPolicy: {name} = {str(value)[:80]!r}: must be {said}"
+    return InvalidSetting(message, setting=name, value=value)

@@ -90,6 +90,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _opened(path: str | Path, options: Options) -> Core:
+    from .checking_options import check_options
     from .log.keeping import SQLiteKeeper
     from .observing.wiring import Observing
     from .processes import ThisProcess
@@ -97,11 +98,11 @@ def _opened(path: str | Path, options: Options) -> Core:
     from .tokens.estimator import EstimatingTokenCounter
     from .tools.anthropic import AnthropicTools
 
-    _refuse_unknown(options)
+    check_options(path, options)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
-    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
+    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
@@ -210,8 +211,9 @@ def _summariser(
             return None
         if settings.summariser == "off":
             return SummariesOff(counter.count_text)
-        from .summarisers.choosing import anthropic_summariser
+        from .summarisers.choosing import anthropic_summariser, warn_without_key
 
+        warn_without_key(settings.summariser)
         given = anthropic_summariser(
             settings.summariser,
             counter,
@@ -220,15 +222,6 @@ def _summariser(
             timeout=settings.summariser_timeout,
         )
     return retrying(given, settings.summary_tries, each=observing.summariser)
-
-
-def _refuse_unknown(options: Options) -> None:
-    for name in options:
-        if name not in Options.__annotations__:
-            from .settings.sources import nearest
-
-            hint = nearest(name, Options.__annotations__)
-            raise TypeError(f"refold.open has no argument {name!r}{hint}")
 
 
 def _instructions(configuration: "Configuration") -> str:

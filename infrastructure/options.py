@@ -10,6 +10,7 @@ from refold.application.recall.vectors import Embedder
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
+    from refold.application.recall.results import RecallMode
     from refold.domain.frames import SummaryPlace
 
     from .log.stored.encryption import KeySource
@@ -68,6 +69,12 @@ class Options(TypedDict, total=False):
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     recall_tokens: int | None
     """The room of one answer of recall, in tokens."""
+    recall_hits: int | None
+    """How many hits an answer of recall has at most, where the question does not say."""
+    recall_least_score: float | None
+    """Only hits with at least this share of the best one's score, where the question does not say."""
+    recall_mode: "RecallMode | None"
+    """``keyword``, ``vector`` or ``hybrid``, where the question does not say."""
     notes: "NotesBy | None"
     """Who takes durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
+from refold.application.short_reprs import ShortRepr
 from refold.domain.value import Value
 
 from .passages import PassageKind
@@ -25,7 +26,7 @@ class Neighbour(Value, frozen=True):
     erased: bool = False
 
 
-class RecallHit(Value, frozen=True):
+class RecallHit(ShortRepr, Value, frozen=True):
     """A passage that answers, read from the log."""
 
     thread_id: str

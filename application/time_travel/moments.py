@@ -9,8 +9,9 @@ from refold.application.errors import LogDamaged
 from refold.application.loaded import LoadedConversation
 from refold.domain.errors import InvalidSetting
 
-At: TypeAlias = int | datetime
-"""A version of a conversation, or a time with a time zone: then the newest version logged by then."""
+At: TypeAlias = int | datetime | str
+"""A version of a conversation, or a time with a time zone, also as text in ISO 8601, as results give it:
+then the newest version logged by then."""
 _MOST = 2**63 - 1
 """The highest version that a store can look for."""
 
@@ -48,6 +49,8 @@ def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
 
 
 def _version(core: Core, thread_id: str, at: At) -> int:
+    if isinstance(at, str):
+        at = _moment(at)
     if isinstance(at, datetime):
         if at.tzinfo is None or at.utcoffset() is None:
             raise InvalidSetting(
@@ -64,6 +67,17 @@ def _version(core: Core, thread_id: str, at: At) -> int:
             f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
         )
     return given
+
+
+def _moment(given: str) -> datetime:
+    try:
+        return datetime.fromisoformat(given.strip())
+    except ValueError:
+        raise InvalidSetting(
+            f"at={given[:80]!r} is no time with a time zone, such as 2026-01-02T03:04:05Z",
+            setting="at",
+            value=given,
+        ) from None
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -53,6 +53,8 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
     inquiry = inquire(
         arguments.query,
         thread_id=thread,
+        mode=reach.core.settings.recall_mode,
+        min_score=reach.core.settings.recall_least_score,
         limit=arguments.limit,
         roles=arguments.roles,
         tools=arguments.tools,

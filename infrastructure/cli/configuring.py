@@ -38,7 +38,8 @@ def settings(
         return
     rows = list(with_values(read_configuration(policy_file=policy)))
     if json:
-        print_json({"settings": [row.model_dump() for row in rows]})
+        typed = [{**row.model_dump(exclude={"typed"}), "value": row.typed} for row in rows]
+        print_json({"settings": typed})
         return
     show_table(
         "",

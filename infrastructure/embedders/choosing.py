@@ -1,5 +1,6 @@
 """The embedders that have a name in settings."""
 
+import os
 from importlib.util import find_spec
 from typing import assert_never
 
@@ -49,7 +50,13 @@ def chosen_embedder(
         case "openai":
             from .openai import OpenAIEmbedder
 
-            return OpenAIEmbedder(model, url=url, key=key, timeout=timeout)
+            # An empty address or key is that of the models; a key never goes to another place than its own.
+            if not url:
+                url, key = (
+                    os.environ.get("OPENAI_BASE_URL"),
+                    key or os.environ.get("OPENAI_API_KEY"),
+                )
+            return OpenAIEmbedder(model, url=url or None, key=key, timeout=timeout)
         case _:
             assert_never(name)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
@@ -61,6 +62,8 @@ class Setting(Value, frozen=True):
     default: str
     meaning: str
     value: str = ""
+    typed: Any = None
+    """The value as JSON has it; None where it is not set."""
     source: str = "default"
 
 
@@ -89,6 +92,7 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
         value = given if setting.name == "models" else shown[setting.name]
         yield setting.replaced(
             value="" if value in (None, {}) else _as_text(value),
+            typed=value,
             source="default" if source is None else source.place_of(setting.name),
         )
 

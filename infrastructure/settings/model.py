@@ -12,6 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from refold.application.recall.results import RecallMode
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.stored.encryption import raw_key
@@ -90,10 +91,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """The model that makes them; without it the embedder's own choice. What was made by another is made
     again, in the background. For ``fastembed`` also ``MODEL@FOLDER``: its files lie there, and nothing is
     downloaded."""
-    embedder_url: str | None = Field(default=None, min_length=1)
-    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``."""
+    embedder_url: str | None = None
+    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``. Empty: where the models of
+    that API are, as its variable ``OPENAI_BASE_URL`` says (requirement B11)."""
     embedder_key: SecretStr | None = None
-    """What it asks for. Cannot be set in a policy file."""
+    """What it asks for. Empty: the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names
+    another place (requirement B11). Cannot be set in a policy file."""
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Seconds until one call of it counts as failed."""
     search_backend: SearchBackendName = "builtin"
@@ -102,6 +105,14 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Seconds until such a program counts as hanging (requirement C3)."""
     recall_tokens: int = Field(default=4_000, ge=200)
     """The room of one answer of recall, in tokens: hits and their neighbours."""
+
+    recall_hits: int = Field(default=5, ge=1, le=50)
+    """How many hits an answer of recall has at most, where the question does not say."""
+    recall_least_score: float = Field(default=0.0, ge=0, le=1)
+    """Only hits with at least this share of the best one's score, where the question does not say."""
+    recall_mode: RecallMode | None = None
+    """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``), where the question does not
+    say; without it by both where an embedder is configured, else by words."""
 
     notes: NotesBy = "auto"
     """Who takes durable notes before a compaction: ``auto``, the model that makes summaries, or code where

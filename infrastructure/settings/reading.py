@@ -24,6 +24,9 @@ from .sources import SECRETS, Source, from_environment, from_file, nearest
 
 _NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
 """Settings of which the first is a lower limit of the second."""
+_TIERS = ("summary_tier", "condensed_tier", "whole_tier")
+MOST_TARGET = 0.9
+"""Of the trigger; above, a compaction makes hardly any room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ class Configuration:
             close_wait=given.close_wait,
             compaction_wait=given.compaction_wait,
             recall_tokens=given.recall_tokens,
+            recall_hits=given.recall_hits,
+            recall_least_score=given.recall_least_score,
+            recall_mode=given.recall_mode,
             notes=NotesSettings(
                 by=given.notes,
                 folder=given.notes_folder,
@@ -187,6 +193,7 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
 def _refuse_crossed(configuration: Configuration) -> None:
     made = configuration.for_core()
     for policy in (made.policy, *(own.policy for own in made.models)):
+        _refuse_shares(configuration, policy)
         values: Mapping[str, float] = policy.model_dump()
         for least, share in _NOT_ABOVE:
             if values[least] > values[share]:
@@ -196,6 +203,28 @@ def _refuse_crossed(configuration: Configuration) -> None:
                     setting=least,
                     value=values[least],
                 )
+
+
+def _refuse_shares(configuration: Configuration, policy: CompactionPolicy) -> None:
+    """Refuse a target next to the trigger, and tiers that are more than the whole together.
+
+    Policies of stored events may have such: the fields themselves allow it.
+    """
+    if policy.target_share > MOST_TARGET:
+        raise InvalidSetting(
+            f"target_share = {policy.target_share} ({_where(configuration, 'target_share')}): must be at "
+            f"most {MOST_TARGET} of the trigger, else nearly every request is compacted again",
+            setting="target_share",
+            value=policy.target_share,
+        )
+    tiers = {name: getattr(policy, name) for name in _TIERS}
+    if sum(tiers.values()) > 1 + 1e-9:
+        said = " + ".join(
+            f"{name} = {v} ({_where(configuration, name)})" for name, v in tiers.items()
+        )
+        raise InvalidSetting(
+            f"{said}: must be at most 1 together", setting=_TIERS[0], value=sum(tiers.values())
+        )
 
 
 def _where(configuration: Configuration, name: str) -> str:

@@ -1,5 +1,8 @@
 """The summarisers that have a name in settings and stand on the Messages API."""
 
+import os
+import warnings
+from pathlib import Path
 from typing import Literal
 
 from refold.application.ports import Summariser, TokenCounter
@@ -27,3 +30,36 @@ def anthropic_summariser(
     else:
         made = ServerCompactionSummariser(model=model, timeout=timeout, counter=counter)
     return made.for_models(None, answering)
+
+
+def warn_without_key(name: str) -> None:
+    """Warn where a summariser of the Messages API was chosen and nothing says how to authenticate."""
+    if any(os.environ.get(variable) for variable in _CREDENTIALS) or _has_profile():
+        return
+    warnings.warn(
+        f"summariser={name!r} needs a key, and ANTHROPIC_API_KEY is not set: until it is, the built-in "
+        "summariser writes every summary",
+        MissingKeyWarning,
+        stacklevel=2,
+    )
+
+
+def _has_profile() -> bool:
+    """Whether the SDK may find credentials in files of its own."""
+    folder = os.environ.get("ANTHROPIC_CONFIG_DIR")
+    places = (Path(folder) if folder else Path.home() / ".config" / "anthropic",)
+    return any(place.exists() for place in places)
+
+
+class MissingKeyWarning(UserWarning):
+    """A summariser was chosen that cannot work without a key, and there is none."""
+
+
+_CREDENTIALS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_PROFILE",
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+)

@@ -178,7 +178,9 @@ class ServerCompactionSummariser:
                 model=self._model,
                 max_tokens=output_room(request.limit_tokens, self._window),
                 messages=messages,
-                extra_body={"compaction": compaction},  # Older versions of the SDK have no argument for it.
+                extra_body={
+                    "compaction": compaction
+                },  # Older versions of the SDK have no argument for it.
                 betas=[COMPACTION_BETA],
                 timeout=self._api.timeout,
             )

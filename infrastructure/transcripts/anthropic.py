@@ -87,7 +87,9 @@ def _take(
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
-            message=Message(role=role, content=content, author=author, extra=extra_of(item, _TAKEN)),
+            message=Message(
+                role=role, content=content, author=author, extra=extra_of(item, _TAKEN)
+            ),
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
             at=moment(item.get("timestamp", item.get("at"))),

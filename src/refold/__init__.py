@@ -202,6 +202,8 @@ if TYPE_CHECKING:
         read_transcript,
     )
 
+    __version__: str
+
 __all__ = [
     "AnchorState",
     "Appended",
@@ -379,6 +381,10 @@ _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "re
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("refold")
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), _OWN_NAME.get(name, name))

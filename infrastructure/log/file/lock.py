@@ -1,6 +1,7 @@
 """The lock that orders writers: threads of this process, and processes on this machine."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -18,9 +19,7 @@ from .line import line_at
 
 _Refused: type[Exception]
 
-try:
-    import fcntl
-except ImportError:  # Windows has another call; the library knows it.
+if sys.platform == "win32":  # Windows has another call; the library knows it.
     import portalocker
 
     _FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
@@ -33,6 +32,8 @@ except ImportError:  # Windows has another call; the library knows it.
         portalocker.unlock(file)
 
 else:
+    import fcntl
+
     # The system's own call, since this is paid at every append.
     _Refused = BlockingIOError
 

@@ -91,7 +91,7 @@ def test_every_other_key_is_kept_in_the_log() -> None:
     with refold.open(":memory:") as memory:
         chat = memory.conversation("t")
         chat.append(message)
-        assert chat.read(0).message.extra == {"name": "Bob"}  # type: ignore[union-attr]
+        assert chat.read(0).message.extra == {"name": "Bob"}
 
 
 def test_a_whole_reply_brings_its_id_model_and_usage() -> None:
@@ -245,7 +245,7 @@ def test_the_agent_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Monkey
     [code] = re.findall(r"```python\n(import json, openai, refold\n.*?)```", page, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
     sdk, client = ModuleType("openai"), Client()
-    sdk.OpenAI = lambda: client  # pyright: ignore[reportAttributeAccessIssue]
+    setattr(sdk, "OpenAI", lambda: client)  # noqa: B010
     monkeypatch.setitem(sys.modules, "openai", sdk)
     monkeypatch.chdir(tmp_path)
     exec(code, {"TOOLS": [TOOL], "run": lambda name, arguments: f"{name} {arguments['at']}"})
