@@ -113,6 +113,11 @@ def signs(summariser: Summariser) -> bool:
     return bool(getattr(summariser, "signs", False))
 
 
+def is_by_code(summariser: Summariser) -> bool:
+    """Return whether it asks no model (``by_code = True``): then its work counts as no call of one."""
+    return bool(getattr(summariser, "by_code", False))
+
+
 class Observer(Protocol):
     """Is told what happened. What it raises is logged and goes no further."""
 

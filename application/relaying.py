@@ -4,7 +4,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from .notes.taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from .ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest, signs
+from .ports import (
+    BoundedSummariser,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    is_by_code,
+    signs,
+)
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]
 """How the one behind is asked."""
@@ -29,6 +36,11 @@ class Relay:
     def signs(self) -> bool:
         """Whether the one behind signs what it writes."""
         return signs(self.behind)
+
+    @property
+    def by_code(self) -> bool:
+        """Return whether the one behind asks no model."""
+        return is_by_code(self.behind)
 
     @property
     def take_notes(self) -> TakeNotes | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from .conversation import Conversation
 from .erasing import ERASED
 from .events import CompactionFailed, CompactionPerformed, CompactionRequested, CompactionReverted
+from .expecting import with_length
 from .facts import ActiveSummary, Attempt, LiveMessage, Setbacks
 from .fading import REMEMBERED, fading
 
@@ -51,6 +52,7 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
         answer_pending=True,
         attempt=None,
         setbacks=Setbacks(),
+        lengths=with_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
 

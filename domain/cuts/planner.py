@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from refold.domain.budget import (
     SHORTEST_SUMMARY,
     Budget,
+    SetAside,
     kept_target,
-    ledger_target,
+    set_aside,
     summary_target,
 )
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
+from refold.domain.expecting import Expected
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns
 from refold.domain.value import Value
@@ -61,12 +63,16 @@ def plan_compaction(
     policy: CompactionPolicy,
     trigger: Trigger,
     rules: Sequence[CutRule] = RULES,
+    *,
+    expected: Expected | None = None,
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
     By size and in the background as much is kept as fits the target. On demand as much is covered as
     the keep rules allow: ``keep_last`` messages stay in any case. Else the keep rules hold as far as
     the target allows, before anything is done for whole turns.
+
+    ``expected``: how long the summary will be; None where nothing is known of it.
     """
     idle = _idle(state, budget, policy, trigger)
     if idle is not None:
@@ -83,7 +89,7 @@ def plan_compaction(
         found = [c for c in found if state.length - c.cut >= policy.keep_last]
         if not found:
             return _too_few(state, policy)
-    return _chosen(state, found, kept, budget, policy, trigger)
+    return _chosen(state, found, kept, budget, policy, trigger, expected)
 
 
 def _chosen(
@@ -93,9 +99,11 @@ def _chosen(
     budget: Budget,
     policy: CompactionPolicy,
     trigger: Trigger,
+    expected: Expected | None,
 ) -> CompactionPlan | NothingToCompact:
     turns = Turns(state, kept)
-    choice = Choice(state, turns, kept_target(budget, policy), budget.window, policy)
+    goal = kept_target(budget, policy, expected)
+    choice = Choice(state, turns, goal, budget.window, policy)
     chosen = choice.cover_most(found) if trigger == "manual" else choice.keep_most(found)
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
@@ -110,10 +118,10 @@ def _chosen(
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
         split_at=division.begin if division else None,
-        ledger_tokens=ledger_target(budget, policy),
+        ledger_tokens=set_aside(budget, policy).ledger,
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    return _fitted(plan, budget, policy)
+    return _fitted(plan, budget, policy, set_aside(budget, policy, expected))
 
 
 def _length(
@@ -142,16 +150,25 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     )
 
 
-def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
-    """The plan with less room for the summary where what is kept leaves less.
+def _fitted(
+    plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: SetAside
+) -> CompactionPlan:
+    """The plan with less room for summary and ledger where what is kept leaves less below the target.
 
-    Half the length is better than to miss the target for the rest of it; and any length better than a
-    request too large, then with a smaller ledger as well.
+    The ledger gives way first, down to what is expected of it. A short text is better than to miss the
+    target for the rest of it; and any length better than a request too large.
     """
     beside = plan.kept_tokens + budget.summary_overhead
-    below_target = plan.goal_tokens - beside - plan.ledger_tokens
-    if max(SHORTEST_SUMMARY, plan.target_tokens // 2) <= below_target < plan.limit_tokens:
-        return _limited(plan, below_target, policy)
+    left = min(plan.goal_tokens, budget.limit - budget.fixed) - beside
+    if left >= plan.limit_tokens + plan.ledger_tokens:
+        return plan
+    ledger = min(plan.ledger_tokens, max(aside.ledger, left - plan.limit_tokens))
+    least = max(SHORTEST_SUMMARY, plan.target_tokens // 2)
+    if left - ledger < least:
+        ledger = max(0, left - least) if left >= least else left // 3
+    if left - ledger >= SHORTEST_SUMMARY:
+        plan = plan.replaced(ledger_tokens=ledger)
+        return _limited(plan, min(plan.limit_tokens, left - ledger), policy)
     left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan

@@ -50,6 +50,11 @@ class ExtractiveSummariser:
         """How settings and results call it."""
         return "extractive"
 
+    @property
+    def by_code(self) -> bool:
+        """True: no model is asked."""
+        return True
+
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Summarises at once; never suspends."""
         return SummaryDraft(

@@ -20,7 +20,10 @@ def plain(pages: int) -> bytes:
 
 def packed(pages: int) -> bytes:
     inside = zlib.compress(b"<</Type/Page/Parent 2 0 R>>" * pages + b"<</Type /Pages /Count 9>>")
-    stream = b"<</Type/ObjStm/N %d/Filter/FlateDecode/Length %d>>\nstream\r\n" % (pages, len(inside))
+    stream = b"<</Type/ObjStm/N %d/Filter/FlateDecode/Length %d>>\nstream\r\n" % (
+        pages,
+        len(inside),
+    )
     return b"%PDF-1.5\n1 0 obj\n" + stream + inside + b"\nendstream\nendobj\n%%EOF"
 
 
