@@ -29,12 +29,15 @@ class Context:
     tokens: int
     """The estimated size of the whole request, system and tools included."""
     budget: Budget
+    """What may be sent, in tokens and in bytes."""
     summary: CompactionPerformed | None
     """The active summary, which stands for everything that it covers."""
     memory: tuple[str, ...] = ()
     """What stands for older messages, as texts: the summary, then the ledger; each where there is one."""
     opening: int = 0
     """With how many blocks of that the first message opens; 0 where it stands in the system text."""
+    bytes: int = 0
+    """The size of the whole request as JSON; at most a little too large."""
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
+from refold.domain.byte_size import byte_size
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
@@ -26,6 +27,9 @@ from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
 from .upkeep.log_keeping import LogKeeper
 
+_ENVELOPE_BYTES = 1_000
+"""What the body of a request has besides: the names of its fields, the model, its other parameters."""
+
 
 class ModelSettings(Value, frozen=True):
     """What holds for requests to some models in place of the general settings."""
@@ -34,6 +38,7 @@ class ModelSettings(Value, frozen=True):
     """How the names of these models begin; the longest prefix that fits counts, alone."""
     window: int | None
     policy: CompactionPolicy
+    request_bytes: int = 32_000_000
 
 
 class NotesSettings(Value, frozen=True):
@@ -84,6 +89,10 @@ class Settings(Value, frozen=True):
     compaction_wait: float = 30.0
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     summary_place: SummaryPlace = "user"
+    request_bytes: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    shorten_texts: bool = True
+    """Whether a user's text that is too large to stay whole is shown by its beginning and its end."""
     recall_tokens: int = 4_000
     """The room of one answer of recall: hits and their neighbours."""
     notes: NotesSettings = NotesSettings()
@@ -97,7 +106,7 @@ class Settings(Value, frozen=True):
         if found is None:
             return self
         own = next(own for own in self.models if own.prefix == found)
-        return self.replaced(window=own.window, policy=own.policy)
+        return self.replaced(window=own.window, policy=own.policy, request_bytes=own.request_bytes)
 
 
 class Extras(NamedTuple):
@@ -163,7 +172,7 @@ class Core:
             settings.policy,
             summary_overhead=summary_overhead(self._size),
             instructions=self._instructions_tokens,
-        )
+        ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
 
     def system_of(self, extras: Extras) -> System:
         """The caller's system prompt with the instruction files behind it."""
@@ -183,6 +192,11 @@ class Core:
         if extras.tools:
             tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
         return tokens
+
+    def _extras_bytes(self, extras: Extras) -> int:
+        given = byte_size(extras.system) if extras.system else 0
+        tools = sum(byte_size(dict(tool)) for tool in extras.tools)
+        return given + tools + byte_size(self.instructions) + _ENVELOPE_BYTES
 
     @property
     def _instructions_tokens(self) -> int:

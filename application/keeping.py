@@ -85,9 +85,7 @@ def kept_ledger(
     return gathered(core, before, covered).kept(room)
 
 
-def gathered(
-    core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]
-) -> Gathering:
+def gathered(core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]) -> Gathering:
     """All that the ledger knows after ``covered`` left the context."""
     summary = before.window.summary
     gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())

@@ -11,7 +11,7 @@ SHORTEST_SUMMARY = 150
 
 
 class Budget(Value, frozen=True):
-    """All figures are tokens. ``fixed`` is what every request carries: system text, with instruction
+    """All figures but two are tokens. ``fixed`` is what every request carries: system text, with instruction
     files, and tools.
     """
 
@@ -29,6 +29,10 @@ class Budget(Value, frozen=True):
     """What a summary costs besides its text."""
     instructions: int = 0
     """Of ``fixed``, what instruction files take."""
+    byte_limit: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    fixed_bytes: int = 0
+    """Of these, what system text and tools take."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""

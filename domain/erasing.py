@@ -24,6 +24,7 @@ from .events import (
     Rewritten,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from .messages import SHOWN, Block, Message
 from .remembering import MemoriesChosen, NotesFlushed
@@ -116,6 +117,7 @@ def remains_of(event: Event, marker: str) -> Event:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()
@@ -167,6 +169,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()

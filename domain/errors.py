@@ -117,15 +117,23 @@ class ContextWindowExceeded(RefoldError):
     ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
     """
 
+    unit = "tokens"
+
     def __init__(
         self, needed: int, budget: int, explanation: str, *, instructions: int = 0
     ) -> None:
         super().__init__(
-            f"the context needs {needed:,} tokens and the budget is {budget:,}: {explanation}"
+            f"the context needs {needed:,} {self.unit} and the budget is {budget:,}: {explanation}"
         )
         self.needed = needed
         self.budget = budget
         self.instructions = instructions
+
+
+class RequestTooLarge(ContextWindowExceeded):
+    """What must be in the context has more bytes than may be sent; ``needed`` and ``budget`` are bytes."""
+
+    unit = "bytes"
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):

@@ -20,9 +20,11 @@ from .events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from .facts import LiveMessage, Pin
 from .fading import REMEMBERED, fading
@@ -58,7 +60,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return failed(state, event, version)
         case CompactionReverted():
             return reverted(state, event, version)
-        case ToolContentOffloaded() | MessagesCondensed():
+        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return _shortened(state, event.parts, version)
         case MessagePinned():
             pin = Pin(event.pin_id, version, event.position, event.tokens)
@@ -172,7 +174,9 @@ def _erased(state: Conversation, event: MessageErased, version: int) -> Conversa
     )
 
 
-def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
+def _shortened(
+    state: Conversation, parts: Iterable[ShortenedPart | SaidPart], version: int
+) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed

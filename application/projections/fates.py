@@ -20,6 +20,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
@@ -77,7 +78,7 @@ class Decisions:
             case CompactionReverted():
                 self._undo(event.summary_id, when)
                 self.prefix_changed.append(when)
-            case ToolContentOffloaded() | MessagesCondensed():
+            case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
                 self.shortened.update((part.position, when) for part in event.parts)
                 self.prefix_changed.append(when)
             case MessagePinned():

@@ -22,6 +22,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
@@ -50,6 +51,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | CompactionFailed()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | NotesFlushed()

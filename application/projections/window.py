@@ -1,6 +1,6 @@
 """What does the model see? The live messages, the active summary, and what was decided about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, assert_never
 
@@ -23,6 +23,7 @@ from refold.domain.events import (
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
@@ -32,12 +33,15 @@ from .entries import (
     LongEntries,
     StoredMessages,
     StoredRun,
+    entry_of,
     held_entries,
     shelved,
 )
 
 PreviewKey = tuple[int, str, str]
-"""Position, call id, and side of a tool call: ``call`` or ``result``."""
+"""Position, call id, and side of a tool call: ``call`` or ``result``; for what a user said or showed the
+place of the block among those of its message, and ``said``."""
+SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear"]
@@ -168,10 +172,13 @@ class _Folding:
                 self._summary = self._summaries.get(restored)
                 self._prefix_changed()
             case ToolContentOffloaded():
-                self._shortened(event.parts, Preview(event.head, event.tail, 0))
+                self._shortened(_keyed(event.parts), Preview(event.head, event.tail, 0))
+            case UserContentShortened():
+                said = [((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts]
+                self._shortened(said, Preview(event.head, event.tail, 0))
             case MessagesCondensed():
                 method: Method = "soft-trim" if event.characters else "hard-clear"
-                self._shortened(event.parts, Preview(event.characters, 0, 0, method))
+                self._shortened(_keyed(event.parts), Preview(event.characters, 0, 0, method))
             case MessageErased():
                 self._erased(event)
             case MemoriesChosen():
@@ -229,12 +236,11 @@ class _Folding:
         self._kept += before + left
         self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
 
-    def _shortened(self, parts: Sequence[ShortenedPart], shown: Preview) -> None:
+    def _shortened(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)
-        for part in parts:
-            key = (part.position, part.call_id, part.side)
+        for key, freed in parts:
             before = previews[key].tokens_freed if key in previews else 0
-            previews[key] = shown._replace(tokens_freed=before + part.tokens_freed)
+            previews[key] = shown._replace(tokens_freed=before + freed)
         self._previews = previews
         self._prefix_changed()
 
@@ -274,21 +280,13 @@ class _Folding:
         self._thinking_from, self._pending = self._length, True
 
 
+def _keyed(parts: Iterable[ShortenedPart]) -> Iterable[tuple[PreviewKey, int]]:
+    return (((part.position, part.call_id, part.side), part.tokens_freed) for part in parts)
+
+
 def must_reload(events: Sequence[Event]) -> bool:
     """Whether these events bring back messages that a window no longer has, or change what it has."""
     return any(
         isinstance(event, CompactionReverted | MessageErased | ConversationErased)
         for event in events
-    )
-
-
-def entry_of(event: MessageAppended) -> Entry:
-    """The entry of an appended message."""
-    return Entry(
-        event.position,
-        event.message_id,
-        event.message,
-        event.tokens,
-        event.thinking_tokens,
-        event.stop_reason,
     )

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from refold.application.addresses import address_of
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import Window
+from refold.domain.byte_size import byte_size
 from refold.domain.messages import Block, said
 
 from . import texts
@@ -14,6 +15,9 @@ from .ledger import ledger_overhead, ledger_text
 from .memories import memories_text
 from .topics import topics_line
 from .turns import FRAME_TOKENS, TurnBuilder
+
+_TURN_BYTES = 40
+"""Of a turn besides its content: role, names and brackets."""
 
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API takes it."""
@@ -33,6 +37,8 @@ class Rendered(NamedTuple):
     """Summary and ledger as texts, wherever they stand."""
     opening: int = 0
     """With how many blocks of the memory the first turn opens."""
+    bytes: int = 0
+    """As ``tokens``, of the body of a request; at most a little too many."""
 
 
 def render(
@@ -74,6 +80,9 @@ def render(
         tokens + builder.extra_tokens,
         memory.texts,
         builder.opening,
+        sum(e.bytes + _TURN_BYTES for e in entries)
+        + sum(map(byte_size, [*own, *memory.texts]))
+        + builder.extra_bytes,
     )
 
 

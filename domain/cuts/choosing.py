@@ -66,9 +66,7 @@ class Choice:
                 return candidate
         return allowed[-1]
 
-    def _allowed(
-        self, fitting: Sequence[Candidate], least: int | None = None
-    ) -> list[Candidate]:
+    def _allowed(self, fitting: Sequence[Candidate], least: int | None = None) -> list[Candidate]:
         latest = latest_cut(self._state, self._policy, fitting[0].cut, least=least)
         return [c for c in fitting if c.cut <= latest]
 

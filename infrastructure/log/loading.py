@@ -21,6 +21,7 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen
 
@@ -240,7 +241,12 @@ class StreamLoader:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):
                     right = message_id == messages.get(version)
-                case ToolContentOffloaded() | MessagesCondensed() | MessageErased():
+                case (
+                    ToolContentOffloaded()
+                    | MessagesCondensed()
+                    | UserContentShortened()
+                    | MessageErased()
+                ):
                     right = version in decisions
                 case MessagePinned(pin_id=pin_id):
                     right = pin_id == pins.get(version)

@@ -34,7 +34,11 @@ _REMEMBERED = 256
 def pdf_tokens(data: str) -> int:
     """Return what a base64-encoded PDF costs."""
     pages = pages_of(data)
-    return pages * PAGE if pages is not None else max(LEAST, -(-len(data) * PER_HUNDRED_CHARACTERS // 100))
+    return (
+        pages * PAGE
+        if pages is not None
+        else max(LEAST, -(-len(data) * PER_HUNDRED_CHARACTERS // 100))
+    )
 
 
 def pages_of(data: str) -> int | None:

@@ -17,6 +17,7 @@ from refold.domain.events import (
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.folding import evolve
 from refold.domain.remembering import MemoriesChosen
@@ -123,6 +124,10 @@ class Retold:
                 head = event.head if isinstance(event, ToolContentOffloaded) else event.characters
                 for part in event.parts:
                     self.shortened[part.position, part.call_id, part.side] = (part, head)
+            case UserContentShortened():
+                for said in event.parts:
+                    key = (said.position, str(said.block), "said")
+                    self.shortened[key] = (said, event.head)
             case MessageErased():
                 assert event.position not in self.erased, "erased twice"
                 self.erased[event.position] = version
