@@ -76,7 +76,8 @@ def _unpin(loaded: LoadedConversation) -> str:
 def _smaller(loaded: LoadedConversation, largest: Sequence[tuple[int, int]], budget: Budget) -> str:
     """How to make the largest message smaller: it is stored already, so that sending less is no help."""
     if not largest or budget.fixed >= budget.limit or budget.fixed_bytes >= budget.byte_limit:
-        return "Send a shorter system text or fewer tools"
+        is_given = budget.fixed > budget.instructions
+        return "Send a shorter system text or fewer tools" if is_given else ""
     position = largest[0][0]
     erase = f"remove message {position} for good with `chat.erase({position})`"
     pin = _pin_of(loaded, position)
@@ -93,21 +94,24 @@ def _fixed(budget: Budget) -> str:
 
 
 def _way_out(first: str, second: str, budget: Budget) -> str:
+    if not first:
+        first, second = second[0].upper() + second[1:], ""
+    first = f"{first}, {second}" if second and budget.instructions else first
     if not budget.instructions:
-        return f"{first}, or {second}"
+        return f"{first}, or {second}" if second else first
     return (
-        f"{first}, {second}, name fewer instruction files (`instruction_files`), or allow fewer "
-        "characters of them (`instruction_characters`, `instruction_total`)"
+        f"{first}, name fewer instruction files (`instruction_files`), or allow fewer characters of them "
+        "(`instruction_characters`, `instruction_total`)"
     )
 
 
-def is_out_of_reach(state: Conversation, budget: Budget) -> bool:
+def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
     """Whether what no rung makes smaller does not fit by itself: then nothing is folded for it in vain.
 
-    Fixed parts, pins, and what the user said since the model last spoke.
+    Fixed parts, pins, and what the user said since the model last spoke; ``texts_shortened``: without that.
     """
     pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
-    unanswered = True
+    unanswered = not texts_shortened
     for message in reversed(state.live):
         unanswered = unanswered and message.role != "assistant"
         if message.position in pinned or (unanswered and not message.results):

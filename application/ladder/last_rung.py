@@ -67,6 +67,8 @@ def _may_be_needed(loaded: LoadedConversation, budget: Budget) -> bool:
 def _shortened(core: Core, budget: Budget, goal: int, loaded: LoadedConversation) -> Decision:
     if not _may_be_needed(loaded, budget):
         return Decision()
+    if is_out_of_reach(loaded.state, budget, texts_shortened=True):
+        return Decision()  # It would not fit without any text.
     size = measured_as(core, loaded, budget).size
     if size <= goal:
         return Decision()
