@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from refold.domain.archiving import live_messages
+from refold.domain.archiving import archiving_leaves, live_messages
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns, is_worthwhile, largest_kept
@@ -71,7 +71,7 @@ class Choice:
         return [c for c in fitting if c.cut <= latest]
 
     def _leaves_few(self, candidate: Candidate) -> bool:
-        most = self._policy.archive_over
+        most = archiving_leaves(self._policy)
         return most is None or live_messages(self._state) - candidate.messages <= most
 
     def _is_worthwhile(self, candidate: Candidate) -> bool:

@@ -327,7 +327,7 @@ def test_a_failing_summariser_leaves_what_the_rungs_freed() -> None:
     ladder = Ladder(core_of(log, window=WINDOW, policy=POLICY, summariser=raising))
     ladder.calls_tools(250)
     for _ in range(4):
-        ladder.calls_tools(250, words=1_000)
+        ladder.calls_tools(250, words=950)
     [result] = ladder.settle()
     assert (result.outcome, result.reason) == ("failed", "overloaded")
     assert result.results_condensed == 3
