@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.domain.budget import Budget
+from refold.domain.errors import EmptyConversation
 from refold.domain.events import CompactionPerformed
 from refold.domain.messages import Block
 
@@ -25,6 +26,7 @@ class Context:
     system: str | list[Block]
     """The system prompt; an empty string where there is none."""
     messages: list[dict[str, Any]]
+    """Empty where nothing was appended yet: the API takes no such request."""
     tools: list[dict[str, Any]]
     tokens: int
     """The estimated size of the whole request, system and tools included."""
@@ -65,7 +67,12 @@ class Context:
 
         ``betas``: further ones that you use. They go into ``extra_headers`` with those of the request:
         a provider's own compaction block is refused without its beta.
+
+        Raises:
+            EmptyConversation: there is no message in it.
         """
+        if not self.messages:
+            raise EmptyConversation(self.thread_id)
         request: dict[str, Any] = {"messages": self.messages}
         if named := dict.fromkeys([*betas, *self.betas]):
             request["extra_headers"] = {"anthropic-beta": ",".join(named)}

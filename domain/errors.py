@@ -13,7 +13,9 @@
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
-    │   └── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   ├── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   └── RequestTooLarge                 the same in bytes, not in tokens
+    ├── EmptyConversation                   there is no message to send yet
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── EmbedderError                       an embedder could not answer (application.errors)
     ├── BackendError                        a search program could not answer (application.errors)
@@ -107,6 +109,16 @@ class ConversationGone(RefoldError):
     def __init__(self, thread_id: str) -> None:
         super().__init__(
             f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+        )
+        self.thread_id = thread_id
+
+
+class EmptyConversation(RefoldError):
+    """A request was to be made of a conversation without messages: the API refuses one."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} has no message to send yet: append what the user says first"
         )
         self.thread_id = thread_id
 

@@ -151,11 +151,13 @@ if TYPE_CHECKING:
     from refold.domain.errors import (
         ContextWindowExceeded,
         ConversationGone,
+        EmptyConversation,
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
         PinnedContentTooLarge,
         RefoldError,
+        RequestTooLarge,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
@@ -209,6 +211,7 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "EmbeddingProgress",
+    "EmptyConversation",
     "ErasedAgain",
     "ErasureReport",
     "EventCount",
@@ -256,6 +259,7 @@ __all__ = [
     "RefoldError",
     "Removed",
     "Replayed",
+    "RequestTooLarge",
     "Restored",
     "Salvaged",
     "Share",
@@ -329,8 +333,9 @@ _PLACES = {
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
+        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidSetting "
+        "InvalidThreadId PinnedContentTooLarge RefoldError RequestTooLarge UnknownMessage UnknownSummary "
+        "UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

@@ -169,3 +169,14 @@ def test_the_newest_screenshot_is_always_shown() -> None:
             context = chat.context()
             assert "a.png" in str(context.messages[-1])
             assert context.tokens <= context.budget.limit
+
+
+def test_a_conversation_without_messages_gives_no_request_and_says_why() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        context = chat.context(system="Be brief.")
+        assert (context.messages, context.budget.limit > 0) == ([], True)
+        with pytest.raises(refold.EmptyConversation, match="append what the user says first"):
+            context.for_anthropic()
+        chat.append({"role": "user", "content": "hello"})
+        assert violations(chat.context().for_anthropic()) == []
