@@ -199,6 +199,10 @@ class UserContentShortened(Value, frozen=True):
     marker is left."""
 
 
+Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened
+"""The decisions that show parts of messages shorter."""
+
+
 class MessagePinned(Value, frozen=True):
     """A message or a text was marked to be kept word for word until it is unpinned."""
 

@@ -20,7 +20,7 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
-    ShortenedPart,
+    Shortening,
     SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
@@ -171,14 +171,8 @@ class _Folding:
                 restored = event.restored.summary_id if event.restored else ""
                 self._summary = self._summaries.get(restored)
                 self._prefix_changed()
-            case ToolContentOffloaded():
-                self._shortened(_keyed(event.parts), Preview(event.head, event.tail, 0))
-            case UserContentShortened():
-                said = [((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts]
-                self._shortened(said, Preview(event.head, event.tail, 0))
-            case MessagesCondensed():
-                method: Method = "soft-trim" if event.characters else "hard-clear"
-                self._shortened(_keyed(event.parts), Preview(event.characters, 0, 0, method))
+            case ToolContentOffloaded() | UserContentShortened() | MessagesCondensed():
+                self._shortened(*_shortening(event))
             case MessageErased():
                 self._erased(event)
             case MemoriesChosen():
@@ -280,8 +274,19 @@ class _Folding:
         self._thinking_from, self._pending = self._length, True
 
 
-def _keyed(parts: Iterable[ShortenedPart]) -> Iterable[tuple[PreviewKey, int]]:
-    return (((part.position, part.call_id, part.side), part.tokens_freed) for part in parts)
+def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Preview]:
+    """What a decision shows shorter, with the tokens that each saves, and how it is shown."""
+    match event:
+        case UserContentShortened():
+            said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
+            return said, Preview(event.head, event.tail, 0)
+        case ToolContentOffloaded():
+            shown = Preview(event.head, event.tail, 0)
+        case MessagesCondensed():
+            shown = Preview(
+                event.characters, 0, 0, "soft-trim" if event.characters else "hard-clear"
+            )
+    return (((p.position, p.call_id, p.side), p.tokens_freed) for p in event.parts), shown
 
 
 def must_reload(events: Sequence[Event]) -> bool:

@@ -80,10 +80,12 @@ def render(
         tokens + builder.extra_tokens,
         memory.texts,
         builder.opening,
-        sum(e.bytes + _TURN_BYTES for e in entries)
-        + sum(map(byte_size, [*own, *memory.texts]))
-        + builder.extra_bytes,
+        _bytes(entries, [*own, *memory.texts]) + builder.extra_bytes,
     )
+
+
+def _bytes(entries: Sequence[Entry], beside: Sequence[str]) -> int:
+    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, beside))
 
 
 class _Memory(NamedTuple):

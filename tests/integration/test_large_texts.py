@@ -148,9 +148,7 @@ def test_an_image_that_cannot_be_sent_at_all_is_shown_by_a_marker_or_refused_whe
         other = memory.conversation("u")
         other.append({"role": "user", "content": [{"type": "text", "text": "see"}, image(0.7)]})
         other.pin(0)
-        with pytest.raises(
-            refold.ContextWindowExceeded, match=r"bytes.*`request_bytes`"
-        ) as caught:
+        with pytest.raises(refold.ContextWindowExceeded, match=r"bytes.*`request_bytes`") as caught:
             other.context()
         assert caught.value.budget == 500_000
 

@@ -70,7 +70,7 @@ class Retold:
     pins: dict[str, MessagePinned] = field(default_factory=dict[str, MessagePinned])
     unseen: set[int] = field(default_factory=set[int])
     """The versions of pins, and of their ends, that change nothing that is shown."""
-    shortened: dict[PartKey, tuple[ShortenedPart, int]] = field(
+    shortened: dict[PartKey, tuple[ShortenedPart | SaidPart, int]] = field(
         default_factory=dict[PartKey, tuple[ShortenedPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
