@@ -68,11 +68,11 @@ def render(
         own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
     messages = builder.finished()
-    freed = sum(p.tokens_freed for p in window.previews.values())
     said_here = sum(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
-    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here - freed
+    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
+    tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
     return Rendered(
         _joined(system, [t for t in own if t.strip()]),
