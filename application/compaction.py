@@ -22,6 +22,7 @@ from refold.domain.cuts.planner import (
     plan_compaction,
 )
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
+from refold.domain.expecting import Expected, expected
 from refold.domain.judging import Summary, SummaryRefused
 
 from .abandoning import is_left_behind, settle_left_behind
@@ -36,6 +37,7 @@ from .ports import Summariser
 from .results import CompactionResult, Outcome
 from .summarising.asking import Asking
 from .summarising.refocusing import refocused
+from .summarising.rehearsing import Rehearsal, rehearsed
 from .summarising.sources import Source, source_of
 from .summarising.summary import summarised
 
@@ -74,6 +76,7 @@ class CompactionAttempt:
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
+        self._rehearsed: Expected | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
 
@@ -91,6 +94,7 @@ class CompactionAttempt:
         return result
 
     async def _run(self) -> CompactionResult:
+        self._rehearsed = await rehearsed(self._summariser, self._rehearsal)
         try:
             plan = await to_the_end(self._request)
         except CompactionInFlight as error:
@@ -128,7 +132,10 @@ class CompactionAttempt:
 
     def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
         policy = self._core.settings.policy
-        plan = plan_compaction(state, self._budget, policy, self._trigger, wish=self._wish)
+        known = expected(state, self._summariser.name) or self._rehearsed
+        plan = plan_compaction(
+            state, self._budget, policy, self._trigger, wish=self._wish, expected=known
+        )
         closes_at = breaker_closes_at(state, self._budget.window, policy)
         # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
         if self._trigger == "size" or self._force or closes_at is None:
@@ -156,6 +163,25 @@ class CompactionAttempt:
             owner=self._core.owner.name or None,
             owner_gone=is_left_behind(self._core.owner, state),
             rebuilds=bool(self._source.leaves),
+        )
+
+    async def _rehearsal(self) -> Rehearsal | None:
+        """What the first summary would be made of; None where the last ones tell its length."""
+        loaded = await to_the_end(self._core.log.load, self._thread_id)
+        if expected(loaded.state, self._summariser.name) is not None:
+            return None
+        plan = self._planned(loaded.state)
+        if isinstance(plan, NothingToCompact):
+            return None
+        source = await to_the_end(
+            source_of, self._core, loaded, plan, self._focus, self._summariser
+        )
+        asking = Asking(self._summariser, self._core.settings.policy)
+        return Rehearsal(
+            len(source.messages) + source.skimmed,
+            lambda: summarised(
+                self._core, loaded, source, plan, self._budget, self._summariser, asking
+            ),
         )
 
     async def _summarised(self, plan: CompactionPlan) -> Summary:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.domain.budget import Budget
+from refold.domain.errors import EmptyConversation
 from refold.domain.events import CompactionPerformed
 from refold.domain.messages import Block
 
@@ -26,16 +27,20 @@ class Context:
     system: str | list[Block]
     """The system prompt; an empty string where there is none."""
     messages: list[dict[str, Any]]
+    """Empty where nothing was appended yet: the API takes no such request."""
     tools: list[dict[str, Any]]
     tokens: int
     """The estimated size of the whole request, system and tools included."""
     budget: Budget
+    """What may be sent, in tokens and in bytes."""
     summary: CompactionPerformed | None
     """The active summary, which stands for everything that it covers."""
     memory: tuple[str, ...] = ()
     """What stands for older messages, as texts: the summary, then the ledger; each where there is one."""
     opening: int = 0
     """With how many blocks of that the first message opens; 0 where it stands in the system text."""
+    bytes: int = 0
+    """The size of the whole request as JSON; at most a little too large."""
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
 
@@ -72,7 +77,12 @@ class Context:
 
         ``betas``: further ones that you use. They go into ``extra_headers`` with those of the request:
         a provider's own compaction block is refused without its beta.
+
+        Raises:
+            EmptyConversation: there is no message in it.
         """
+        if not self.messages:
+            raise EmptyConversation(self.thread_id)
         request: dict[str, Any] = {"messages": self.messages}
         if named := dict.fromkeys([*betas, *self.betas]):
             request["extra_headers"] = {"anthropic-beta": ",".join(named)}

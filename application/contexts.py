@@ -12,7 +12,7 @@ from .context import Context
 from .core import Core, Extras
 from .errors import CANNOT_APPEND, TokenCountError
 from .frames.as_sent import as_sent
-from .ladder.exceeding import window_exceeded
+from .ladder.exceeding import too_many_bytes, window_exceeded
 from .ladder.measuring import is_out_of_sight, measured
 from .loaded import LoadedConversation
 from .notes.taking import notes_are_due
@@ -38,7 +38,8 @@ class CurrentContext(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether the request may be sent as it is."""
-        return self.context.tokens <= self.context.budget.limit
+        budget = self.context.budget
+        return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
 
     @property
     def beside(self) -> int:
@@ -61,7 +62,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core.asked.expect(thread_id, core.frame(extras), stored.state)
     loaded = core.asked.framed(stored)
     context = _present(core, loaded, budget, extras).showing(stored.state.version)
-    due = is_due(core, loaded, budget, context.tokens)
+    due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     return CurrentContext(loaded, context, due)
 
@@ -139,6 +140,8 @@ def _fitting(loaded: LoadedConversation, context: Context) -> Context:
     budget = context.budget
     if context.tokens > budget.limit:
         raise window_exceeded(loaded, context.tokens, budget)
+    if context.bytes > budget.byte_limit:
+        raise too_many_bytes(loaded, context.bytes, budget)
     return context
 
 
@@ -201,4 +204,5 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
         summary=loaded.window.summary,
         memory=rendered.memory,
         opening=rendered.opening,
+        bytes=rendered.bytes + budget.fixed_bytes,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
+from refold.domain.byte_size import byte_size
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
@@ -31,6 +32,9 @@ from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
 from .upkeep.log_keeping import LogKeeper
 
+_ENVELOPE_BYTES = 1_000
+"""What the body of a request has besides: the names of its fields, the model, its other parameters."""
+
 
 class ModelSettings(Value, frozen=True):
     """What holds for requests to some models in place of the general settings."""
@@ -39,6 +43,7 @@ class ModelSettings(Value, frozen=True):
     """How the names of these models begin; the longest prefix that fits counts, alone."""
     window: int | None
     policy: CompactionPolicy
+    request_bytes: int = 32_000_000
 
 
 class NotesSettings(Value, frozen=True):
@@ -89,6 +94,10 @@ class Settings(Value, frozen=True):
     compaction_wait: float = 30.0
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     summary_place: SummaryPlace = "user"
+    request_bytes: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    shorten_texts: bool = True
+    """Whether a user's text that is too large to stay whole is shown by its beginning and its end."""
     recall_tokens: int = 4_000
     recall_hits: int = 5
     recall_least_score: float = 0.0
@@ -105,7 +114,7 @@ class Settings(Value, frozen=True):
         if found is None:
             return self
         own = next(own for own in self.models if own.prefix == found)
-        return self.replaced(window=own.window, policy=own.policy)
+        return self.replaced(window=own.window, policy=own.policy, request_bytes=own.request_bytes)
 
 
 class Layout(NamedTuple):
@@ -198,7 +207,7 @@ class Core:
             summary_overhead=summary_overhead(self._size),
             instructions=self._instructions_tokens(extras),
             recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
-        )
+        ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
 
     def layout(self, extras: Extras) -> Layout:
         """How the request is laid out: as it was recorded, or as it is made now."""
@@ -236,6 +245,12 @@ class Core:
     def _instructions_tokens(self, extras: Extras) -> int:
         text = self.layout(extras).instructions
         return self._size(text) + FRAME_TOKENS if text else 0
+
+    def _extras_bytes(self, extras: Extras) -> int:
+        given = byte_size(extras.system) if extras.system else 0
+        tools = sum(byte_size(dict(tool)) for tool in extras.tools)
+        own = byte_size(self.layout(extras).instructions)
+        return given + tools + own + _ENVELOPE_BYTES
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -1,6 +1,6 @@
 """Use case: say of each message how the model sees it now, since when, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal
@@ -15,7 +15,7 @@ from .event_log import LoggedEvent
 from .loaded import LoadedConversation
 from .projections.entries import Entry, entries_between
 from .projections.fates import Decisions, When
-from .projections.window import Preview
+from .projections.window import SAID, Preview, PreviewKey
 from .stream_places import StreamPlaces
 
 Fate = Literal[
@@ -176,7 +176,7 @@ class _Judge:
 
     def _shown(self, entry: Entry, said: When) -> _Verdict:
         position = entry.position
-        previews = self._previews.get(position, ())
+        previews = self._previews.get(position, {})
         if position < self._loaded.state.preamble:
             why = "a system message before the first turn is part of the system text"
             verdict = _Verdict("preamble", why, said)
@@ -185,7 +185,7 @@ class _Judge:
             why = _shortening(previews)
             if position in self._loaded.state.pinned_positions:
                 why += "; pinned"
-            verdict = _Verdict(_how_shortened(previews), why, when)
+            verdict = _Verdict(_how_shortened(previews.values()), why, when)
         elif position in self._loaded.state.pinned_positions:
             verdict = self._pinned(position, said)
         elif self._coverage is not None and position < self._coverage.stop:
@@ -195,7 +195,7 @@ class _Judge:
         else:
             verdict = _Verdict("full", *self._reason(position, said))
         less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
-        freed = sum(preview.tokens_freed for preview in previews)
+        freed = sum(preview.tokens_freed for preview in previews.values())
         return replace(
             verdict,
             shown=entry.tokens - freed - (entry.thinking if less else 0),
@@ -227,10 +227,10 @@ class _Judge:
         return "newer than the active summary", said
 
     @cached_property
-    def _previews(self) -> dict[int, tuple[Preview, ...]]:
-        found: dict[int, tuple[Preview, ...]] = {}
-        for (position, _, _), preview in self._loaded.window.previews.items():
-            found[position] = (*found.get(position, ()), preview)
+    def _previews(self) -> dict[int, dict[PreviewKey, Preview]]:
+        found: dict[int, dict[PreviewKey, Preview]] = {}
+        for key, preview in self._loaded.window.previews.items():
+            found.setdefault(key[0], {})[key] = preview
         return found
 
     @cached_property
@@ -239,17 +239,22 @@ class _Judge:
         return frozenset(message.position for request in requests for message in request)
 
 
-def _how_shortened(previews: tuple[Preview, ...]) -> Fate:
+def _how_shortened(previews: Iterable[Preview]) -> Fate:
     return "offloaded" if any(p.method == "offload" for p in previews) else "condensed"
 
 
-def _shortening(previews: tuple[Preview, ...]) -> str:
-    ways = dict.fromkeys(_way(preview) for preview in previews)
-    return "; ".join(f"tool content {way}" for way in ways)
+def _shortening(previews: Mapping[PreviewKey, Preview]) -> str:
+    ways = dict.fromkeys(
+        f"{'what the user said' if side == SAID else 'tool content'} {_way(preview)}"
+        for (_, _, side), preview in previews.items()
+    )
+    return "; ".join(ways)
 
 
 def _way(preview: Preview) -> str:
     match preview.method:
+        case "offload" if not preview.head:
+            return "left out, but for a marker"
         case "offload":
             return f"shown by {preview.head:,} + {preview.tail:,} characters"
         case "soft-trim":

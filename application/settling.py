@@ -1,5 +1,7 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
+from collections.abc import Sequence
+
 from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
@@ -9,7 +11,9 @@ from refold.domain.events import Trigger
 from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core
+from .ladder.byte_rung import is_heavy, lighten
 from .ladder.exceeding import is_out_of_reach
+from .ladder.last_rung import clear_texts, shorten_texts
 from .ladder.measuring import Measured, measured
 from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
@@ -60,22 +64,49 @@ async def settle(
     before = await turn.measured(budget)
     before.loaded.present()
     await take_notes_if_due(core, before.loaded, before.budget, before.size)
-    if not is_due(core, before.loaded, before.budget, before.size):
+    if not is_heavy(before) and not is_due(core, before.loaded, before.budget, before.size):
         return []
-    if is_out_of_reach(before.loaded.state, budget):
-        return []
+    results = list[CompactionResult]()
+    done = await to_the_end(clear_the_way, core, thread_id, budget)
+    now = await turn.measured(budget) if done.decisions else before
+    is_in_reach = not is_out_of_reach(now.loaded.state, budget)
+    if is_in_reach and is_due(core, now.loaded, now.budget, now.size):
+        climbed, results = await _made_smaller(core, now, budget, trigger, turn)
+        done = done.plus(climbed)
+    if done.decisions or _is_performed(results):
+        await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
+    return await to_the_end(_reported, core, before, done, results, trigger)
+
+
+async def _made_smaller(
+    core: Core, before: Measured, budget: Budget, trigger: Trigger, turn: Turn
+) -> tuple[Shortened, list[CompactionResult]]:
+    """One rung after the other, the last ones only where the request needs them."""
+    thread_id = before.loaded.thread_id
     done, results = Shortened(), list[CompactionResult]()
     if before.size > budget.limit:
-        # The least that can be missed; they are looked up again below, if there is room for any.
+        # The least that can be missed; they are looked up again later, if there is room for any.
         done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
     if _may_shorten(core, before):
         done = done.plus(await to_the_end(climb, core, thread_id, budget))
     if not done.enough or _is_long(core, before.loaded, before.budget):
         results = await _summarised(core, before, budget, trigger, turn)
+        if not done.enough and not _is_performed(results) and _may_shorten(core, before):
+            more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
+            done = done.plus(more)
     done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
-    if done.decisions or any(result.outcome == "performed" for result in results):
-        await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
-    return await to_the_end(_reported, core, before, done, results, trigger)
+    summarised = _is_performed(results)
+    last = await to_the_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+    return done.plus(last), results
+
+
+def _is_performed(results: Sequence[CompactionResult]) -> bool:
+    return any(result.outcome == "performed" for result in results)
+
+
+def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Take out what no summary helps against: too many bytes, and texts that leave no room for anything."""
+    return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
 
 
 def _may_shorten(core: Core, before: Measured) -> bool:

@@ -1,6 +1,6 @@
 """The Conversation aggregate's state: what decisions need to know of a history, never its texts."""
 
-from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
+from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks, SummaryLength
 from .frames import KnownFrame
 from .value import Value
 
@@ -34,6 +34,8 @@ class Conversation(Value, frozen=True):
     pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
+    lengths: tuple[SummaryLength, ...] = ()
+    """Of the newest summaries, the newest last: the next cut is planned by them."""
     compactions: int = 0
     notes_to: int = 0
     """Notes were taken of the messages before this position."""

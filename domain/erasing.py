@@ -24,6 +24,7 @@ from .events import (
     Rewritten,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
@@ -118,6 +119,7 @@ def remains_of(event: Event, marker: str) -> Event:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()
@@ -170,6 +172,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()

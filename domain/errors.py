@@ -13,7 +13,9 @@
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
-    │   └── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   ├── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   └── RequestTooLarge                 the same in bytes, not in tokens
+    ├── EmptyConversation                   there is no message to send yet
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── EmbedderError                       an embedder could not answer (application.errors)
     ├── BackendError                        a search program could not answer (application.errors)
@@ -111,21 +113,39 @@ class ConversationGone(RefoldError):
         self.thread_id = thread_id
 
 
+class EmptyConversation(RefoldError):
+    """A request was to be made of a conversation without messages: the API refuses one."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} has no message to send yet: append what the user says first"
+        )
+        self.thread_id = thread_id
+
+
 class ContextWindowExceeded(RefoldError):
     """What must be in the context word for word does not fit the budget.
 
     ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
     """
 
+    unit = "tokens"
+
     def __init__(
         self, needed: int, budget: int, explanation: str, *, instructions: int = 0
     ) -> None:
         super().__init__(
-            f"the context needs {needed:,} tokens and the budget is {budget:,}: {explanation}"
+            f"the context needs {needed:,} {self.unit} and the budget is {budget:,}: {explanation}"
         )
         self.needed = needed
         self.budget = budget
         self.instructions = instructions
+
+
+class RequestTooLarge(ContextWindowExceeded):
+    """What must be in the context has more bytes than may be sent; ``needed`` and ``budget`` are bytes."""
+
+    unit = "bytes"
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):

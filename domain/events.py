@@ -198,6 +198,29 @@ class MessagesCondensed(Value, frozen=True):
     """Characters shown from the beginning of each result; with 0 only the marker is left."""
 
 
+class SaidPart(Value, frozen=True):
+    """A text, an image or a document of a user's message that is shown shorter from now on."""
+
+    position: int
+    block: int
+    """Its place among the blocks of the message, from 0."""
+    tokens_freed: int
+
+
+class UserContentShortened(Value, frozen=True):
+    """What a user said or showed is too large to stay whole; its content stays in the log."""
+
+    parts: tuple[SaidPart, ...]
+    head: int
+    tail: int
+    """Characters shown from the beginning and from the end of a text; of an image or a document only a
+    marker is left."""
+
+
+Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened
+"""The decisions that show parts of messages shorter."""
+
+
 class MessagePinned(Value, frozen=True):
     """A message or a text was marked to be kept word for word until it is unpinned."""
 
@@ -275,6 +298,7 @@ Event = (
     | SummarySuperseded
     | ToolContentOffloaded
     | MessagesCondensed
+    | UserContentShortened
     | MessagePinned
     | MessageUnpinned
     | NotesFlushed

@@ -20,9 +20,11 @@ from .events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from .facts import LiveMessage, Pin
 from .fading import REMEMBERED, fading
@@ -59,7 +61,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return failed(state, event, version)
         case CompactionReverted():
             return reverted(state, event, version)
-        case ToolContentOffloaded() | MessagesCondensed():
+        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return _shortened(state, event.parts, version)
         case MessagePinned():
             return _pinned(state, event, version)
@@ -182,7 +184,9 @@ def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Co
     return behind_new_prefix(state, state.live).replaced(answer_pending=pending)
 
 
-def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
+def _shortened(
+    state: Conversation, parts: Iterable[ShortenedPart | SaidPart], version: int
+) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed

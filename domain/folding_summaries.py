@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from .conversation import Conversation
 from .erasing import ERASED
 from .events import CompactionFailed, CompactionPerformed, CompactionRequested, CompactionReverted
+from .expecting import with_length
 from .facts import ActiveSummary, Attempt, LiveMessage, Setbacks
 from .fading import REMEMBERED, fading
 from .thinking import behind_new_prefix
@@ -48,6 +49,7 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
         ),
         attempt=None,
         setbacks=Setbacks(),
+        lengths=with_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
 

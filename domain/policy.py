@@ -149,9 +149,8 @@ class CompactionPolicy(Value, frozen=True):
     on demand, or where a request would not fit without one. None: however few there are (requirement
     B15)."""
     archive_over: int | None = Field(default=None, ge=10)
-    """A compaction is due as well when a conversation has more live messages than this and
-    ``archive_buffer`` together; it then keeps no more than this (requirement B7 says 200). None: only
-    when the context grows too large."""
+    """A compaction is due as well when a conversation has more live messages than this; it then keeps
+    ``archive_buffer`` fewer (requirement B7 says 200). None: only when the context grows too large."""
     archive_buffer: int = Field(default=20, ge=0)
     """See ``archive_over`` (requirement B7)."""
     topics_kept: int = Field(default=40, ge=0)

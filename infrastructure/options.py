@@ -66,6 +66,8 @@ class Options(TypedDict, total=False):
     backend_timeout: float | None
     """Seconds until such a program counts as hanging."""
     compaction_wait: float | None
+    request_bytes: int | None
+    shorten_texts: bool | None
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     recall_tokens: int | None
     """The room of one answer of recall, in tokens."""

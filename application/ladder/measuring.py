@@ -19,6 +19,8 @@ class Measured(NamedTuple):
     """For decisions, which know the size of the conversation alone."""
     plain: Budget
     """As it was given."""
+    bytes: int = 0
+    """Of the whole request as JSON; 0 where it is not rendered, for it does not fit."""
 
 
 def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
@@ -45,4 +47,5 @@ def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measu
         place=core.settings.summary_place,
     )
     extra = max(0, rendered.tokens - loaded.state.tokens)
-    return Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra), budget)
+    size, weight = rendered.tokens + budget.fixed, rendered.bytes + budget.fixed_bytes
+    return Measured(loaded, size, budget.carrying(extra), budget, weight)

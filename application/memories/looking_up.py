@@ -52,7 +52,9 @@ def look_up(core: Core, loaded: LoadedConversation, room: int) -> LookedUp | Non
             neighbours=0,
         ),
     )
-    hits = [hit for hit in found if hit.fate != "erased" and hit.text.strip()]
+    # Where a long message is shown shorter, it may be the best hit for its own words.
+    others = (hit for hit in found if hit.position != asked.position)
+    hits = [hit for hit in others if hit.fate != "erased" and hit.text.strip()]
     return LookedUp(asked.position, _fitted(core, loaded.thread_id, hits, query, room))
 
 

@@ -21,6 +21,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -56,6 +57,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | NotesFlushed()

@@ -22,6 +22,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -64,6 +65,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | SummarySuperseded()
                 | ToolContentOffloaded()
                 | MessagesCondensed()
+                | UserContentShortened()
                 | MessagePinned()
                 | MessageUnpinned()
                 | NotesFlushed()

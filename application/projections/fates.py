@@ -21,6 +21,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -79,7 +80,7 @@ class Decisions:
             case CompactionReverted():
                 self._undo(event.summary_id, when)
                 self.prefix_changed.append(when)
-            case ToolContentOffloaded() | MessagesCondensed():
+            case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
                 self.shortened.update((part.position, when) for part in event.parts)
                 self.prefix_changed.append(when)
             case MessagePinned():

@@ -22,6 +22,7 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -47,6 +48,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | MemoriesChosen()

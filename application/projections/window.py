@@ -1,6 +1,6 @@
 """What does the model see? The live messages, the active summary, and what was decided about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, assert_never
 
@@ -20,9 +20,10 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
-    ShortenedPart,
+    Shortening,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
@@ -33,12 +34,15 @@ from .entries import (
     LongEntries,
     StoredMessages,
     StoredRun,
+    entry_of,
     held_entries,
     shelved,
 )
 
 PreviewKey = tuple[int, str, str]
-"""Position, call id, and side of a tool call: ``call`` or ``result``."""
+"""Position, call id, and side of a tool call: ``call`` or ``result``; for what a user said or showed the
+place of the block among those of its message, and ``said``."""
+SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear"]
@@ -165,11 +169,8 @@ class _Folding:
                 # One that is not known here was replaced later: the active one is always at hand.
                 restored = event.restored.summary_id if event.restored else ""
                 self._summary = self._summaries.get(restored)
-            case ToolContentOffloaded():
-                self._shortened(event.parts, Preview(event.head, event.tail, 0))
-            case MessagesCondensed():
-                method: Method = "soft-trim" if event.characters else "hard-clear"
-                self._shortened(event.parts, Preview(event.characters, 0, 0, method))
+            case ToolContentOffloaded() | UserContentShortened() | MessagesCondensed():
+                self._shortened(*_shortening(event))
             case MessageErased():
                 self._erased(event)
             case MemoriesChosen():
@@ -222,12 +223,11 @@ class _Folding:
         self._kept += before + left
         self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
 
-    def _shortened(self, parts: Sequence[ShortenedPart], shown: Preview) -> None:
+    def _shortened(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)
-        for part in parts:
-            key = (part.position, part.call_id, part.side)
+        for key, freed in parts:
             before = previews[key].tokens_freed if key in previews else 0
-            previews[key] = shown._replace(tokens_freed=before + part.tokens_freed)
+            previews[key] = shown._replace(tokens_freed=before + freed)
         self._previews = previews
 
     def _erased(self, event: MessageErased) -> None:
@@ -253,21 +253,24 @@ class _Folding:
             self._pins = (*self._pins, pin)
 
 
+def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Preview]:
+    """What a decision shows shorter, with the tokens that each saves, and how it is shown."""
+    match event:
+        case UserContentShortened():
+            said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
+            return said, Preview(event.head, event.tail, 0)
+        case ToolContentOffloaded():
+            shown = Preview(event.head, event.tail, 0)
+        case MessagesCondensed():
+            shown = Preview(
+                event.characters, 0, 0, "soft-trim" if event.characters else "hard-clear"
+            )
+    return (((p.position, p.call_id, p.side), p.tokens_freed) for p in event.parts), shown
+
+
 def must_reload(events: Sequence[Event]) -> bool:
     """Whether these events bring back messages that a window no longer has, or change what it has."""
     return any(
         isinstance(event, CompactionReverted | MessageErased | ConversationErased)
         for event in events
-    )
-
-
-def entry_of(event: MessageAppended) -> Entry:
-    """The entry of an appended message."""
-    return Entry(
-        event.position,
-        event.message_id,
-        event.message,
-        event.tokens,
-        event.thinking_tokens,
-        event.stop_reason,
     )

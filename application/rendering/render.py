@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from refold.application.addresses import address_of
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import Window
+from refold.domain.byte_size import byte_size
 from refold.domain.frames import SummaryPlace
 from refold.domain.messages import Block, said
 
@@ -15,6 +16,9 @@ from .ledger import ledger_overhead, ledger_text
 from .memories import memories_text
 from .topics import topics_line
 from .turns import FRAME_TOKENS, TurnBuilder
+
+_TURN_BYTES = 40
+"""Of a turn besides its content: role, names and brackets."""
 
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API takes it."""
@@ -32,6 +36,8 @@ class Rendered(NamedTuple):
     """Summary and ledger as texts, wherever they stand."""
     opening: int = 0
     """With how many blocks of the memory the first turn opens."""
+    bytes: int = 0
+    """As ``tokens``, of the body of a request; at most a little too many."""
 
 
 def render(
@@ -61,11 +67,11 @@ def render(
         own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
     messages = builder.finished()
-    freed = sum(p.tokens_freed for p in window.previews.values())
     said_here = sum(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
-    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here - freed
+    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
+    tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
     return Rendered(
         _joined(system, [t for t in own if t.strip()]),
@@ -73,7 +79,12 @@ def render(
         tokens + builder.extra_tokens,
         memory.texts,
         builder.opening,
+        _bytes(entries, [*own, *memory.texts]) + builder.extra_bytes,
     )
+
+
+def _bytes(entries: Sequence[Entry], beside: Sequence[str]) -> int:
+    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, beside))
 
 
 class _Memory(NamedTuple):

@@ -74,6 +74,19 @@ def preview_marker(shown: int, total: int, address: str) -> str:
     )
 
 
+def text_marker(shown: int, total: int, address: str) -> str:
+    """What stands in a user's text where its middle was."""
+    return (
+        f"\n\n[… {total - shown:,} of {total:,} characters of this text are left out here; "
+        f"the whole message is kept at {address} …]\n\n"
+    )
+
+
+def shown_marker(kind: str, address: str) -> str:
+    """What stands for an image or a document of a user that is not shown any more."""
+    return f"[{kind} not shown here; the message with it is kept at {address}]"
+
+
 def trimmed_marker(shown: int, total: int, address: str) -> str:
     """What ends a condensed result (requirement A16)."""
     return (

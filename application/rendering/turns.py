@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refold.application.projections.entries import Entry
-from refold.application.projections.window import PreviewKey, Window
+from refold.application.projections.window import SAID, PreviewKey, Window
 from refold.domain.block_kinds import is_unknown
+from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
 
 from . import blocks, texts
@@ -28,6 +29,8 @@ class TurnBuilder:
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """The size of everything here that no message brought along."""
+        self.extra_bytes = 0
+        """The same in bytes, less what is shown shorter."""
         self.opening = 0
         """With how many blocks of the memory the first turn opens."""
         self._window = window
@@ -78,17 +81,19 @@ class TurnBuilder:
     def _user(self, entry: Entry) -> None:
         content = entry.message.content
         alone = not self._others and not self._results and not self._calls
-        if isinstance(content, str) and content.strip() and alone:
-            self._as_it_came = blocks.copied(content)
-        else:
-            self._as_it_came = None
-        for block in entry.message.blocks():
+        self._as_it_came = None
+        for index, block in enumerate(entry.message.blocks()):
             if block.get("type") == "tool_result":
                 self._result(entry, block)
-            elif is_unknown(block, entry.message.unknown):
+                continue
+            if is_unknown(block, entry.message.unknown):
                 self._others.append(self._as_text(entry, block))
-            elif (shown := blocks.user_block(block)) is not None:
+                continue
+            said = self._as_shown(entry, block, (entry.position, str(index), SAID))
+            if (shown := blocks.user_block(said)) is not None:
                 self._others.append(shown)
+                if isinstance(content, str) and alone:
+                    self._as_it_came = shown["text"]
 
     def _result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
@@ -197,7 +202,9 @@ class TurnBuilder:
         preview = self._window.previews.get(key)
         if preview is None:
             return block
-        return shortened(block, preview, self._address(entry.position))
+        shown = shortened(block, preview, self._address(entry.position))
+        self.extra_bytes += byte_size(shown) - byte_size(block)
+        return shown
 
     def _unused_id(self, call_id: str, position: int) -> str:
         candidate, number = call_id, position
@@ -225,6 +232,7 @@ class TurnBuilder:
         self._measure(text)
 
     def _measure(self, text: str) -> None:
+        self.extra_bytes += byte_size(text) + 100
         self.extra_tokens += self._count(text) + FRAME_TOKENS
 
 

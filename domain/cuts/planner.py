@@ -6,13 +6,15 @@ from typing import NamedTuple
 from refold.domain.budget import (
     SHORTEST_SUMMARY,
     Budget,
+    SetAside,
     kept_target,
-    ledger_target,
+    set_aside,
     summary_target,
 )
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
+from refold.domain.expecting import Expected
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns
 from refold.domain.value import Value
@@ -87,12 +89,15 @@ def plan_compaction(
     rules: Sequence[CutRule] = RULES,
     *,
     wish: Wish = NO_WISH,
+    expected: Expected | None = None,
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
     As much is kept as fits the target. On demand ``keep_last`` messages stay in any case, and as much is
     covered as the keep rules allow where the target is met already, or where that is the ``wish``. Else
     the keep rules hold as far as the target allows, before anything is done for whole turns.
+
+    ``expected``: how long the summary will be; None where nothing is known of it.
     """
     idle = _idle(state, budget, policy, trigger, wish)
     if idle is not None:
@@ -111,7 +116,7 @@ def plan_compaction(
             return _too_few(state, policy)
     is_small = state.tokens + budget.fixed <= budget.target
     cover_most = trigger == "manual" and (wish.covers_most or is_small)
-    return _chosen(state, found, kept, budget, policy, cover_most=cover_most)
+    return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
 def _chosen(
@@ -120,11 +125,13 @@ def _chosen(
     kept: frozenset[int],
     budget: Budget,
     policy: CompactionPolicy,
+    expected: Expected | None,
     *,
     cover_most: bool,
 ) -> CompactionPlan | NothingToCompact:
     turns = Turns(state, kept)
-    choice = Choice(state, turns, kept_target(budget, policy), budget.window, policy)
+    goal = kept_target(budget, policy, expected)
+    choice = Choice(state, turns, goal, budget.window, policy)
     chosen = choice.cover_most(found) if cover_most else choice.keep_most(found)
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
@@ -139,10 +146,11 @@ def _chosen(
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
         split_at=turns.split_at(chosen.cut, budget.window, policy),
-        ledger_tokens=ledger_target(budget, policy),
+        ledger_tokens=set_aside(budget, policy).ledger,
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    return _accepting(_fitted(plan, budget, policy), budget)
+    plan = _fitted(plan, budget, policy, set_aside(budget, policy, expected))
+    return _accepting(plan, budget)
 
 
 def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
@@ -177,16 +185,25 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     )
 
 
-def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
-    """The plan with less room for the summary where what is kept leaves less.
+def _fitted(
+    plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: SetAside
+) -> CompactionPlan:
+    """The plan with less room for summary and ledger where what is kept leaves less below the target.
 
-    Half the length is better than to miss the target for the rest of it; and any length better than a
-    request too large, then with a smaller ledger as well.
+    The ledger gives way first, down to what is expected of it. A short text is better than to miss the
+    target for the rest of it; and any length better than a request too large.
     """
     beside = plan.kept_tokens + budget.summary_overhead
-    below_target = plan.goal_tokens - beside - plan.ledger_tokens
-    if max(SHORTEST_SUMMARY, plan.target_tokens // 2) <= below_target < plan.limit_tokens:
-        return _limited(plan, below_target, policy)
+    left = min(plan.goal_tokens, budget.limit - budget.fixed) - beside
+    if left >= plan.limit_tokens + plan.ledger_tokens:
+        return plan
+    ledger = min(plan.ledger_tokens, max(aside.ledger, left - plan.limit_tokens))
+    least = max(SHORTEST_SUMMARY, plan.target_tokens // 2)
+    if left - ledger < least:
+        ledger = max(0, left - least) if left >= least else left // 3
+    if left - ledger >= SHORTEST_SUMMARY:
+        plan = plan.replaced(ledger_tokens=ledger)
+        return _limited(plan, min(plan.limit_tokens, left - ledger), policy)
     left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan

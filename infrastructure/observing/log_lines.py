@@ -23,6 +23,7 @@ LEVELS = {
     "compaction.fallback": logging.WARNING,
     "content.offloaded": logging.INFO,
     "content.condensed": logging.INFO,
+    "content.shortened": logging.INFO,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
     "notes.flushed": logging.INFO,

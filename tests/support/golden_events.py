@@ -20,9 +20,11 @@ from refold.domain.events import (
     MessageUnpinned,
     OmittedMessage,
     Rewritten,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.facts import ActiveSummary, Topic
 from refold.domain.folding import fold
@@ -245,6 +247,17 @@ EVENTS: dict[str, tuple[Event, Event]] = {
     "messages_condensed": (
         MessagesCondensed(parts=(_PART,), characters=200),
         MessagesCondensed(parts=(), characters=0),
+    ),
+    "user_content_shortened": (
+        UserContentShortened(
+            parts=(
+                SaidPart(position=4, block=0, tokens_freed=90_000),
+                SaidPart(position=6, block=2, tokens_freed=-3),
+            ),
+            head=4_000,
+            tail=4_000,
+        ),
+        UserContentShortened(parts=(), head=0, tail=0),
     ),
     "message_pinned": (
         MessagePinned(pin_id="p1", position=3, text="不要推送 to main\n", tokens=9),

@@ -25,6 +25,7 @@ from refold.domain.events import (
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.store import SQLiteLog
@@ -42,6 +43,7 @@ CHANGES_THE_PREFIX = (
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 """The decisions after which what was rendered before may be rendered differently."""
 

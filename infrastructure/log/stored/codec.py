@@ -26,6 +26,7 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "summary_superseded": events.SummarySuperseded,
         "tool_content_offloaded": events.ToolContentOffloaded,
         "messages_condensed": events.MessagesCondensed,
+        "user_content_shortened": events.UserContentShortened,
         "message_pinned": events.MessagePinned,
         "message_unpinned": events.MessageUnpinned,
         "notes_flushed": remembering.NotesFlushed,

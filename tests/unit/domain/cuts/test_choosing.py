@@ -41,9 +41,9 @@ BUDGET = Budget(
 def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
-    policy = CompactionPolicy(summary_tier=0.1, ledger_share=0.05, **settings)
+    given = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
     wish = Wish(everything=trigger == "manual")
-    found = plan_compaction(state, budget, policy, trigger, wish=wish)
+    found = plan_compaction(state, budget, CompactionPolicy(**given), trigger, wish=wish)
     assert isinstance(found, CompactionPlan), found
     return found
 
@@ -71,6 +71,14 @@ def sized(sizes: Iterable[int]) -> list[Event]:
 def test_a_cut_between_turns_is_preferred_to_one_that_keeps_a_little_more() -> None:
     assert cut(conversation(*talk(8))) == (10, None)
     assert plan(conversation(*talk(8))).kept_tokens == 600
+
+
+def test_the_newest_ten_stay_whole_where_they_fit_before_turns_do() -> None:
+    state = fold(sized([400, 100, 400, 100, 400, 100, 50, 50, 50, 50, 50, 50, 50, 50]))
+    assert cut(state, whole_last=1) == (6, None)
+    assert cut(state, whole_last=9) == (5, 4)
+    assert cut(state, whole_last=10) == (5, 4)
+    assert cut(state, "manual", whole_last=10, keep_last=2) == (12, None)
 
 
 def test_a_turn_is_divided_where_the_cut_between_turns_would_keep_much_less() -> None:
