@@ -20,6 +20,7 @@ from refold.domain.judging import Summary, SummaryRefused
 
 from .abandoning import is_left_behind, settle_left_behind
 from .blocking import to_the_end
+from .containing import Contained, described
 from .core import Core
 from .errors import LogError, SummariserError
 from .loaded import LoadedConversation
@@ -88,12 +89,13 @@ class CompactionAttempt:
         if isinstance(plan, NothingToCompact):
             return await to_the_end(self._rest, plan)
         try:
-            summary = await self._summarised(plan)
+            with Contained():  # Its window and its measure are code of the user's own as well.
+                summary = await self._summarised(plan)
         except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
             logger.exception("summariser %r failed", self._summariser.name)
-            return await to_the_end(self._fail, "error", f"{type(error).__name__}: {error}")
+            return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 
     def _request(self) -> CompactionPlan | NothingToCompact:

@@ -8,6 +8,7 @@ from refold.domain.budget import Budget
 from refold.domain.events import Trigger
 
 from .abandoning import load_settled
+from .containing import Contained
 from .context import Context
 from .core import Core, Extras
 from .errors import CANNOT_APPEND, TokenCountError
@@ -111,14 +112,18 @@ async def _exact_tokens(core: Core, context: Context) -> int:
     if not isinstance(core.counter, RequestCounter) or context.model is None:
         return context.tokens
     try:
-        return await core.counter.count_request(
-            model=context.model,
-            system=context.system,
-            messages=context.messages,
-            tools=context.tools,
-        )
+        with Contained():
+            return await core.counter.count_request(
+                model=context.model,
+                system=context.system,
+                messages=context.messages,
+                tools=context.tools,
+            )
     except TokenCountError as error:
         logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        return context.tokens
+    except Exception:  # A counter of the user's own may raise anything.
+        logger.exception("the request was not counted exactly, the estimate stands")
         return context.tokens
 
 

@@ -26,6 +26,14 @@ class SummariserError(RefoldError):
         self.retry_after = retry_after
 
 
+class RaisedOutside(RefoldError):
+    """Code of the user's own raised what would end a program or a task, such as ``SystemExit``."""
+
+    def __init__(self, raised: BaseException) -> None:
+        said = str(raised)
+        super().__init__(f"{type(raised).__name__}: {said}" if said else type(raised).__name__)
+
+
 class EmbedderError(RefoldError):
     """An embedder could not make vectors; ``reason`` is a short constant, the message has the details."""
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from refold.domain.events import Trigger
 
+from .containing import Contained
 from .context import Context
 from .core import Core, Extras
 from .loaded import LoadedConversation
@@ -61,6 +62,7 @@ def _left(following: AbstractContextManager[object]) -> None:
 @contextmanager
 def _guarded() -> Generator[None]:
     try:
-        yield
+        with Contained():
+            yield
     except Exception:  # An observer of the user's own may raise anything.
         logger.exception("an observer failed")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from refold.application.blocking import to_the_end
+from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.errors import SummariserError
 from refold.application.loaded import LoadedConversation
@@ -123,7 +124,8 @@ class NoteTaking:
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
         try:
             async with asyncio.timeout(self._core.settings.policy.lease_seconds / PATIENCE):
-                draft = await self._ask(request)
+                with Contained():
+                    draft = await self._ask(request)
         except TimeoutError:
             return _Taken(reason="timeout", calls=1)
         except SummariserError as error:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from refold.application.containing import Contained, described
 from refold.application.errors import EmbedderError
 
 from .index import RecallIndex
@@ -167,7 +168,8 @@ class MissingVectors:
 
     def _add(self, texts: Mapping[str, str]) -> None:
         try:
-            vectors = self._embedder.embed_documents(list(texts.values()))
+            with Contained():
+                vectors = self._embedder.embed_documents(list(texts.values()))
         except Exception as raised:  # An embedder of the user's own may raise anything.
             raise understood(raised) from raised
         if len(vectors) != len(texts):
@@ -198,7 +200,7 @@ def understood(raised: Exception) -> EmbedderError:
     if isinstance(raised, EmbedderError):
         return raised
     logger.warning("making vectors failed", exc_info=raised)
-    return EmbedderError("raised", f"{type(raised).__name__}: {raised}")
+    return EmbedderError("raised", described(raised))
 
 
 def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage, SummaryRequest
@@ -93,7 +94,8 @@ def headed(leaf: LeafSummary) -> str:
 
 async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
     try:
-        return (await core.fallback.summarise(request)).text
+        with Contained():
+            return (await core.fallback.summarise(request)).text
     except Exception:  # A summariser of the user's own may raise anything.
         logger.exception("the embedded summariser failed: a note stands for its extract")
         note = NoteSummariser(thread_id, core.counter.count_text)
