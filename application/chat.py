@@ -17,6 +17,7 @@ from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
 from .looking_back import LookingBack
 from .memories.choosing import choose_anew
+from .observing import Telling
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
@@ -217,10 +218,16 @@ async def compact_on_demand(
     core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
 ) -> CompactionResult:
     """Compact now; then choose the memories anew that are quoted, for the prefix has changed."""
-    result = await manual_attempt(core, thread_id, focus, extras, force=force).run()
-    if result.outcome != "performed":
+    with Telling(core, thread_id, "manual") as telling:
+        telling.begin()
+        attempt = manual_attempt(core, thread_id, focus, extras, force=force)
+        result = await attempt.work()
+        telling.ended(result)
+        if result.outcome != "performed":
+            return result
+        core = core.for_model(extras.model)
+        budget, below = core.budget(extras), result.tokens_before
+        grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
+        result = result.replaced(tokens_after=result.tokens_after + grown)
+        telling.ended(result)
         return result
-    core = core.for_model(extras.model)
-    budget, below = core.budget(extras), result.tokens_before
-    grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
-    return result.replaced(tokens_after=result.tokens_after + grown)

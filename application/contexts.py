@@ -11,9 +11,9 @@ from .abandoning import load_settled
 from .containing import Contained
 from .context import Context
 from .core import Core, Extras
-from .errors import CANNOT_APPEND, TokenCountError
+from .errors import TokenCountError
 from .ladder.exceeding import window_exceeded
-from .ladder.measuring import is_out_of_sight, measured
+from .ladder.measuring import is_out_of_sight
 from .loaded import LoadedConversation
 from .models import takes_signed_summaries
 from .notes.taking import notes_are_due
@@ -22,10 +22,13 @@ from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
 from .results import CompactionResult
-from .settling import is_due, settle
+from .settling import Settling, is_due
 from .time_travel.moments import At, loaded_at
 
 logger = logging.getLogger(__name__)
+
+MOST_TRIES = 8
+"""So often at most a request is made smaller that others have made too large meanwhile."""
 
 
 class CurrentContext(NamedTuple):
@@ -75,37 +78,42 @@ async def settled_context(
     """
     core = core.for_model(extras.model)
     budget = core.budget(extras)
-    results = await _settled(core, thread_id, budget, trigger)
-    loaded = await asyncio.to_thread(core.log.load, thread_id)
-    context = _fitting(loaded, _present(core, loaded, budget, extras))
+    results: list[CompactionResult] = []
+    loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
+    _fitting(loaded, context)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
-        results += await _settled(core, thread_id, tighter, trigger)
-        loaded = await asyncio.to_thread(core.log.load, thread_id)
-        context = _rendered(core, loaded, budget, extras)
+        loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget)
     context = context.settled(tuple(results), exact, budget)
     if trigger == "size":  # In the background nobody sends it.
-        tell_request(core, loaded, context, extras)
+        await asyncio.to_thread(tell_request, core, loaded, context, extras)
     return context
 
 
 async def _settled(
-    core: Core, thread_id: str, budget: Budget, trigger: Trigger
-) -> list[CompactionResult]:
-    """Settle, or leave a request that fits as it is where nothing can be appended."""
-    try:
-        return await settle(core, thread_id, budget, trigger=trigger)
-    except CANNOT_APPEND as error:
-        now = await asyncio.to_thread(measured, core, thread_id, budget)
-        if now.size > budget.limit:
-            raise
-        logger.warning("the context was not made smaller, it fits as it is: %s", error)
-        return []
+    core: Core,
+    thread_id: str,
+    aim: Budget,
+    budget: Budget,
+    extras: Extras,
+    trigger: Trigger,
+    results: list[CompactionResult],
+) -> tuple[LoadedConversation, Context]:
+    """Settle for ``aim``, and make the context; once more where somebody appended in between."""
+    for _ in range(MOST_TRIES):
+        settling = Settling(core, thread_id, aim, trigger)
+        await settling.run()
+        results += settling.results
+        loaded = await asyncio.to_thread(core.log.load, thread_id)
+        context = await asyncio.to_thread(_present, core, loaded, budget, extras)
+        if context.tokens <= budget.limit or loaded.state.version == settling.version:
+            break
+    return loaded, context
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:

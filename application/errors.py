@@ -209,7 +209,3 @@ class WriteAheadDamaged(LogDamaged):
         self.problem = problem
         self.path = path
         self.copy = copy
-
-
-CANNOT_APPEND = (LogNotWritable, LogDamaged)
-"""Raised where a conversation can be read and nothing can be appended to it."""

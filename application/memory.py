@@ -22,6 +22,7 @@ from .recall.inquiry import RecallOptions, inquire
 from .recall.recalling import search
 from .recall.results import Recalled
 from .tools.toolbox import Toolbox
+from .unwritten_log import write_all_waiting
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
@@ -208,9 +209,12 @@ class Memory:
         """
         if not self._opened.process.is_this:
             return
+        core = self._opened
         try:
             if self._runner.started:
                 self._runner.run(self._background.finish(wait))
+            patience = core.settings.close_wait if wait is None else wait
+            write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
             close_derived(self._opened)

@@ -16,6 +16,8 @@ from refold.application.notes.writing import write_notes
 from refold.application.opening_process import OpeningProcess
 from refold.application.ports import Summariser, TokenCounter
 from refold.application.recall.parts import RecallParts
+from refold.application.unwritten import UnwrittenWrites
+from refold.application.unwritten_log import UnwrittenLog
 
 from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
@@ -104,8 +106,9 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
+    unwritten = UnwrittenWrites()
     core = Core(
-        log=observing.log(stores.log),
+        log=UnwrittenLog(observing.log(stores.log), unwritten),
         keeper=SQLiteKeeper(stores.log, key),
         views=stores.views,
         recall=stores.recall,
@@ -121,6 +124,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         owner=ThisProcess(),
         process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
+        unwritten=unwritten,
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core

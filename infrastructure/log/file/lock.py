@@ -10,6 +10,7 @@ from typing import IO
 
 from refold.application.errors import LogBusy
 from refold.application.opening_process import OpeningProcess
+from refold.application.patience import LOCK_WAIT
 from refold.application.withdrawal import CURRENT, Withdrawal
 from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.private_files import open_private
@@ -102,12 +103,17 @@ class WriteLock:
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
         """Be the only thread; one that was given up meanwhile waits no longer."""
-        if withdrawal is None:
+        most = LOCK_WAIT.get()
+        if withdrawal is None and most is None:
             with self._threads:
                 yield
             return
+        until = None if most is None else time.monotonic() + most
         while not self._threads.acquire(timeout=PATIENCE):
-            withdrawal.refuse()
+            if withdrawal is not None:
+                withdrawal.refuse()
+            if until is not None and time.monotonic() > until:
+                raise LogBusy(f"{self._of} is being written by another thread; try again")
         try:
             yield
         finally:
@@ -137,17 +143,22 @@ class WriteLock:
             if line.join() and _is_locked(file):
                 return
             line.admit()
-            deadline = time.monotonic() + self._timeout
+            timeout = min(self._timeout, _most(LOCK_WAIT.get()))
+            deadline = time.monotonic() + timeout
             while not ((is_next := line.step()) and _is_locked(file)):
                 if (withdrawal := CURRENT.get()) is not None:
                     withdrawal.refuse()
                 if time.monotonic() > deadline:
                     raise LogBusy(
-                        f"another process held {self._path} for over {self._timeout:.0f} s; try again"
+                        f"another process held {self._path} for over {timeout:.0f} s; try again"
                     )
                 time.sleep(POLL_NEXT if is_next else POLL)
         finally:
             line.leave()
+
+
+def _most(seconds: float | None) -> float:
+    return float("inf") if seconds is None else seconds
 
 
 def _begin(withdrawal: Withdrawal | None) -> None:
