@@ -105,15 +105,17 @@ async def _settled(
     results: list[CompactionResult],
 ) -> tuple[LoadedConversation, Context]:
     """Settle for ``aim``, and make the context; once more where somebody appended in between."""
-    for _ in range(MOST_TRIES):
+    tries = 0
+    while True:
+        tries += 1
         settling = Settling(core, thread_id, aim, trigger)
         await settling.run()
         results += settling.results
         loaded = await asyncio.to_thread(core.log.load, thread_id)
         context = await asyncio.to_thread(_present, core, loaded, budget, extras)
-        if context.tokens <= budget.limit or loaded.state.version == settling.version:
-            break
-    return loaded, context
+        is_newest = loaded.state.version == settling.version
+        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+            return loaded, context
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:

@@ -24,6 +24,7 @@ from .repeating import LastRequests
 from .tools.sdk import NO_SDK, SDKTools
 from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
+from .turns import Turns, TurnsInMemory
 from .unwritten import UnwrittenWrites
 from .upkeep.log_keeping import LogKeeper
 
@@ -137,6 +138,7 @@ class Core:
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Has opened all of this, and is the only one that may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
+    turns: Turns = field(default_factory=TurnsInMemory)
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """What could not be written yet; ``log`` writes it with what is written next."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])

@@ -91,6 +91,24 @@ class TargetExists(RefoldError):
         self.path = path
 
 
+class TurnTaken(RefoldError):
+    """Somebody else had the turn of a conversation for longer than the time-out; nothing was done.
+
+    ``waited`` is how many seconds it was waited for.
+    """
+
+    def __init__(self, thread_id: str, waited: float, *, by_itself: bool = False) -> None:
+        super().__init__(
+            f"conversation {thread_id!r}: this very task or thread has the turn already; leave it before "
+            "you ask for it again"
+            if by_itself
+            else f"conversation {thread_id!r}: another request or process has the turn, and kept it for "
+            f"{waited:g} s; have the user wait for the answer before, or wait longer (wait=…)"
+        )
+        self.thread_id = thread_id
+        self.waited = waited
+
+
 class LogError(RefoldError):
     """The log could not do what was asked; nothing that was acknowledged is lost."""
 

@@ -125,6 +125,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
         unwritten=unwritten,
+        turns=stores.log.turns,
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core

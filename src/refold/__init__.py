@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ThreadExists,
         TokenCountError,
         TranscriptError,
+        TurnTaken,
         WriteAheadDamaged,
     )
     from refold.application.explaining import (
@@ -126,6 +127,10 @@ if TYPE_CHECKING:
         AsyncToolbox,
         Toolbox,
     )
+    from refold.application.turns import (
+        AsyncConversationTurn,
+        ConversationTurn,
+    )
     from refold.application.upkeep.housekeeping import (
         BackedUp,
         ConversationSize,
@@ -154,11 +159,13 @@ if TYPE_CHECKING:
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
+        KeyReused,
         PinnedContentTooLarge,
         RefoldError,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
+        VersionConflict,
     )
     from refold.domain.events import (
         OmittedMessage,
@@ -188,6 +195,7 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "AsyncChat",
+    "AsyncConversationTurn",
     "AsyncMemory",
     "AsyncToolbox",
     "Author",
@@ -205,6 +213,7 @@ __all__ = [
     "ConversationGone",
     "ConversationRow",
     "ConversationSize",
+    "ConversationTurn",
     "DamageReport",
     "Embedder",
     "EmbedderError",
@@ -221,6 +230,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidSetting",
     "InvalidThreadId",
+    "KeyReused",
     "LeafText",
     "LogBehindAnchor",
     "LogBusy",
@@ -278,10 +288,12 @@ __all__ = [
     "Toolbox",
     "TopicSeen",
     "TranscriptError",
+    "TurnTaken",
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
     "Verification",
+    "VersionConflict",
     "WriteAheadDamaged",
     "aopen",
     "instruction_text",
@@ -299,7 +311,7 @@ _PLACES = {
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
         "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog OpenedBeforeFork SummariserError "
-        "TargetExists ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
+        "TargetExists ThreadExists TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.instructions": "instruction_text",
@@ -323,6 +335,7 @@ _PLACES = {
     "refold.application.recall.results": "Neighbour Recalled RecallHit",
     "refold.application.recall.vectors": "Embedder",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.turns": "AsyncConversationTurn ConversationTurn",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.application.tools.tool": "Tool ToolOutput",
@@ -330,7 +343,8 @@ _PLACES = {
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
+        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall "
+        "KeyReused VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

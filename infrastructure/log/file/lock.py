@@ -30,7 +30,8 @@ except ImportError:  # Windows has another call; the library knows it.
     def _lock(file: IO[bytes]) -> None:
         portalocker.lock(file, _FLAGS)
 
-    def _unlock(file: IO[bytes]) -> None:
+    def unlock(file: IO[bytes]) -> None:
+        """Give a lock free."""
         portalocker.unlock(file)
 
 else:
@@ -40,7 +41,8 @@ else:
     def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _unlock(file: IO[bytes]) -> None:
+    def unlock(file: IO[bytes]) -> None:
+        """Give a lock free."""
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
@@ -98,7 +100,7 @@ class WriteLock:
                 yield
             finally:
                 if self._process.is_this:  # Else it would be given up for the process that has it.
-                    _unlock(file)
+                    unlock(file)
 
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
@@ -132,7 +134,7 @@ class WriteLock:
                 # Without a buffer, whose lock a thread may hold that does not live in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
-            if _lies_at(path, self._file):
+            if lies_at(path, self._file):
                 return self._file
             # Deleted while it was open: others lock another one.
             self.close()
@@ -140,12 +142,12 @@ class WriteLock:
     def _acquire(self, file: IO[bytes]) -> None:
         line = line_at(file)
         try:
-            if line.join() and _is_locked(file):
+            if line.join() and lock_at_once(file):
                 return
             line.admit()
             timeout = min(self._timeout, _most(LOCK_WAIT.get()))
             deadline = time.monotonic() + timeout
-            while not ((is_next := line.step()) and _is_locked(file)):
+            while not ((is_next := line.step()) and lock_at_once(file)):
                 if (withdrawal := CURRENT.get()) is not None:
                     withdrawal.refuse()
                 if time.monotonic() > deadline:
@@ -166,14 +168,16 @@ def _begin(withdrawal: Withdrawal | None) -> None:
         withdrawal.write()
 
 
-def _lies_at(path: Path, file: IO[bytes]) -> bool:
+def lies_at(path: Path, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that others find at this path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
     except OSError:
         return False
 
 
-def _is_locked(file: IO[bytes]) -> bool:
+def lock_at_once(file: IO[bytes]) -> bool:
+    """Lock a file if nobody else has; whether it is locked."""
     try:
         _lock(file)
     except _Refused:
