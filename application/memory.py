@@ -13,6 +13,7 @@ from .core import Core
 from .derived import close_derived
 from .erasure.erasing import erase_all
 from .erasure.erasure_report import ErasureReport
+from .generations.names import thread_of
 from .intake import read_thread_id
 from .notes.writing import write_notes
 from .read_models import ConversationRow, NoteRow
@@ -120,7 +121,8 @@ class Memory:
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """Erase all of a conversation for good: nothing is left of it but how many events there were,
-        when. Nothing can be read from it or appended to it any more.
+        when. Nothing can be read from it any more. The id is free: the first message that is appended to
+        it begins a new conversation, at position 0.
 
         Its messages are erased in the conversations that were forked from it as well; what was said
         there since stays, and so does what it was itself forked from.
@@ -191,7 +193,9 @@ class Memory:
 
     def stats(self) -> Sizes:
         """How large the log is: by conversation, by kind of event, and by file."""
-        return self._core.keeper.sizes()
+        sizes = self._core.keeper.sizes()
+        named = (one.replaced(thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
+        return sizes.replaced(conversations=tuple(named))
 
     def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background; whether none does.

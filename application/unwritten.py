@@ -86,6 +86,10 @@ class UnwrittenWrites:
                 end(one.attempt_id)
         return done
 
+    def forget(self, thread_id: str) -> None:
+        """Let go of all that waits of a conversation, which is erased."""
+        self.done(thread_id, self.of(thread_id))
+
     def lose(self, thread_id: str, error: LogError) -> None:
         """Let go of what could not be written until the memory was closed; says so."""
         for one in self.done(thread_id, self.of(thread_id)):

@@ -143,11 +143,12 @@ class UnknownSummary(RefoldError, LookupError):
 
 
 class ConversationGone(RefoldError):
-    """The conversation was erased; nothing can be read from it or appended to it any more."""
+    """The conversation was erased; nothing can be read from it. A message that is appended begins a new one."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+            f"conversation {thread_id!r} was erased; append a message to begin a new one with this id, or "
+            "use another id"
         )
         self.thread_id = thread_id
 

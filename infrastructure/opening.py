@@ -11,6 +11,9 @@ from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
 from refold.application.derived import forget_erased
 from refold.application.errors import LogError
+from refold.application.generations.log import GenerationsLog
+from refold.application.generations.recall import by_thread
+from refold.application.generations.views import GenerationsViews
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
 from refold.application.opening_process import OpeningProcess
@@ -106,12 +109,13 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
-    unwritten = UnwrittenWrites()
+    unwritten, log = UnwrittenWrites(), GenerationsLog(stores.log)
+    hands_over = not options.get("search_backend") or isinstance(options["search_backend"], str)
     core = Core(
-        log=UnwrittenLog(observing.log(stores.log), unwritten),
+        log=UnwrittenLog(observing.log(log), unwritten),
         keeper=SQLiteKeeper(stores.log, key),
-        views=stores.views,
-        recall=stores.recall,
+        views=GenerationsViews(stores.views, log),
+        recall=by_thread(stores.recall, log, hands_over=hands_over),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
