@@ -1,7 +1,8 @@
 """Leaf summaries: extracts by code of what each compaction covered first, to build from anew."""
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from refold.application.containing import Contained
 from refold.application.core import Core
@@ -72,18 +73,27 @@ async def text_of_leaves(
     older ones together shortened to a third or less where all are too much (requirement B8).
     """
     count = core.counter.count_text
-    texts = [headed(leaf) for leaf in leaves]
-    if count("\n\n".join(texts)) <= room:
-        return "\n\n".join(texts)
-    newest: list[str] = []
-    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
-        newest.insert(0, texts.pop())
-    older = "\n\n".join(texts)
+    older, newest = await asyncio.to_thread(_apart, leaves, room, count)
+    if not older:
+        return "\n\n".join(newest)
     target = max(SHORTEST_SUMMARY, min(count(older) // _SHORTER, room // 2))
     limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(messages=(), previous=older, target_tokens=target, limit_tokens=limit)
     shortened = cut(await _extract(core, thread_id, request), limit, count)
     return "\n\n".join([shortened, *newest])
+
+
+def _apart(
+    leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
+) -> tuple[str, list[str]]:
+    """The older ones together, nothing where all have room; and the newest, each whole."""
+    texts = [headed(leaf) for leaf in leaves]
+    if count("\n\n".join(texts)) <= room:
+        return "", texts
+    newest: list[str] = []
+    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
+        newest.insert(0, texts.pop())
+    return "\n\n".join(texts), newest
 
 
 def headed(leaf: LeafSummary) -> str:

@@ -78,6 +78,8 @@ class Writer:
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
         self._topics: list[str] = []
+        self._sizes: dict[str, int] = {}
+        """Of what each part is made from."""
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -90,6 +92,8 @@ class Writer:
             text, prefix = await self._part(history, self._room), None
         else:
             first = ""
+            for part in (history, turn):
+                self._sizes[part.kind] = await asyncio.to_thread(self._source, part)
             if not history.is_empty:
                 first = await self._part(history, lambda: self._share(history, turn))
             before = joined(first, " ")
@@ -154,7 +158,7 @@ class Writer:
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
         if self._capacity is None:
-            return self._by_guess(messages), ()
+            return await asyncio.to_thread(self._by_guess, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
@@ -205,7 +209,7 @@ class Writer:
     def _share(self, history: Part, turn: Part) -> int:
         """What the history may take beside the turn; half of it, if nothing about it is new."""
         room = max(2, self._room() - self._count(joined("", " ")))
-        share = share_of(self._source(history), self._source(turn), room)
+        share = share_of(self._sizes[history.kind], self._sizes[turn.kind], room)
         return share if history.messages else max(share, room // 2)
 
     def _source(self, part: Part) -> int:

@@ -138,9 +138,12 @@ def test_a_turn_within_a_turn_is_refused_at_once(path: Path) -> None:
                         raise AssertionError
 
     asyncio.run(nested())
-    with refold.open(path) as memory, memory.conversation("t").turn():
-        with pytest.raises(refold.TurnTaken, match="already"):
-            memory.conversation("t").turn().__enter__()
+    with (
+        refold.open(path) as memory,
+        memory.conversation("t").turn(),
+        pytest.raises(refold.TurnTaken, match="already"),
+    ):
+        memory.conversation("t").turn().__enter__()
 
 
 def test_one_who_is_cancelled_while_waiting_leaves_the_line(path: Path) -> None:
