@@ -79,8 +79,8 @@ def test_a_new_conversation_begins_under_the_same_id(path: Path, key: str | None
 
 def test_it_can_be_erased_and_begun_again_and_again(path: Path) -> None:
     with refold.open(path) as memory:
+        chat = memory.conversation("t")
         for number in range(3):
-            chat = memory.conversation("t")
             assert chat.append({"role": "user", "content": f"life {number}"}).positions == (0,)
             report = memory.erase_conversation("t")
             assert report.changed

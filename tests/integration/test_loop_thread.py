@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -75,7 +75,7 @@ def _is_heavy(called: Any) -> bool:
 
 
 @contextmanager
-def recorded() -> Iterator[Recorded]:
+def recorded() -> Generator[Recorded]:
     found = Recorded()
     sys.setprofile(found.take)
     try:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,17 +46,15 @@ def serve(path: Path, turns: int, wait: float = SOON) -> None:
 @pytest.mark.parametrize("where", ["threads", "processes"])
 def test_questions_and_answers_alternate_whoever_sends_them(path: Path, where: str) -> None:
     if where == "threads":
-        workers: list[threading.Thread | multiprocessing.process.BaseProcess] = [
-            threading.Thread(target=serve, args=(path, 6)) for _ in range(3)
-        ]
+        at_once([partial(serve, path, 6) for _ in range(3)])
     else:
         spawning = multiprocessing.get_context("spawn")
         workers = [spawning.Process(target=serve, args=(path, 6)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(120)
-        assert not worker.is_alive()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(120)
+            assert worker.exitcode == 0
     with refold.open(path) as memory:
         chat = memory.conversation("t")
         assert roles(chat) == "ua" * 18
@@ -224,7 +223,7 @@ def test_more_than_have_places_all_get_their_turn() -> None:
         done.append(number)
         place.leave()
 
-    at_once([lambda number=number: want(number) for number in range(100)])
+    at_once([partial(want, number) for number in range(100)])
     assert sorted(done) == list(range(100))
 
 
