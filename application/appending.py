@@ -12,6 +12,13 @@ from refold.domain.thinking import follows_an_answer, is_bound
 from .abandoning import settle_left_behind
 from .core import Core
 from .errors import LogDamaged
+from .event_log import LoggedEvent
+from .guarding import (
+    read_expected_version,
+    refuse_conflict,
+    refuse_keys_of_two,
+    refuse_other,
+)
 from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
 from .recordings.transcripts import RecordedMessage
@@ -28,17 +35,19 @@ def append(
     key: Keys = None,
     recorded: bool = False,
     author: Author | None = None,
+    expected_version: int | None = None,
 ) -> Appended:
     """Append one message or several.
 
     Raises:
-        InvalidMessage, UnknownToolCall: nothing is stored.
+        InvalidMessage, UnknownToolCall, KeyReused, VersionConflict: nothing is stored.
         LogError: nothing is stored.
     """
+    expected = read_expected_version(expected_version)
     taken = read_messages(given, recorded=recorded, author=read_author(author))
     keys = _keys(key, len(taken))
     incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
-    return store(core, thread_id, incoming, recorded=recorded)
+    return store(core, thread_id, incoming, recorded=recorded, expected=expected)
 
 
 def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessage]) -> Appended:
@@ -52,7 +61,8 @@ def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessa
         )
         for m in messages
     ]
-    return store(core, thread_id, incoming, recorded=True)
+    # A later version may read a recording otherwise: what is stored stays as it is.
+    return store(core, thread_id, incoming, recorded=True, compares=False)
 
 
 def recorded_key(message: RecordedMessage) -> str:
@@ -61,16 +71,30 @@ def recorded_key(message: RecordedMessage) -> str:
 
 
 def store(
-    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, recorded: bool
+    core: Core,
+    thread_id: str,
+    incoming: Sequence[IncomingMessage],
+    *,
+    recorded: bool,
+    expected: int | None = None,
+    compares: bool = True,
 ) -> Appended:
-    """Store messages that are read and measured."""
+    """Store messages that are read and measured.
+
+    ``expected``: the version after which nobody else may have appended. ``compares``: whether messages
+    with the same key must be the same.
+    """
+    if compares:
+        refuse_keys_of_two(incoming)
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
         loaded.present()
         known.clear()
-        known.update(_stored_before(core, thread_id, incoming))
+        known.update(_stored_before(core, thread_id, incoming, compares=compares))
         fresh = _fresh(incoming, known)
+        if fresh and expected is not None:
+            refuse_conflict(core, loaded, expected)
         if not recorded:
             fresh = _marked_stale(core, loaded, fresh)
         appended = append_messages(loaded.state, fresh, recorded=recorded)
@@ -170,16 +194,18 @@ def _measured(
 
 
 def _stored_before(
-    core: Core, thread_id: str, incoming: Sequence[IncomingMessage]
+    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, compares: bool
 ) -> Mapping[str, AppendedMessage]:
-    keys = [item.key for item in incoming if item.key is not None]
+    keys = {item.key: item for item in incoming if item.key is not None}
     if not keys:
         return {}
     found: dict[str, AppendedMessage] = {}
-    for key, version in core.log.versions_of_keys(thread_id, keys).items():
-        events = [logged.event for logged in core.log.read(thread_id, version, version)]
-        match events:
-            case [MessageAppended() as event] if event.key == key:
+    for key, version in core.log.versions_of_keys(thread_id, list(keys)).items():
+        match core.log.read(thread_id, version, version):
+            case [LoggedEvent(event=MessageAppended() as event) as logged] if event.key == key:
+                # Of an erased message nothing is left to compare with.
+                if compares and not logged.erased:
+                    refuse_other(keys[key], event)
                 found[key] = _appended(event, new=False)
             case _:
                 raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")

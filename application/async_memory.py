@@ -38,6 +38,7 @@ from .time_travel.forking import fork
 from .time_travel.moments import At
 from .tools.definitions import Tools, definitions_of
 from .tools.toolbox import AsyncToolbox
+from .turns import USUAL_WAIT, AsyncConversationTurn
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
@@ -65,6 +66,7 @@ class AsyncChat(AsyncLookingBack):
         key: Keys = None,
         recorded: bool = False,
         author: Author | None = None,
+        expected_version: int | None = None,
     ) -> Appended:
         """See ``Chat.append``."""
         stored = await to_the_end(
@@ -75,6 +77,7 @@ class AsyncChat(AsyncLookingBack):
             key=key,
             recorded=recorded,
             author=author,
+            expected_version=expected_version,
         )
         await self._begin_if_due(stored)
         return stored
@@ -120,6 +123,10 @@ class AsyncChat(AsyncLookingBack):
     ) -> CompactionResult:
         """See ``Chat.revert_compaction``."""
         return await to_the_end(self._chat.revert_compaction, reason, system=system, tools=tools)
+
+    def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
+        """See ``Chat.turn``; here it is ``async with chat.turn():``."""
+        return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
 
     async def pin(self, what: int | str) -> str:
         """See ``Chat.pin``."""

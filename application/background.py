@@ -118,6 +118,8 @@ class Background:
         Raises:
             ContextWindowExceeded: what must be in it does not fit.
         """
+        if self._core.unwritten.of(thread_id):
+            return None  # It is written first.
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.beside)
         known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)

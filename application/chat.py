@@ -25,6 +25,7 @@ from .reverting import revert
 from .time_travel.forking import fork
 from .time_travel.moments import At
 from .tools.definitions import Tools, definitions_of
+from .turns import USUAL_WAIT, ConversationTurn
 
 
 @checked
@@ -48,10 +49,12 @@ class Chat(LookingBack):
         key: Keys = None,
         recorded: bool = False,
         author: Author | None = None,
+        expected_version: int | None = None,
     ) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
 
         ``key``: an idempotency key (one for each message of a list): the same key is stored once.
+        ``expected_version``: of a context or an append: refused if somebody else has appended since.
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
         ``author``: who wrote the messages of the role user: "person", "program" (a loaded skill, a
         reminder) or "tool". Requests and rules are taken from a person's words only; of messages whose
@@ -59,10 +62,19 @@ class Chat(LookingBack):
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
+            KeyReused: the key stands for another message already; nothing is stored.
+            VersionConflict: somebody else has appended; nothing is stored. A message whose key is known
+                is no conflict: it is stored already.
             LogError: nothing is stored.
         """
         stored = appending.append(
-            self._core, self.thread_id, message, key=key, recorded=recorded, author=author
+            self._core,
+            self.thread_id,
+            message,
+            key=key,
+            recorded=recorded,
+            author=author,
+            expected_version=expected_version,
         )
         self._begin_if_due(stored)
         return stored
@@ -144,6 +156,21 @@ class Chat(LookingBack):
         again by the next ``context``.
         """
         return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
+
+    def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
+        """Be the only one who works on this conversation: ``with chat.turn():`` around everything from
+        ``append`` of what the user said to ``append`` of the answer.
+
+        Who comes later waits until it is their turn, in other processes of this machine as well; of those,
+        whoever came first is next. A turn ends with its block, or with its process. It is a promise
+        between those who take turns: an append outside of one is not refused, and nobody who reads waits.
+        ``wait``: seconds.
+
+        Raises:
+            TurnTaken: on entering; others had it for longer than that.
+            InvalidSetting: ``wait`` is no number of seconds.
+        """
+        return ConversationTurn(self._core.turns, self.thread_id, wait)
 
     def pin(self, what: int | str) -> str:
         """Keep the message at a position or address, or a text, word for word; returns the pin's id.

@@ -9,7 +9,6 @@ from refold.domain.compacting import (
     ABANDONED,
     CompactionInFlight,
     breaker_closes_at,
-    fail_compaction,
     perform_compaction,
     request_compaction,
 )
@@ -26,13 +25,17 @@ from refold.domain.expecting import Expected, expected
 from refold.domain.judging import Summary, SummaryRefused
 
 from .abandoning import is_left_behind, settle_left_behind
+from .attempt_ends import AttemptEnd
 from .blocking import to_the_end
+from .containing import Contained, described
 from .core import Core
 from .errors import LogError, SummariserError
+from .keeping_summaries import KeptSummary
 from .loaded import LoadedConversation
 from .notes.taking import NoteTaking
 from .observing import followed, tell_compaction
 from .outcomes import idle_outcome, outcome_of
+from .patience import BRIEFLY, waiting_at_most
 from .ports import Summariser
 from .results import CompactionResult, Outcome
 from .summarising.asking import Asking
@@ -40,6 +43,7 @@ from .summarising.refocusing import refocused
 from .summarising.rehearsing import Rehearsal, rehearsed
 from .summarising.sources import Source, source_of
 from .summarising.summary import summarised
+from .unwritten import reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -79,19 +83,26 @@ class CompactionAttempt:
         self._rehearsed: Expected | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
+        self._end = AttemptEnd(core, thread_id)
 
     async def run(self) -> CompactionResult:
         """Plan and request; ask the summariser; record what came of it against the newest state."""
         with followed(self._core, self._thread_id, self._trigger):
-            try:
-                result = await self._run()
-            except asyncio.CancelledError:
-                self._give_up()
-                raise
+            result = await self.work()
             # That there is nothing to do is news only to somebody who asked for it.
             if result.outcome != "nothing_to_do" or self._trigger == "manual":
                 tell_compaction(self._core, result)
         return result
+
+    async def work(self) -> CompactionResult:
+        """The same, told nobody but where it is cancelled: the caller tells the result."""
+        try:
+            return await self._run()
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
+        finally:
+            self._end.leave()
 
     async def _run(self) -> CompactionResult:
         self._rehearsed = await rehearsed(self._summariser, self._rehearsal)
@@ -102,12 +113,13 @@ class CompactionAttempt:
         if isinstance(plan, NothingToCompact):
             return await to_the_end(self._rest, plan)
         try:
-            summary = await self._summarised(plan)
+            with Contained():  # Its window and its measure are code of the user's own as well.
+                summary = await self._summarised(plan)
         except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
             logger.exception("summariser %r failed", self._summariser.name)
-            return await to_the_end(self._fail, "error", f"{type(error).__name__}: {error}")
+            return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 
     def _request(self) -> CompactionPlan | NothingToCompact:
@@ -152,7 +164,7 @@ class CompactionAttempt:
         return request_compaction(
             state,
             plan,
-            attempt_id=self._core.new_id(),
+            attempt_id=self._end.begin(),
             at=self._core.clock(),
             trigger=self._trigger,
             policy=self._core.settings.policy,
@@ -210,6 +222,14 @@ class CompactionAttempt:
             )
         except SummaryRefused as error:
             return self._fail(error.reason, str(error))
+        except LogError as error:
+            return self._keep(KeptSummary(self, requested, plan, summary), error)
+        return self.performed(loaded, events)
+
+    def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
+        """The result of a summary that was written with these events."""
+        requested = self._requested
+        assert requested is not None
         [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
         named = self._source.before.omitted if self._source.before else ()
         return self._result("performed", loaded).replaced(
@@ -220,9 +240,23 @@ class CompactionAttempt:
             omitted=tuple(one for one in performed.omitted if one not in named),
         )
 
-    def _fail(self, reason: str, detail: str) -> CompactionResult:
-        loaded = self._end(reason, detail)
+    def _keep(self, kept: KeptSummary, error: LogError) -> CompactionResult:
+        """Keep a summary that cannot be written yet."""
+        told = self._result("waiting", self._before, reason_of(error), str(error))
+        self._end.keep("summary", kept.decide, kept.written, error, told)
+        return told
+
+    def tell(self, result: CompactionResult) -> None:
+        """Tell the observers."""
+        tell_compaction(self._core, result)
+
+    def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
+        """The result of an attempt without a summary."""
         return self._result("failed", loaded, reason, detail)
+
+    def _fail(self, reason: str, detail: str) -> CompactionResult:
+        loaded = self._end.fail(reason, detail, self._asking.model_calls)
+        return self.failed(loaded or self._before, reason, detail)
 
     def _give_up(self) -> None:
         if self._requested is None:
@@ -233,22 +267,13 @@ class CompactionAttempt:
             return
         # Nobody waits for one in the background: it is cancelled where its memory is closed.
         reason = ABANDONED if self._trigger == "background" else "cancelled"
-        try:
-            loaded = self._end(reason, "cancelled")
-        except LogError as error:
-            logger.warning("conversation %r: the end was not recorded: %s", self._thread_id, error)
-        else:
-            tell_compaction(self._core, self._result("failed", loaded, reason, "cancelled"))
+        with waiting_at_most(BRIEFLY):  # Somebody waits for the cancellation.
+            loaded = self._end.fail(reason, "cancelled", self._asking.model_calls)
+        tell_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
 
-    def _end(self, reason: str, detail: str) -> LoadedConversation:
-        assert self._requested is not None
-        attempt_id, calls = self._requested.attempt_id, self._asking.model_calls
-        loaded, _ = self._core.log.transact(
-            self._thread_id,
-            lambda now: fail_compaction(now.state, attempt_id, reason, detail, model_calls=calls),
-            at=self._core.clock(),
-        )
-        return loaded
+    def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
+        """What records that the attempt ended without a summary."""
+        return self._end.failing(now, reason, detail, self._asking.model_calls)
 
     def _rest(self, idle: NothingToCompact) -> CompactionResult:
         return self._told(idle_outcome(self._core, self._budget, self._before, idle))

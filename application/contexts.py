@@ -8,12 +8,13 @@ from refold.domain.budget import Budget
 from refold.domain.events import Trigger
 
 from .abandoning import load_settled
+from .containing import Contained
 from .context import Context
 from .core import Core, Extras
-from .errors import CANNOT_APPEND, TokenCountError
+from .errors import TokenCountError
 from .frames.as_sent import as_sent
 from .ladder.exceeding import too_many_bytes, window_exceeded
-from .ladder.measuring import is_out_of_sight, measured
+from .ladder.measuring import is_out_of_sight
 from .loaded import LoadedConversation
 from .notes.taking import notes_are_due
 from .observing import tell_request
@@ -21,10 +22,13 @@ from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
 from .results import CompactionResult
-from .settling import is_due, settle
+from .settling import Settling, is_due
 from .time_travel.moments import At, loaded_at
 
 logger = logging.getLogger(__name__)
+
+MOST_TRIES = 8
+"""So often at most a request is made smaller that others have made too large meanwhile."""
 
 
 class CurrentContext(NamedTuple):
@@ -80,24 +84,20 @@ async def settled_context(
     if trigger == "size":  # In the background nobody sends it.
         stored = await asyncio.to_thread(core.log.load, thread_id)
         core.asked.expect(thread_id, core.frame(extras), stored.state)
-    results = await _settled(core, thread_id, budget, trigger)
-    stored = await asyncio.to_thread(core.log.load, thread_id)
-    loaded = core.asked.framed(stored)
-    context = _fitting(loaded, _present(core, loaded, budget, extras))
+    results: list[CompactionResult] = []
+    loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
+    _fitting(loaded, context)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
-        results += await _settled(core, thread_id, tighter, trigger)
-        stored = await asyncio.to_thread(core.log.load, thread_id)
-        loaded = core.asked.framed(stored)
-        context = _rendered(core, loaded, budget, extras)
+        loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget)
-    context = context.settled(tuple(results), exact, budget).showing(stored.state.version)
+    context = context.settled(tuple(results), exact, budget)
     if trigger == "size":
-        request_made(core, loaded, context, extras)
+        await asyncio.to_thread(request_made, core, loaded, context, extras)
     return context
 
 
@@ -108,31 +108,46 @@ def request_made(core: Core, loaded: LoadedConversation, context: Context, extra
 
 
 async def _settled(
-    core: Core, thread_id: str, budget: Budget, trigger: Trigger
-) -> list[CompactionResult]:
-    """Settle, or leave a request that fits as it is where nothing can be appended."""
-    try:
-        return await settle(core, thread_id, budget, trigger=trigger)
-    except CANNOT_APPEND as error:
-        now = await asyncio.to_thread(measured, core, thread_id, budget)
-        if now.size > budget.limit:
-            raise
-        logger.warning("the context was not made smaller, it fits as it is: %s", error)
-        return []
+    core: Core,
+    thread_id: str,
+    aim: Budget,
+    budget: Budget,
+    extras: Extras,
+    trigger: Trigger,
+    results: list[CompactionResult],
+) -> tuple[LoadedConversation, Context]:
+    """Settle for ``aim``, and make the context; once more where somebody appended in between."""
+    tries = 0
+    while True:
+        tries += 1
+        settling = Settling(core, thread_id, aim, trigger)
+        await settling.run()
+        results += settling.results
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        loaded = await asyncio.to_thread(core.asked.framed, stored)
+        context = await asyncio.to_thread(_present, core, loaded, budget, extras)
+        context = context.showing(stored.state.version)
+        is_newest = loaded.state.version == settling.version
+        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+            return loaded, context
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:
     if not isinstance(core.counter, RequestCounter) or context.model is None:
         return context.tokens
     try:
-        return await core.counter.count_request(
-            model=context.model,
-            system=context.system,
-            messages=context.messages,
-            tools=context.tools,
-        )
+        with Contained():
+            return await core.counter.count_request(
+                model=context.model,
+                system=context.system,
+                messages=context.messages,
+                tools=context.tools,
+            )
     except TokenCountError as error:
         logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        return context.tokens
+    except Exception:  # A counter of the user's own may raise anything.
+        logger.exception("the request was not counted exactly, the estimate stands")
         return context.tokens
 
 

@@ -30,6 +30,8 @@ from .tools.names import RECALL_MEMORY
 from .tools.sdk import NO_SDK, SDKTools
 from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
+from .turns import Turns, TurnsInMemory
+from .unwritten import UnwrittenWrites
 from .upkeep.log_keeping import LogKeeper
 
 _ENVELOPE_BYTES = 1_000
@@ -167,6 +169,9 @@ class Core:
     last_requests: LastRequests = field(default_factory=LastRequests)
     asked: Asked = field(default_factory=Asked)
     """The newest requests, whose answers are not stored yet."""
+    turns: Turns = field(default_factory=TurnsInMemory)
+    unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
+    """What could not be written yet; ``log`` writes it with what is written next."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def here(self) -> "Core":

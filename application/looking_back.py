@@ -18,6 +18,7 @@ from .recall.paging import USUAL_CHARACTERS, TextPart, read_part
 from .recall.recalling import recall
 from .recall.results import Recalled
 from .results import StoredMessage
+from .telling_waiting import with_waiting
 from .time_travel.diffing import ContextDiff, diff
 from .time_travel.moments import At
 from .tools.toolbox import Toolbox
@@ -168,8 +169,11 @@ class LookingBack:
         return self._core.views.summaries(self.thread_id)
 
     def compactions(self) -> Sequence[CompactionRow]:
-        """All compaction attempts and how they ended, oldest first."""
-        return self._core.views.compactions(self.thread_id)
+        """All compaction attempts and how they ended, oldest first.
+
+        ``waiting``: its summary is made, and the log could not be written; ``reason`` says why.
+        """
+        return with_waiting(self._core, self._core.views.compactions(self.thread_id))
 
     def topics(self) -> Sequence[TopicSeen]:
         """What the messages that the active summary stands for are about, the most important first, with

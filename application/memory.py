@@ -14,6 +14,7 @@ from .core import Core
 from .derived import close_derived
 from .erasure.erasing import erase_all
 from .erasure.erasure_report import ErasureReport
+from .generations.names import thread_of
 from .intake import read_thread_id
 from .notes.writing import write_notes
 from .read_models import ConversationRow, NoteRow
@@ -24,6 +25,7 @@ from .recall.inquiry import RecallOptions
 from .recall.recalling import search
 from .recall.results import Recalled
 from .tools.toolbox import Toolbox
+from .unwritten_log import write_all_waiting
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
@@ -125,7 +127,8 @@ class Memory:
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """Erase all of a conversation for good: nothing is left of it but how many events there were,
-        when. Nothing can be read from it or appended to it any more.
+        when. Nothing can be read from it any more. The id is free: the first message that is appended to
+        it begins a new conversation, at position 0.
 
         Its messages are erased in the conversations that were forked from it as well; what was said
         there since stays, and so does what it was itself forked from.
@@ -196,7 +199,9 @@ class Memory:
 
     def stats(self) -> Sizes:
         """How large the log is: by conversation, by kind of event, and by file."""
-        return self._core.keeper.sizes()
+        sizes = self._core.keeper.sizes()
+        named = (one.replaced(thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
+        return sizes.replaced(conversations=tuple(named))
 
     def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background; whether none does.
@@ -214,9 +219,12 @@ class Memory:
         """
         if not self._opened.process.is_this:
             return
+        core = self._opened
         try:
             if self._runner.started:
                 self._runner.run(self._background.finish(wait))
+            patience = core.settings.close_wait if wait is None else wait
+            write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
             close_derived(self._opened)

@@ -10,6 +10,7 @@ from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core, Extras
 from .memories.choosing import choose_anew
+from .observing import Telling
 from .results import CompactionResult
 from .summarising.staging import chosen_stage
 
@@ -41,13 +42,19 @@ async def compact_on_demand(
     Raises:
         InvalidSetting: an option cannot be; names it.
     """
-    result = await manual_attempt(core, thread_id, demand, extras).run()
-    if result.outcome != "performed":
+    attempt = manual_attempt(core, thread_id, demand, extras)
+    with Telling(core, thread_id, "manual") as telling:
+        telling.begin()
+        result = await attempt.work()
+        telling.ended(result)
+        if result.outcome != "performed":
+            return result
+        core = core.for_model(extras.model)
+        budget, below = core.budget(extras), result.tokens_before
+        grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
+        result = result.replaced(tokens_after=result.tokens_after + grown)
+        telling.ended(result)
         return result
-    core = core.for_model(extras.model)
-    budget, below = core.budget(extras), result.tokens_before
-    grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
-    return result.replaced(tokens_after=result.tokens_after + grown)
 
 
 def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionAttempt:

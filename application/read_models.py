@@ -80,7 +80,8 @@ class CompactionRow(Value, frozen=True):
     thread_id: str
     trigger: str
     outcome: str
-    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone."""
+    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone. ``waiting``: its
+    summary is made, and waits in the memory of this process until the log can be written."""
     reason: str | None
     summariser: str
     summary_id: str | None

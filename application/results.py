@@ -8,8 +8,11 @@ from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
-Outcome = Literal["performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted"]
-"""``shortened``: tool content was offloaded or condensed, and no summary was needed."""
+Outcome = Literal[
+    "performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted", "waiting"
+]
+"""``shortened``: tool content was offloaded or condensed, and no summary was needed. ``waiting``: the summary
+is made and the log could not be written; the next operation that can writes it, without asking again."""
 
 
 class CompactionMark(Value, frozen=True):
@@ -96,6 +99,8 @@ class CompactionResult(Value, frozen=True):
     """How many older tool results were cut short on the way."""
     offloads_released: int = 0
     """How many previews went away because their message is covered now."""
+    released: tuple[str, ...] = ()
+    """The addresses of the messages that these were of; ``read`` gives each back word for word."""
     thread_id: str = ""
     attempt_id: str | None = None
     trigger: Trigger | None = None

@@ -5,11 +5,14 @@
     RefoldError
     ├── InvalidThreadId (ValueError)        the thread id is missing, blank or unusable
     ├── InvalidMessage (ValueError)         a message is not one: names the field
-    │   └── UnknownToolCall                 a tool result answers no open call
+    │   ├── UnknownToolCall                 a tool result answers no open call
+    │   └── KeyReused                       a key stands for another message already
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
     ├── ConversationGone                    the conversation was erased
+    ├── VersionConflict                     somebody else has appended meanwhile
+    ├── TurnTaken                           somebody else has the turn of the conversation (application.errors)
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
@@ -75,6 +78,44 @@ class UnknownToolCall(InvalidMessage):
         self.call_id = call_id
 
 
+class KeyReused(InvalidMessage):
+    """An idempotency key stands for another message already; nothing is stored.
+
+    ``key`` is the key. ``position`` is the place of the message that has it; None where both are given at
+    once.
+    """
+
+    def __init__(self, key: str, position: int | None) -> None:
+        where = "two messages that are given" if position is None else f"message {position} as well"
+        super().__init__(
+            "key",
+            f"{key!r} stands for {where}, and they say different things: give each message a key of its own",
+        )
+        self.key = key
+        self.position = position
+
+
+class VersionConflict(RefoldError):
+    """Somebody else has appended to the conversation since it was looked at; nothing is stored.
+
+    ``expected`` is the version that was given, ``actual`` the one that there is.
+    """
+
+    def __init__(self, thread_id: str, expected: int, actual: int) -> None:
+        how = (
+            "somebody else has appended to it since: read what is new, make the context again"
+            if actual > expected
+            else "it never had that version: take the one of a context or of an append"
+        )
+        super().__init__(
+            f"conversation {thread_id!r} is at version {actual} and {expected} was expected: {how}, and "
+            "append with the new version"
+        )
+        self.thread_id = thread_id
+        self.expected = expected
+        self.actual = actual
+
+
 class UnknownMessage(RefoldError, LookupError):
     """The conversation has no message at this position, or it was lost by damage."""
 
@@ -104,11 +145,12 @@ class UnknownSummary(RefoldError, LookupError):
 
 
 class ConversationGone(RefoldError):
-    """The conversation was erased; nothing can be read from it or appended to it any more."""
+    """The conversation was erased; nothing can be read from it. A message that is appended begins a new one."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+            f"conversation {thread_id!r} was erased; append a message to begin a new one with this id, or "
+            "use another id"
         )
         self.thread_id = thread_id
 

@@ -13,11 +13,16 @@ from refold.application.derived import forget_erased
 from refold.application.errors import LogError
 from refold.application.frames.asked import Asked
 from refold.application.frames.framed_log import FramedLog
+from refold.application.generations.log import GenerationsLog
+from refold.application.generations.recall import by_thread
+from refold.application.generations.views import GenerationsViews
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
 from refold.application.opening_process import OpeningProcess
 from refold.application.ports import Summariser, TokenCounter
 from refold.application.recall.parts import RecallParts
+from refold.application.unwritten import UnwrittenWrites
+from refold.application.unwritten_log import UnwrittenLog
 
 from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
@@ -107,12 +112,13 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
-    asked = Asked()
+    asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
+    hands_over = not options.get("search_backend") or isinstance(options["search_backend"], str)
     core = Core(
-        log=FramedLog(observing.log(stores.log), asked),
+        log=FramedLog(UnwrittenLog(observing.log(log), unwritten), asked),
         keeper=SQLiteKeeper(stores.log, key),
-        views=stores.views,
-        recall=stores.recall,
+        views=GenerationsViews(stores.views, log),
+        recall=by_thread(stores.recall, log, hands_over=hands_over),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
@@ -126,6 +132,8 @@ def _opened(path: str | Path, options: Options) -> Core:
         process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
         asked=asked,
+        unwritten=unwritten,
+        turns=stores.log.turns,
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core

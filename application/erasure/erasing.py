@@ -58,6 +58,7 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     state = core.log.load(thread_id).state
     if not state.version:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
+    core.unwritten.forget(thread_id)
     erasing = _Erasing(core, reason, whole=thread_id)
     reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
     noted = [thread_id] if state.notes_at is not None else []

@@ -93,4 +93,6 @@ class _Choice:
 
 def _only_grew(before: Conversation, now: Conversation) -> bool:
     """Whether nothing but messages was added."""
+    if before.first_message_id not in ("", now.first_message_id):
+        return False  # It was erased, and another one begun.
     return now.version - before.version == now.length - before.length

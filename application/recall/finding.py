@@ -1,8 +1,10 @@
 """Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from refold.application.containing import Contained, described
 from refold.application.core import Core
 from refold.application.errors import BackendError, EmbedderError
 
@@ -16,6 +18,8 @@ from .passages import Passage
 from .ranking import Ranked, every_passage, ranked
 from .results import RecallMode
 from .vectors import Vector, VectorStore
+
+logger = logging.getLogger(__name__)
 
 CANDIDATES = 50
 """Passages that are ranked, by words and by meaning each."""
@@ -79,7 +83,7 @@ class Finding:
         return ranked(self._question, found, cosines, filters)
 
     def _by_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
-        hits = backend.find(self._question.text, self.mode, filters.thread_id, CANDIDATES)
+        hits = _hits(backend, self._question.text, self.mode, filters.thread_id)
         best = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
         found: dict[tuple[str, int], Ranked] = {}
         for hit in best:
@@ -137,6 +141,19 @@ class Finding:
         self._notices.append(f"{name} cannot answer, the built-in search did: {error}")
         if self.mode != "keyword":
             self._vector = self._vector_of_question()
+
+
+def _hits(
+    backend: SearchBackend, query: str, mode: RecallMode, thread_id: str | None
+) -> Sequence[BackendHit]:
+    try:
+        with Contained():
+            return backend.find(query, mode, thread_id, CANDIDATES)
+    except BackendError:
+        raise
+    except Exception as raised:  # A program of the user's own may raise anything.
+        logger.warning("search backend %r failed", backend.name, exc_info=raised)
+        raise BackendError("raised", described(raised)) from raised
 
 
 def asked_of(parts: RecallParts) -> Asked | None:

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from refold.application.containing import Contained, described
 from refold.application.errors import EmbedderError
 
 from .index import RecallIndex
@@ -168,7 +169,8 @@ class MissingVectors:
 
     def _add(self, texts: Mapping[str, str]) -> None:
         try:
-            vectors = self._embedder.embed_documents(list(texts.values()))
+            with Contained():
+                vectors = self._embedder.embed_documents(list(texts.values()))
         except Exception as raised:  # An embedder of the user's own may raise anything.
             raise understood(raised) from raised
         if len(vectors) != len(texts):
@@ -204,7 +206,7 @@ def understood(raised: Exception) -> EmbedderError:
         place = traceback.extract_tb(raised.__traceback__)[-1:]
         where = f" ({place[0].filename}, line {place[0].lineno})" if place else ""
         logger.warning("making vectors failed: %s%s", kind, where)
-    return EmbedderError("raised", f"{kind}: {raised}")
+    return EmbedderError("raised", described(raised))
 
 
 _told: set[str] = set()

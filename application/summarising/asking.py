@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from refold.application.containing import Contained
 from refold.application.errors import SummariserError
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest, is_by_code
 from refold.domain.judging import SummaryRefused
@@ -67,7 +68,8 @@ class Asking:
         self.needs(1)
         self.calls += 1
         try:
-            draft = await self._summariser.summarise(request)
+            with Contained():
+                draft = await self._summariser.summarise(request)
         except SummariserError as error:
             self.retries += max(0, error.attempts - 1)
             raise

@@ -3,9 +3,11 @@
 Leaf summaries are extracts by code of what each compaction covered first.
 """
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage, SummaryRequest
@@ -121,14 +123,24 @@ async def text_of_leaves(
     older ones together shortened to a third or less where all are too much (requirement B8).
     """
     count = core.counter.count_text
+    older, newest = await asyncio.to_thread(_apart, leaves, room, count)
+    if not older:
+        return "\n\n".join(newest)
+    shortened = await text_within(core, thread_id, older, room // 2)
+    return "\n\n".join([shortened, *newest])
+
+
+def _apart(
+    leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
+) -> tuple[str, list[str]]:
+    """The older ones together, nothing where all have room; and the newest, each whole."""
     texts = [headed(leaf) for leaf in leaves]
     if count("\n\n".join(texts)) <= room:
-        return "\n\n".join(texts)
+        return "", texts
     newest: list[str] = []
     while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
         newest.insert(0, texts.pop())
-    shortened = await text_within(core, thread_id, "\n\n".join(texts), room // 2)
-    return "\n\n".join([shortened, *newest])
+    return "\n\n".join(texts), newest
 
 
 async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
@@ -149,7 +161,8 @@ def headed(leaf: LeafSummary) -> str:
 
 async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
     try:
-        return (await core.fallback.summarise(request)).text
+        with Contained():
+            return (await core.fallback.summarise(request)).text
     except Exception:  # A summariser of the user's own may raise anything.
         logger.exception("the embedded summariser failed: a note stands for its extract")
         note = NoteSummariser(thread_id, core.counter.count_text)

@@ -46,7 +46,9 @@ async def summarised(
     task = Task(
         plan=plan,
         budget=budget,
-        divided=divided(source.messages, source.before, split_at, source.leaves),
+        divided=await asyncio.to_thread(
+            divided, source.messages, source.before, split_at, source.leaves
+        ),
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
@@ -56,9 +58,10 @@ async def summarised(
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
     ledger = await asyncio.to_thread(_roomier, core, gathering, ledger, plan, budget, written)
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
-    made = _finished(core, summariser.name, task, written, ledger).replaced(
+    made = await asyncio.to_thread(_finished, core, summariser.name, task, written, ledger)
+    made = made.replaced(
         model_calls=asking.model_calls,
-        source_digest=source.digest(written.omitted),
+        source_digest=await asyncio.to_thread(source.digest, written.omitted),
         leaf=leaf,
     )
     topics = await asyncio.to_thread(

@@ -86,6 +86,8 @@ class Writer:
         self._accepted: list[SummaryDraft] = []
         self._topics: list[str] = []
         self._given_in_part: list[GivenInPart] = []
+        self._sizes: dict[str, int] = {}
+        """Of what each part is made from."""
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -98,10 +100,12 @@ class Writer:
             text, prefix = broken_up(await self._part(history, self._room)), None
         else:
             first = ""
+            for part in (history, turn):
+                self._sizes[part.kind] = await asyncio.to_thread(self._source, part)
             if not history.is_empty:
                 apart = max(0, self._room() - self._share(history, turn))
-                part = self._part(history, lambda: self._share(history, turn), apart=apart)
-                first = broken_up(await part)
+                written = self._part(history, lambda: self._share(history, turn), apart=apart)
+                first = broken_up(await written)
             before = joined(first, " ")
             prefix = broken_up(await self._part(turn, lambda: self._turn_room(turn, before), first))
             text = joined(first, prefix)
@@ -185,7 +189,7 @@ class Writer:
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
         if self._capacity is None:
-            return self._by_guess(messages), ()
+            return await asyncio.to_thread(self._by_guess, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
@@ -240,7 +244,7 @@ class Writer:
     def _share(self, history: Part, turn: Part) -> int:
         """What the history may take beside the turn; half of it, if nothing about it is new."""
         room = max(2, self._room() - self._count(joined("", " ")))
-        share = share_of(self._source(history), self._source(turn), room)
+        share = share_of(self._sizes[history.kind], self._sizes[turn.kind], room)
         return share if history.messages else max(share, room // 2)
 
     def _source(self, part: Part) -> int:

@@ -128,4 +128,7 @@ def _tell(report: ErasureReport, *, json: bool) -> None:
     if report.complete:
         say("[green]No file of the log holds it any more.[/green] Backups and exports may.")
     if report.notes_elsewhere:
-        say("Files in a notes folder keep it until a program that names it opens the log.")
+        say(
+            "Notes had been taken of it. If a program keeps them in a folder, its files have them until it "
+            "opens the log."
+        )

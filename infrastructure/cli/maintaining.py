@@ -88,5 +88,10 @@ def _tell_compaction(result: CompactionResult) -> None:
                 f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
                 "The conversation is as it was."
             )
+        case "waiting":
+            say(
+                f"[red]Not written[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
+                "The summary is lost where the log stays so until this command ends."
+            )
         case "shortened" | "reverted":
             pass  # No outcome of a compaction on demand.

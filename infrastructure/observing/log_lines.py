@@ -17,6 +17,7 @@ LEVELS = {
     "compaction.shortened": logging.INFO,
     "compaction.nothing_to_do": logging.DEBUG,
     "compaction.failed": logging.WARNING,
+    "compaction.waiting": logging.WARNING,
     "compaction.in_flight": logging.INFO,
     "compaction.reverted": logging.INFO,
     "compaction.abandoned": logging.WARNING,

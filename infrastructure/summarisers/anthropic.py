@@ -1,5 +1,6 @@
 """A summariser that asks a model through the Anthropic Messages API."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -148,7 +149,7 @@ class AnthropicSummariser:
         return None
 
     async def _draft(self, request: SummaryRequest, model: str) -> SummaryDraft:
-        prompt = build_prompt(request, self._result_limit)
+        prompt = await asyncio.to_thread(build_prompt, request, self._result_limit)
         answer = await self._ask(prompt, model, output_room(request.limit_tokens, self._window))
         text, topics = without_topics(_complete_text(answer))
         return SummaryDraft(

@@ -51,7 +51,8 @@ class ModelNotes:
         for portion in await asyncio.to_thread(self._portions, request):
             calls += 1
             try:
-                answer = await self._ask(notes_prompt(portion, request.most))
+                prompt = await asyncio.to_thread(notes_prompt, portion, request.most)
+                answer = await self._ask(prompt)
                 notes += _read(answer)
             except SummariserError as error:
                 error.attempts = calls

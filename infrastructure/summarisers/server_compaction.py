@@ -1,5 +1,6 @@
 """A summariser that lets the Anthropic Messages API compact: it returns a signed block."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
@@ -171,7 +172,7 @@ class ServerCompactionSummariser:
         )
 
     async def _ask(self, request: SummaryRequest) -> Answer:
-        messages = cast("list[BetaMessageParam]", _rendered(request))
+        messages = cast("list[BetaMessageParam]", await asyncio.to_thread(_rendered, request))
         compaction = {"type": "summarize", "instructions": instructions_for(request)}
         return await self._api.answer(
             lambda client: client.beta.messages.with_raw_response.create(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ThreadExists,
         TokenCountError,
         TranscriptError,
+        TurnTaken,
         WriteAheadDamaged,
     )
     from refold.application.explaining import (
@@ -135,6 +136,10 @@ if TYPE_CHECKING:
         AsyncToolbox,
         Toolbox,
     )
+    from refold.application.turns import (
+        AsyncConversationTurn,
+        ConversationTurn,
+    )
     from refold.application.upkeep.housekeeping import (
         BackedUp,
         ConversationSize,
@@ -164,12 +169,14 @@ if TYPE_CHECKING:
         InvalidMessage,
         InvalidSetting,
         InvalidThreadId,
+        KeyReused,
         PinnedContentTooLarge,
         RefoldError,
         RequestTooLarge,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
+        VersionConflict,
     )
     from refold.domain.events import (
         OmittedMessage,
@@ -211,6 +218,7 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "AsyncChat",
+    "AsyncConversationTurn",
     "AsyncMemory",
     "AsyncToolbox",
     "Author",
@@ -228,6 +236,7 @@ __all__ = [
     "ConversationGone",
     "ConversationRow",
     "ConversationSize",
+    "ConversationTurn",
     "DamageReport",
     "Embedder",
     "EmbedderError",
@@ -245,6 +254,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidSetting",
     "InvalidThreadId",
+    "KeyReused",
     "LeafText",
     "LogBehindAnchor",
     "LogBusy",
@@ -308,11 +318,13 @@ __all__ = [
     "TopicSeen",
     "Transcript",
     "TranscriptError",
+    "TurnTaken",
     "UnknownBlockWarning",
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
     "Verification",
+    "VersionConflict",
     "WriteAheadDamaged",
     "aopen",
     "from_openai",
@@ -333,7 +345,7 @@ _PLACES = {
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
         "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog OpenedBeforeFork SummariserError "
-        "TargetExists ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
+        "TargetExists ThreadExists TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.instructions": "instruction_text",
@@ -361,6 +373,7 @@ _PLACES = {
     ),
     "refold.application.block_checks": "UnknownBlockWarning",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.turns": "AsyncConversationTurn ConversationTurn",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.application.tools.tool": "Tool ToolOutput",
@@ -368,8 +381,8 @@ _PLACES = {
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidSetting "
-        "InvalidThreadId PinnedContentTooLarge RefoldError RequestTooLarge UnknownMessage UnknownSummary "
-        "UnknownToolCall"
+        "InvalidThreadId KeyReused PinnedContentTooLarge RefoldError RequestTooLarge UnknownMessage "
+        "UnknownSummary UnknownToolCall VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

@@ -16,6 +16,8 @@ from tenacity import (
     wait_random,
 )
 
+from refold.application.patience import LOCK_WAIT
+
 from .failures import STORE_ERRORS, is_passing, kind_of
 
 TRIES = 3
@@ -40,7 +42,7 @@ def retried(act: Callable[[], Answer]) -> Answer:
         # The way of almost every call: it must cost nothing.
         return act()
     except STORE_ERRORS as error:
-        if not is_passing(error) or monotonic() - began > PATIENCE:
+        if not is_passing(error) or monotonic() - began > min(PATIENCE, _most()):
             raise
         first: Exception | None = error
 
@@ -52,6 +54,12 @@ def retried(act: Callable[[], Answer]) -> Answer:
         return act()
 
     return _RETRYING(again)
+
+
+def _most() -> float:
+    """How long the work at hand waits for the log: half of that and it was too long already."""
+    most = LOCK_WAIT.get()
+    return PATIENCE if most is None else most / 2
 
 
 def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
