@@ -57,14 +57,9 @@ async def summarised(
         source_digest=source.digest(written.omitted),
         leaf=leaf,
     )
-    topics = await asyncio.to_thread(
-        _topics, core, before, source, plan, written, made, ledger, budget.recalls
-    )
+    topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
     return made.replaced(
-        topics=topics.topics,
-        topics_shown=topics.shown,
-        topics_ask=budget.recalls,
-        tokens=made.tokens + topics.tokens,
+        topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
 
 
@@ -82,7 +77,6 @@ def _topics(
     written: Written,
     made: Summary,
     ledger: KeptLedger,
-    ask: bool,
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
@@ -93,7 +87,7 @@ def _topics(
     # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
     left = plan.limit_tokens - made.text_tokens + max(0, plan.ledger_tokens - ledger.tokens)
     room = min(left, plan.covered_tokens - made.tokens - 1)
-    return gathering.kept(room, apart=made.block is not None, ask=ask)
+    return gathering.kept(room, apart=made.block is not None, ask=made.topics_ask)
 
 
 def _finished(
@@ -118,4 +112,5 @@ def _finished(
         ledger_shown=ledger.shown,
         omitted=written.omitted,
         block=written.block,
+        topics_ask=task.budget.recalls,
     )
