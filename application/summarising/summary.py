@@ -64,14 +64,9 @@ async def summarised(
         source_digest=await asyncio.to_thread(source.digest, written.omitted),
         leaf=leaf,
     )
-    topics = await asyncio.to_thread(
-        _topics, core, before, source, plan, written, made, ledger, budget.recalls
-    )
+    topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
     return made.replaced(
-        topics=topics.topics,
-        topics_shown=topics.shown,
-        topics_ask=budget.recalls,
-        tokens=made.tokens + topics.tokens,
+        topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
 
 
@@ -107,7 +102,6 @@ def _topics(
     written: Written,
     made: Summary,
     ledger: KeptLedger,
-    ask: bool,
 ) -> KeptTopics:
     known = source.before.topics if source.before else ()
     gathering = TopicGathering(core, before.thread_id, known)
@@ -118,7 +112,7 @@ def _topics(
     # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
     left = plan.limit_tokens - made.text_tokens + plan.ledger_tokens - ledger.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
-    return gathering.kept(room, apart=made.block is not None, ask=ask)
+    return gathering.kept(room, apart=made.block is not None, ask=made.topics_ask)
 
 
 def _finished(
@@ -144,4 +138,5 @@ def _finished(
         omitted=written.omitted,
         given_in_part=written.given_in_part,
         block=written.block,
+        topics_ask=task.budget.recalls,
     )

@@ -53,7 +53,7 @@ _PRINTS = (
 _LEADS: dict[Sort, re.Pattern[str]] = {
     "output": re.compile(
         rf".*\b(?:(?:the|my|our|this|that|a|an)\s)?{_MACHINE}(?: \S+){{0,3}}? (?:{_SAYS}|{_PRINTS})\b.{{0,40}}"
-        rf"|.*(?:{_BEFORE}|\b(?:with|the|this|that|these|an?)\b)(?: \S+){{0,6}}? {_OUTPUT}\b.{{0,60}}"
+        rf"|.*(?:{_BEFORE}|\b(?:with|the|this|that|these|an?)\b)(?: \S+){{0,6}}? {_OUTPUT}\b(?![/.-]\w)[^,;]{{0,60}}"
         r"|.*\b(?:the|this|that|following|an?|with) (?:\w+[ -]){0,3}(?:error|exception|warning|failure)\b.{0,60}"
         r"|.*\b(?:get|got|getting|see|seeing|have) (?:\w+[ -]){0,4}(?:errors|exceptions|warnings|failures)\b.{0,60}"
         r"|(?:the |full |ci |build |error |test |command )*(?:logs?|output|stdout|stderr|traceback|stack ?trace)"
@@ -63,7 +63,7 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
     ),
     "words": re.compile(
         rf".*\b{_PEOPLE}(?: \S+){{0,3}}? {_SAYS}\b.{{0,60}}"
-        rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b.{{0,120}}"
+        rf"|.*{_BEFORE}(?: \S+){{0,6}}? {_WORDS}\b(?![/.-]\w)[^,;]{{0,120}}"
         r"|(?:.*[.!?,] )?(?-i:(?!We|You|They)[A-Z][a-z]+) (?:said|wrote|commented|replied|suggested|told (?:me|"
         r"us)|says|"
         r"writes|asked(?: me| us)?)\b.{0,40}"
@@ -82,7 +82,8 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
 _OWN = re.compile(
     r"\A(?:when(?:ever)?|if)\b|\b(?:should|must|shall|ought|want|need|write|draft|send|reply with|post|add|"
     r"create|produce|make sure|ensure|expected|"
-    r"desired|update|change|rewrite|improve|edit|extend|include|put|i think|(?:i|we)(?:['’]ve)? (?:already |"
+    r"desired|i['’]d like|let['’]?s|modify|update|change|rewrite|improve|edit|extend|include|put|i think|(?:i|"
+    r"we)(?:['’]ve)? (?:already |"
     r"just |have |also )*"
     r"(?:said|wrote|told|asked|mentioned|suggest\w*|reported?|noted)|my|mine)\b(?! (?:colleague|boss|manager|"
     r"co-?worker|"

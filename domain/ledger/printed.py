@@ -33,7 +33,7 @@ _MAYBE = re.compile(
     rf"{_LEVEL}: |note: |[\w./@-]+\.\w{{1,5}}:\d+: |(?:\w+, )*\w+ :?= \S|\*? ?\w+: \d+\Z|\d+ issues?:|\^+\Z|[~^]{{2,}}"
     r"|[}\])]+[;,]?\Z|\"[\w-]+\"\s*:|\w+: ['\"{\[]|\+(?:\s{2,}|[^\s+])|~?/[\w./~@-]+(?: \([\w/.-]+\))?\Z"
     r"|(?:return|if|for|while|func|def|class|const|let|var|import|export|public|private)\b.*[{(;:]\Z"
-    r"|[\w.]+\(.*\)[;,]?\Z|.*[{;]\Z|[✓✔✗✘●○]\s|Checked \d+|CACHED|DONE|Done in|Fetching|Building|Installing"
+    r"|[\w.]+\(.*\)[;,]?\Z|.*[{;}]\Z|[✓✔✗✘●○]\s|Checked \d+|CACHED|DONE|Done in|Fetching|Building|Installing"
     r"|(?:错误|报错|异常|警告)[:：]",
 )
 _PROMPT = re.compile(

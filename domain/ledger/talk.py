@@ -86,7 +86,7 @@ def _said_in(words: str, *, chat: bool) -> list[Said]:
 def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
     """What a document says, and how a review or a mail begins, behind the words that announce it."""
     quoted = words[quote.start : quote.stop]
-    quoted = own_words(quoted, quotes_in(quoted))
+    quoted = own_words(quoted, [q for q in quotes_in(quoted) if q.sort in ("code", "output")])
     if quote.sort == "document":
         found = _said_in(quoted, chat=chat)
         found = [

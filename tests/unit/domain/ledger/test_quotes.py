@@ -77,6 +77,11 @@ FOREIGN: dict[str, tuple[str, list[str]]] = {
         "I get this error: TypeError: you must pass a string. Please fix it, but do not change f.",
         ["Please fix it, but do not change f."],
     ),
+    "an error over several lines": (
+        'this results in\n\n Error: 400 {"message":"no result. Each\n call must have a corresponding result in\n'
+        ' the next message."}\n\nhow can we prevent this?',
+        ["this results in", "how can we prevent this?"],
+    ),
     "a difference": (
         "review it\n\ndiff --git a/x b/x\n@@ -1,2 +1,2 @@\n-always = 1\n+never = 2 # you must not\n",
         ["review it"],
@@ -116,6 +121,12 @@ OWN: dict[str, tuple[str, list[str] | None]] = {
     "a rule that mentions what somebody said": (
         'The reviewer said "rename it" and I agree.',
         ['The reviewer said "rename it" and I agree.'],
+    ),
+    "a plan that follows the name of a file": (
+        "Can you read docs/spec.md, I'd like to modify this approach: I don't think we need suffixes.",
+        [
+            "Can you read docs/spec.md, I'd like to modify this approach: I don't think we need suffixes."
+        ],
     ),
     "a whole message in quotation marks": ('"Please fix the login. Never touch prod."', None),
 }
@@ -157,13 +168,15 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
     [
         "I got this feedback:\n\nNever use tabs here. Remove the helper.\n\nAlways sort.\n\nCan you address it?",
         'I got this feedback for x.py:28 "Never use tabs here. Remove the helper."\n\nCan you address it?',
+        'I got this feedback for x.py:28 "Never use tabs here, which the guide forbids everywhere in these sources. '
+        'Consider using blanks instead, and checking them."\n\nCan you address it?',
     ],
 )
 def test_of_a_review_the_beginning_is_kept_as_quoted_and_never_as_a_rule(text: str) -> None:
     assert own(text) == ["Can you address it?"]
     (quoted,) = (said for said in said_by_user(text, chat=False) if said.is_quoted)
     assert quoted.kind == "request"
-    assert "Never use tabs here." in quoted.text
+    assert "Never use tabs here" in quoted.text
     assert "feedback" in quoted.under[0]
 
 
