@@ -10,7 +10,6 @@ from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, PolicyFile, SummariserName, Thread, Window
 from .output import clean, print_json, say
 
-
 Focus = Annotated[
     str | None,
     typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
