@@ -106,11 +106,7 @@ def perform_compaction(
 def _performed(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
-    before, covered = state.summary, plan.covered_tokens
-    generation = 0 if requested.rebuilds or before is None else before.generation + 1
-    if before is not None and before.coverage == requested.coverage:
-        # Made once more with another focus: it takes the place of that one alone.
-        generation, covered = before.generation, before.tokens
+    generation, covered = _replaces(state, requested, plan)
     return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
@@ -144,6 +140,17 @@ def _performed(
         topics_shown=summary.topics_shown,
         topics_ask=summary.topics_ask,
     )
+
+
+def _replaces(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan
+) -> tuple[int, int]:
+    """Return the generation of a new summary, and the tokens that it takes the place of."""
+    before = state.summary
+    if before is not None and before.coverage == requested.coverage:
+        return before.generation, before.tokens  # Made once more, with another focus.
+    generation = 0 if requested.rebuilds or before is None else before.generation + 1
+    return generation, plan.covered_tokens
 
 
 def judge_summary(summary: Summary, plan: CompactionPlan) -> None:

@@ -10,45 +10,51 @@ from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, PolicyFile, SummariserName, Thread, Window
 from .output import clean, print_json, say
 
+Focus = Annotated[
+    str | None,
+    typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
+]
+Target = Annotated[
+    int | None,
+    typer.Option(
+        "--target",
+        metavar="TOKENS",
+        min=1,
+        help="The size of the request to aim at; else that of an automatic compaction.",
+    ),
+]
+KeepLast = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-last", metavar="N", min=1, help="Keep just the newest N messages word for word."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Summarise all but the newest messages.", metavar="")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="The model that would answer: gives the window, and writes the summary.",
+    ),
+]
+
 
 def compact(
     thread: Thread,
     db: Db = DEFAULT_DB,
-    focus: Annotated[
-        str | None,
-        typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
-    ] = False,
-    target: Annotated[
-        int | None,
-        typer.Option(
-            "--target",
-            metavar="TOKENS",
-            min=1,
-            help="The size of the request to aim at; else that of an automatic compaction.",
-        ),
-    ] = None,
-    keep_last: Annotated[
-        int | None,
-        typer.Option(
-            "--keep-last", metavar="N", min=1, help="Keep just the newest N messages word for word."
-        ),
-    ] = None,
-    all: Annotated[
-        bool,
-        typer.Option("--all", help="Summarise all but the newest messages.", metavar=""),
-    ] = False,
+    focus: Focus = None,
+    force: Force = False,
+    target: Target = None,
+    keep_last: KeepLast = None,
+    all: All = False,
     window: Window = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="The model that would answer: gives the window, and writes the summary.",
-        ),
-    ] = None,
+    model: Model = None,
     summariser: SummariserName = None,
     policy: PolicyFile = None,
     json: Json = False,
