@@ -62,8 +62,7 @@ def render(
         builder.open(memory.blocks)
     else:
         own.extend(memory.texts)
-    quoted = window.memories
-    if quoted is not None:
+    if (quoted := window.memories) is not None:
         own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
     messages = builder.finished()

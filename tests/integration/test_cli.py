@@ -337,12 +337,14 @@ def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
     huge = {"role": "user", "content": "word " * 20_000}
     said = [*talk(30), huge, {"role": "assistant", "content": "ok"}, *talk(1)]
     (tmp_path / "t.json").write_text(json.dumps(said))
-    done = refold("play", "t.json", "--window", 8000, "--summariser", "anthropic")
+    (tmp_path / "whole.toml").write_text("shorten_texts = false")
+    given = ("--window", 8000, "--summariser", "anthropic", "--policy", "whole.toml")
+    done = refold("play", "t.json", *given)
     assert done.code == 0
     (failure,) = re.findall("compaction failed: .*", done.out)
     assert "ANTHROPIC_API_KEY" in failure
     (refused,) = re.findall("request not made.*", done.out)
-    assert "Use a model with a larger window" in refused
+    assert "use a model with a larger window" in refused
     assert done.err == ""
 
 

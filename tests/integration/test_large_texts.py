@@ -116,8 +116,17 @@ def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
         chat = memory.conversation("t")
         for n in range(16):
             if by_tool:
-                call = {"type": "tool_use", "id": f"c{n}", "name": "shot", "input": {}}
-                result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": [image(0.4)]}
+                call: dict[str, Any] = {
+                    "type": "tool_use",
+                    "id": f"c{n}",
+                    "name": "shot",
+                    "input": {},
+                }
+                result: dict[str, Any] = {
+                    "type": "tool_result",
+                    "tool_use_id": f"c{n}",
+                    "content": [image(0.4)],
+                }
                 if n == 0:
                     chat.append({"role": "user", "content": "look"})
                 chat.append({"role": "assistant", "content": [call]})
@@ -159,9 +168,13 @@ def test_the_newest_screenshot_is_always_shown() -> None:
         chat.append({"role": "user", "content": "look"})
         source = {"type": "url", "url": "https://example.org/a.png"}
         for n in range(6):
-            call = {"type": "tool_use", "id": f"c{n}", "name": "shot", "input": {}}
+            call: dict[str, Any] = {"type": "tool_use", "id": f"c{n}", "name": "shot", "input": {}}
             shot = {"type": "image", "source": source}
-            result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": [shot]}
+            result: dict[str, Any] = {
+                "type": "tool_result",
+                "tool_use_id": f"c{n}",
+                "content": [shot],
+            }
             chat.append({"role": "assistant", "content": [call]})
             chat.append({"role": "user", "content": [result]})
             context = chat.context()

@@ -72,7 +72,7 @@ class Retold:
     unseen: set[int] = field(default_factory=set[int])
     """The versions of pins, and of their ends, that change nothing that is shown."""
     shortened: dict[PartKey, tuple[ShortenedPart | SaidPart, int]] = field(
-        default_factory=dict[PartKey, tuple[ShortenedPart, int]]
+        default_factory=dict[PartKey, tuple[ShortenedPart | SaidPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
     quoted: MemoriesChosen | None = None

@@ -41,7 +41,7 @@ BUDGET = Budget(
 def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
-    given = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
+    given: dict[str, Any] = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
     wish = Wish(everything=trigger == "manual")
     found = plan_compaction(state, budget, CompactionPolicy(**given), trigger, wish=wish)
     assert isinstance(found, CompactionPlan), found
