@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
@@ -13,10 +14,21 @@ from .core import Core
 from .errors import LogDamaged
 from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
+from .owners.parsing import refuse_other_owner
 from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
 
 Keys = str | Sequence[str | None] | None
+
+
+class Owners(NamedTuple):
+    """Whose the conversation is, and whose the messages are where that is somebody else."""
+
+    conversation: str | None = None
+    messages: str | None = None
+
+
+NO_OWNERS = Owners()
 
 
 def append(
@@ -27,20 +39,26 @@ def append(
     key: Keys = None,
     recorded: bool = False,
     author: Author | None = None,
+    owners: Owners = NO_OWNERS,
 ) -> Appended:
     """Append one message or several.
 
     Raises:
         InvalidMessage, UnknownToolCall: nothing is stored.
+        OwnerConflict: the conversation is somebody else's; nothing is stored.
         LogError: nothing is stored.
     """
     taken = read_messages(given, recorded=recorded, author=read_author(author))
     keys = _keys(key, len(taken))
-    incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
-    return store(core, thread_id, incoming, recorded=recorded)
+    incoming = [
+        _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
+    ]
+    return store(core, thread_id, incoming, recorded=recorded, owner=owners.conversation)
 
 
-def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessage]) -> Appended:
+def append_recorded(
+    core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
+) -> Appended:
     """Append messages of a transcript, kept as they came; each is stored once."""
     incoming = [
         _measured(
@@ -51,7 +69,7 @@ def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessa
         )
         for m in messages
     ]
-    return store(core, thread_id, incoming, recorded=True)
+    return store(core, thread_id, incoming, recorded=True, owner=owner)
 
 
 def recorded_key(message: RecordedMessage) -> str:
@@ -60,17 +78,26 @@ def recorded_key(message: RecordedMessage) -> str:
 
 
 def store(
-    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, recorded: bool
+    core: Core,
+    thread_id: str,
+    incoming: Sequence[IncomingMessage],
+    *,
+    recorded: bool,
+    owner: str | None = None,
 ) -> Appended:
-    """Store messages that are read and measured."""
+    """Store messages that are read and measured. ``owner``: whose the conversation is, if that is known.
+
+    Raises:
+        OwnerConflict: it is somebody else's; nothing is stored.
+    """
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        loaded.present()
+        refuse_other_owner(thread_id, loaded.present().state, owner)
         known.clear()
         known.update(_stored_before(core, thread_id, incoming))
         fresh = _fresh(incoming, known)
-        appended = append_messages(loaded.state, fresh, recorded=recorded)
+        appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
@@ -122,7 +149,11 @@ def _is_key(key: object) -> bool:
 
 
 def _measured(
-    core: Core, item: Intake, key: str | None, written_at: datetime | None = None
+    core: Core,
+    item: Intake,
+    key: str | None,
+    written_at: datetime | None = None,
+    owner: str | None = None,
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     return IncomingMessage.trusted(
@@ -135,6 +166,7 @@ def _measured(
             "written_at": written_at,
             "model": item.model,
             "stop_reason": item.stop_reason,
+            "owner": owner,
         }
     )
 

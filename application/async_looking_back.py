@@ -119,6 +119,10 @@ class AsyncLookingBack:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
 
+    async def owner(self) -> str | None:
+        """See ``Chat.owner``."""
+        return await asyncio.to_thread(lambda: self._chat.owner)
+
 
 def _all_of(chat: Chat, format: ExportFormat, at: At | None) -> list[dict[str, Any]]:
     return list(chat.export(format, at=at))

@@ -59,6 +59,7 @@ class AsyncChat(AsyncLookingBack):
         key: Keys = None,
         recorded: bool = False,
         author: Author | None = None,
+        owner: str | None = None,
     ) -> Appended:
         """See ``Chat.append``."""
         stored = await to_the_end(
@@ -69,6 +70,7 @@ class AsyncChat(AsyncLookingBack):
             key=key,
             recorded=recorded,
             author=author,
+            owners=self._chat.owners_of(owner),
         )
         await self._begin_if_due(stored)
         return stored
@@ -82,6 +84,7 @@ class AsyncChat(AsyncLookingBack):
         at: At | None = None,
     ) -> Context:
         """See ``Chat.context``."""
+        await self._check_owner()
         core, extras = self._core, Extras(system, definitions_of(tools), model)
         if at is not None:
             return await asyncio.to_thread(context_at, core, self.thread_id, extras, at)
@@ -101,6 +104,7 @@ class AsyncChat(AsyncLookingBack):
         tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
+        await self._check_owner()
         extras = Extras(system, definitions_of(tools))
         return await compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
 
@@ -124,16 +128,22 @@ class AsyncChat(AsyncLookingBack):
 
     async def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "AsyncChat":
         """See ``Chat.fork``."""
+        await self._check_owner()
         forked = await to_the_end(fork, self._core, self.thread_id, at, thread_id)
         return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
 
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """See ``Chat.erase``."""
+        await self._check_owner()
         return await to_the_end(erase, self._core, self.thread_id, where, reason)
 
     async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
         await to_the_end(self._chat.label, label, recorded=recorded)
+
+    async def _check_owner(self) -> None:
+        if self._chat.names_owner:
+            await asyncio.to_thread(self._chat.check_owner)
 
     async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background
@@ -161,17 +171,18 @@ class AsyncMemory:
         self._opened.process.check()
         return self._opened_memory
 
-    def conversation(self, thread_id: str) -> AsyncChat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
         """See ``Memory.conversation``."""
-        return AsyncChat(self._core, self._memory.conversation(thread_id), self._background)
+        chat = self._memory.conversation(thread_id, owner=owner)
+        return AsyncChat(self._core, chat, self._background)
 
-    async def conversations(self) -> Sequence[ConversationRow]:
+    async def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
         """See ``Memory.conversations``."""
-        return await asyncio.to_thread(self._memory.conversations)
+        return await asyncio.to_thread(self._memory.conversations, owner=owner)
 
-    async def notes(self) -> Sequence[NoteRow]:
+    async def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
         """See ``Memory.notes``."""
-        return await asyncio.to_thread(self._memory.notes)
+        return await asyncio.to_thread(self._memory.notes, owner=owner)
 
     async def write_notes(self) -> bool:
         """See ``Memory.write_notes``."""

@@ -7,6 +7,7 @@ from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
+from .owners.parsing import refuse_other_owner
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
 from .recall.expanding import ExpandedSummary, expand
@@ -24,13 +25,31 @@ from .tools.toolbox import Toolbox
 class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 
-    def __init__(self, core: Core, thread_id: str) -> None:
+    def __init__(self, core: Core, thread_id: str, owner: str | None = None) -> None:
         self._opened = core
         self.thread_id = thread_id
+        self._owner = owner
+        """Whose the conversation is said to be."""
 
     @property
     def _core(self) -> Core:
-        return self._opened.here()
+        core = self._opened.here()
+        if self._owner is not None:
+            refuse_other_owner(self.thread_id, core.log.load(self.thread_id).state, self._owner)
+        return core
+
+    @property
+    def names_owner(self) -> bool:
+        """Whether it was said whose the conversation is."""
+        return self._owner is not None
+
+    def check_owner(self) -> None:
+        """Check that the conversation is not somebody else's.
+
+        Raises:
+            OwnerConflict: it has another owner than the one that was given.
+        """
+        self._core  # noqa: B018
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
         """What became of the request between two versions or times, in whichever order.
@@ -177,6 +196,11 @@ class LookingBack:
     def notes(self) -> Sequence[NoteRow]:
         """The durable notes that were taken before messages left the context, oldest first."""
         return self._core.views.notes(self.thread_id)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        return self._core.log.load(self.thread_id).state.owner or self._owner
 
     @property
     def version(self) -> int:

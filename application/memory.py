@@ -15,6 +15,7 @@ from .erasure.erasing import erase_all
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .notes.writing import write_notes
+from .owners.parsing import read_owner
 from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
@@ -39,21 +40,42 @@ class Memory:
     def _core(self) -> Core:
         return self._opened.here()
 
-    def conversation(self, thread_id: str) -> Chat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> Chat:
         """The conversation with this id, new or not.
+
+        ``owner``: whose it is, such as the id of a user. The log keeps it with the next message; it never
+        changes. What was said in other conversations of the same owner can be used here (``memories``,
+        ``recall(scope="owner")``); without an owner a conversation sees itself alone. Where it is
+        somebody else's, whatever is done with it is refused with ``OwnerConflict``.
 
         Raises:
             InvalidThreadId: the id is missing or blank.
+            InvalidOwner: the owner is blank or unusable.
         """
-        return Chat(self._core, read_thread_id(thread_id), self._runner, self._background)
+        thread_id, owner = read_thread_id(thread_id), read_owner(owner)
+        return Chat(self._core, thread_id, self._runner, self._background, owner)
 
-    def conversations(self) -> Sequence[ConversationRow]:
-        """All conversations, the latest activity first."""
-        return self._core.views.conversations()
+    def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
+        """All conversations, the latest activity first; with an owner only theirs.
 
-    def notes(self) -> Sequence[NoteRow]:
-        """The durable notes of all conversations, in the order in which they were taken."""
-        return self._core.views.all_notes()
+        Raises:
+            InvalidOwner: the owner is blank or unusable.
+        """
+        rows, owner = self._core.views.conversations(), read_owner(owner)
+        return rows if owner is None else [row for row in rows if row.owner == owner]
+
+    def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
+        """The durable notes of all conversations, in the order in which they were taken; with an owner
+        those of their conversations alone.
+
+        Raises:
+            InvalidOwner: the owner is blank or unusable.
+        """
+        notes = self._core.views.all_notes()
+        if owner is None:
+            return notes
+        own = {row.thread_id for row in self.conversations(owner=owner)}
+        return [note for note in notes if note.thread_id in own]
 
     def write_notes(self) -> bool:
         """Bring ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings up to date.

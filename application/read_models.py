@@ -28,6 +28,8 @@ class ConversationRow(Value, frozen=True):
     """The conversation that it began as a copy of, if it did."""
     forked_at: int | None
     """The version of that one then."""
+    owner: str | None = None
+    """Whose it is; None: nobody's."""
 
 
 class MessageRow(Value, frozen=True):
@@ -43,6 +45,8 @@ class MessageRow(Value, frozen=True):
     tokens: int
     text: str
     """What it says in words, tool calls and results in short."""
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
 
 
 class SummaryRow(Value, frozen=True):

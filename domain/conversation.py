@@ -43,6 +43,8 @@ class Conversation(Value, frozen=True):
     memories_at: int = 0
     """The version of the event that chose them; 0 where none are quoted."""
     label: str | None = None
+    owner: str | None = None
+    """Whose the conversation is; a message that names no owner of its own is theirs as well."""
     erased: bool = False
     """Whether the whole conversation was erased; nothing else is known of it then."""
 

@@ -10,6 +10,8 @@
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
     ├── ConversationGone                    the conversation was erased
+    ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
+    ├── OwnerConflict                       the conversation is somebody else's
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
@@ -107,6 +109,24 @@ class ConversationGone(RefoldError):
     def __init__(self, thread_id: str) -> None:
         super().__init__(
             f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+        )
+        self.thread_id = thread_id
+
+
+class InvalidOwner(RefoldError, ValueError):
+    """The id of an owner is blank or unusable."""
+
+
+class OwnerConflict(RefoldError):
+    """The conversation has another owner than the one that was given; nothing was read or stored.
+
+    The message names neither: it may reach the wrong one of the two.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} belongs to another owner, and that never changes: give that "
+            "owner, or another thread id"
         )
         self.thread_id = thread_id
 

@@ -31,6 +31,10 @@ class MessageAppended(Value, frozen=True):
     """When it was written, where a recording says so; the envelope has when it was logged."""
     model: str | None = None
     stop_reason: str | None = None
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
+    conversation_owner: str | None = None
+    """Whose the conversation is; said once, by the first message that was appended with an owner."""
 
 
 class CompactionRequested(Value, frozen=True):

@@ -105,7 +105,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     pending, pinned = state.answer_pending, state.pinned_positions
-    older, older_tokens = state.older_live, state.older_tokens
+    older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
@@ -114,6 +114,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             fact, pending = without_thinking(fact), False
         live.append(fact)
         tokens += fact.tokens
+        owner = owner or event.conversation_owner
         if preamble == length:
             if event.message.role == "system":
                 preamble += 1
@@ -134,6 +135,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         older_tokens=older_tokens,
         live_tokens=tokens,
         answer_pending=pending,
+        owner=owner,
     )
 
 

@@ -152,8 +152,10 @@ if TYPE_CHECKING:
         ContextWindowExceeded,
         ConversationGone,
         InvalidMessage,
+        InvalidOwner,
         InvalidSetting,
         InvalidThreadId,
+        OwnerConflict,
         PinnedContentTooLarge,
         RefoldError,
         UnknownMessage,
@@ -219,6 +221,7 @@ __all__ = [
     "HistoryRecord",
     "InvalidAddress",
     "InvalidMessage",
+    "InvalidOwner",
     "InvalidSetting",
     "InvalidThreadId",
     "LeafText",
@@ -247,6 +250,7 @@ __all__ = [
     "Observer",
     "OmittedMessage",
     "OpenedBeforeFork",
+    "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
@@ -329,7 +333,7 @@ _PLACES = {
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
+        "ContextWindowExceeded ConversationGone InvalidMessage InvalidOwner InvalidSetting InvalidThreadId OwnerConflict "
         "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",

@@ -119,6 +119,8 @@ _FULL_MESSAGE = MessageAppended(
     written_at=NOON,
     model="claude-opus-5-5",
     stop_reason="tool_use",
+    owner="user-8",
+    conversation_owner="user-7",
 )
 
 _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
@@ -320,6 +322,7 @@ _HISTORY: list[Event] = [
     requested(10, "a3", coverage=coverage(10, start=1), supersedes="s1"),
     ConversationLabelled(label="a talk"),
     MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
+    appended(13, user("mine"), conversation_owner="user-7"),
 ]
 
 SNAPSHOTS: tuple[Conversation, Conversation] = (
