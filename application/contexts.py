@@ -14,6 +14,7 @@ from .errors import CANNOT_APPEND, TokenCountError
 from .ladder.exceeding import window_exceeded
 from .ladder.measuring import is_out_of_sight, measured
 from .loaded import LoadedConversation
+from .memories.choosing import choose_at_first, wants_first_choice
 from .models import takes_signed_summaries
 from .notes.taking import notes_are_due
 from .observing import tell_request
@@ -58,6 +59,8 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     """The context of the newest version, with whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
     loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
+    if wants_first_choice(core, loaded.state) and choose_at_first(core, thread_id, budget):
+        loaded = core.log.load(thread_id).present()
     context = _present(core, loaded, budget, extras)
     due = is_due(core, loaded, budget, context.tokens)
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)

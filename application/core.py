@@ -48,6 +48,9 @@ class NotesSettings(Value, frozen=True):
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
 
 
+OwnerMemories = Literal["notes", "summaries", "off"]
+
+
 class MemoriesSettings(Value, frozen=True):
     """Which earlier messages are quoted in the system text (requirement C4)."""
 
@@ -57,6 +60,9 @@ class MemoriesSettings(Value, frozen=True):
     """Relative to the best one."""
     tokens: int = 1_500
     """All of them together."""
+    of_owner: OwnerMemories = "notes"
+    """What may be quoted of other conversations of the same owner: their notes, their summaries as well,
+    or nothing."""
 
 
 class InstructionSettings(Value, frozen=True):

@@ -167,6 +167,16 @@ class ReadModels(Protocol):
         """All conversations that were not erased, the latest activity first."""
         ...
 
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """Those of one owner, the latest activity first."""
+        ...
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """Whether a message at positions ``start`` up to but not including ``stop`` is somebody else's than
+        this owner of the conversation.
+        """
+        ...
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """One conversation, or None if it has no events."""
         ...

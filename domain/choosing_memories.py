@@ -46,5 +46,13 @@ def forget_memories(state: Conversation) -> tuple[MemoriesChosen, ...]:
     return (MemoriesChosen(query_position=newest, memories=(), tokens=0),)
 
 
-def _quotations(memories: Sequence[ChosenMemory]) -> frozenset[tuple[int, str]]:
-    return frozenset((memory.position, memory.text) for memory in memories)
+def is_before_first_answer(state: Conversation) -> bool:
+    """Whether nothing was answered yet and nothing is quoted: then the prefix can still be chosen freely."""
+    if state.erased or state.memories_at or state.compactions or state.older_live:
+        return False
+    asked = any(message.role == "user" for message in state.live)
+    return asked and all(message.role != "assistant" for message in state.live)
+
+
+def _quotations(memories: Sequence[ChosenMemory]) -> frozenset[tuple[str | None, int, str]]:
+    return frozenset((memory.thread_id, memory.position, memory.text) for memory in memories)

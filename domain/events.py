@@ -9,6 +9,7 @@ from .ledger.line import LedgerLine
 from .messages import Block, Message
 from .policy import CompactionPolicy
 from .remembering import MemoriesChosen, NotesFlushed
+from .rewriting import Rewritten as Rewritten
 from .value import Value
 
 Trigger = Literal["size", "manual", "background", "erasure"]
@@ -206,14 +207,6 @@ class ConversationLabelled(Value, frozen=True):
     """The conversation was given a name for people."""
 
     label: str
-
-
-class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed in place; its place is left."""
-
-    version: int
-    remains: str
-    """The SHA-256 of what is left of its payload."""
 
 
 class MessageErased(Value, frozen=True):

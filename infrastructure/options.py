@@ -10,6 +10,7 @@ from refold.application.recall.vectors import Embedder
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
+    from refold.application.core import OwnerMemories
     from refold.application.rendering.render import SummaryPlace
 
     from .log.stored.encryption import KeySource
@@ -81,6 +82,8 @@ class Options(TypedDict, total=False):
     """Only those with at least this share of the best one's score."""
     memories_tokens: int | None
     """The room of all of them together."""
+    owner_memories: "OwnerMemories | None"
+    """What is quoted of other conversations of the same owner: ``notes``, ``summaries`` as well, ``off``."""
     instruction_files: Sequence[str | Path] | None
     """Files such as AGENTS.md that are part of the system text behind yours, in this order; read now."""
     instruction_characters: int | None

@@ -12,6 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from refold.application.core import OwnerMemories
 from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.stored.encryption import raw_key
@@ -130,6 +131,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Only those with at least this share of the best one's score (requirement C4)."""
     memories_tokens: int = Field(default=1_500, ge=100)
     """The room of all of them together."""
+    owner_memories: OwnerMemories = "notes"
+    """What is quoted among them of other conversations of the same owner, from the first message of a
+    conversation on: ``notes``; ``summaries``, these as well; ``off``, nothing (requirement C4)."""
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
     """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
     memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""

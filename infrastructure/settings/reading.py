@@ -60,6 +60,7 @@ class Configuration:
                 most=given.memories,
                 least_score=given.memories_least_score,
                 tokens=given.memories_tokens,
+                of_owner=given.owner_memories,
             ),
             instructions=InstructionSettings(
                 files=given.instruction_files or (),

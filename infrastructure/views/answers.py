@@ -40,6 +40,20 @@ def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
     return None
 
 
+def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
+    """The conversations of an owner, the latest activity first."""
+    order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
+    rows = _rows(db, CONVERSATIONS, order, storable(owner))
+    return [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+
+
+def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
+    """Whether a message of a range of positions is somebody else's."""
+    return any(
+        row.owner not in (None, owner) for row in some_messages(db, thread_id, start, stop)
+    )
+
+
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
     """The messages of a range of positions."""
     first = max(start, 0)

@@ -45,6 +45,16 @@ class SQLiteViews:
         """See ``ReadModels``."""
         return self.followed.answer(answers.all_conversations)
 
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.conversations_of(db, owner))
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """See ``ReadModels``."""
+        return self.followed.answer(
+            lambda db: answers.has_others(db, thread_id, owner, start, stop)
+        )
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.one_conversation(db, thread_id))
