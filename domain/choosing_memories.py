@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from .budget import Budget
 from .conversation import Conversation
 from .remembering import ChosenMemory, MemoriesChosen
+from .rewriting import Rewritten
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:
@@ -44,6 +45,15 @@ def forget_memories(state: Conversation) -> tuple[MemoriesChosen, ...]:
         return ()
     newest = max(0, state.length - 1)
     return (MemoriesChosen(query_position=newest, memories=(), tokens=0),)
+
+
+def withdraw_memories(
+    state: Conversation, kept: MemoriesChosen | None, rewritten: Sequence[Rewritten]
+) -> tuple[MemoriesChosen, ...]:
+    """Record that earlier choices lost their content; ``kept``: what is quoted now and stays so."""
+    newest = max(0, state.length - 1)
+    nothing = MemoriesChosen(query_position=newest, memories=(), tokens=0)
+    return ((kept or nothing).replaced(rewritten=tuple(rewritten)),)
 
 
 def is_before_first_answer(state: Conversation) -> bool:

@@ -1,7 +1,7 @@
 """What an erasure removes from one conversation, and what happens there with that."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -64,6 +64,8 @@ class ErasurePlan:
     remade: Remade | None
     renoted: Renoted
     reason: str
+    quoting: Mapping[int, MemoriesChosen] = field(default_factory=dict[int, MemoriesChosen])
+    """By version: choices of memories that quote what is erased in another conversation."""
 
     def erasure(self) -> Erasure:
         """As the log takes it."""
@@ -104,6 +106,10 @@ class ErasurePlan:
                 # The message itself is marked as erased even where it holds nothing but calls.
                 if left != before.left or isinstance(event, MessageAppended):
                     lost[version] = before._replace(left=left)
+        for version, event in self.quoting.items():
+            # Any of the erasures that are recorded here vouches for it.
+            known = _Lost(event, remains_of(event, ""), self.messages[0].position)
+            lost.setdefault(version, known)
         return lost
 
     def _events(self, rewritten: Sequence[Rewritten]) -> Sequence[Event]:

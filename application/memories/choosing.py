@@ -123,7 +123,6 @@ class _Choice:
             tokens=size,
         )
 
-
     def _has_lost_sources(self) -> bool:
         """Whether something that is to be quoted of another conversation was erased since: nobody erases
         while this is decided.

@@ -49,9 +49,7 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
 
 def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
     """Whether a message of a range of positions is somebody else's."""
-    return any(
-        row.owner not in (None, owner) for row in some_messages(db, thread_id, start, stop)
-    )
+    return any(row.owner not in (None, owner) for row in some_messages(db, thread_id, start, stop))
 
 
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:

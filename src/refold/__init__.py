@@ -333,8 +333,8 @@ _PLACES = {
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone InvalidMessage InvalidOwner InvalidSetting InvalidThreadId OwnerConflict "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
+        "ContextWindowExceeded ConversationGone InvalidMessage InvalidOwner InvalidSetting InvalidThreadId "
+        "OwnerConflict PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

@@ -156,7 +156,9 @@ def test_what_somebody_else_said_in_a_conversation_is_no_memory_of_its_owner(age
         chat = memory.conversation("monday", owner="user-7")
         chat.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
         chat.append(user("Remember: I always use the port 9911 for Zanzibar."), owner="user-8")
-        chat.append([assistant("Noted."), *(m for _ in range(6) for m in (user(FILLER), assistant("F.")))])
+        chat.append(
+            [assistant("Noted."), *(m for _ in range(6) for m in (user(FILLER), assistant("F.")))]
+        )
         chat.append(user("Go on."))
         assert chat.compact().outcome == "performed"
         assert any("9911" in note.text for note in chat.notes())
@@ -180,3 +182,81 @@ def test_asyncio_quotes_them_as_well(tmp_path: Path) -> None:
             return await chat.context()
 
     assert LIKING in block(asyncio.run(work()))
+
+
+def quoting(memory: refold.Memory) -> refold.Context:
+    """Two conversations, the second of which quotes the first, and a fork of it."""
+    monday(memory)
+    chat = memory.conversation("tuesday", owner="user-7")
+    chat.append(user(ASKED))
+    context = chat.context(system="SYS")
+    assert LIKING in block(context)
+    chat.append([assistant("The one you like."), user("Which?")])
+    chat.fork(thread_id="copy")
+    return context
+
+
+def assert_is_nowhere(memory: refold.Memory, folder: Path) -> None:
+    for row in memory.conversations():
+        chat = memory.conversation(row.thread_id)
+        for version in range(1, chat.version + 1):
+            assert LIKING not in str(chat.context(at=version).system)
+        assert LIKING not in str(chat.context().system)
+        assert LIKING not in str(list(chat.export("events")))
+    assert memory.verify().ok
+    for path in folder.iterdir():
+        assert LIKING.encode() not in path.read_bytes(), path
+
+
+def test_what_is_erased_is_quoted_nowhere_any_more(agent: Open, tmp_path: Path) -> None:
+    with agent() as memory:
+        before = quoting(memory)
+        report = memory.conversation("monday").erase(0)
+        places = {(one.thread_id, one.place) for one in report.removed}
+        assert {("tuesday", "quoted memory"), ("copy", "quoted memory")} <= places
+        assert report.complete
+        assert_is_nowhere(memory, tmp_path)
+        chat = memory.conversation("tuesday")
+        assert chat.context(system="SYS").messages == before.messages + chat.context().messages[1:]
+        assert memory.conversation("monday").erase(0).changed is False
+        chat.fork(at=before.version, thread_id="late")
+        assert block(memory.conversation("late").context()) == ""
+        assert_is_nowhere(memory, tmp_path)
+    with agent() as memory:
+        assert_is_nowhere(memory, tmp_path)
+
+
+def test_erasing_the_whole_conversation_takes_the_quotations_along(
+    agent: Open, tmp_path: Path
+) -> None:
+    with agent() as memory:
+        quoting(memory)
+        report = memory.erase_conversation("monday")
+        assert ("tuesday", "quoted memory") in {(o.thread_id, o.place) for o in report.removed}
+        assert_is_nowhere(memory, tmp_path)
+
+
+def test_an_older_choice_is_withdrawn_and_the_present_one_stays(
+    agent: Open, tmp_path: Path
+) -> None:
+    with agent() as memory:
+        monday(memory)
+        other = memory.conversation("sunday", owner="user-7")
+        other.append([user("Remember: I always use port 9911 for Zanzibar."), assistant("Noted.")])
+        other.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
+        other.append(user("Go on."))
+        other.compact()
+        chat = memory.conversation("tuesday", owner="user-7")
+        chat.append(user(ASKED))
+        assert LIKING in block(chat.context())
+        chat.append([m for _ in range(8) for m in (assistant("Fine."), user(FILLER))])
+        chat.append([assistant("Fine."), user("Which port do I always use for Zanzibar?")])
+    with agent(memories=1) as memory:
+        chat = memory.conversation("tuesday")
+        assert chat.compact().outcome == "performed"
+        present = block(chat.context())
+        assert "9911" in present
+        assert LIKING not in present
+        memory.conversation("monday").erase(0)
+        assert block(chat.context()) == present
+        assert_is_nowhere(memory, tmp_path)

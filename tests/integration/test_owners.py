@@ -81,16 +81,22 @@ def test_asyncio_refuses_the_same(path: Path, work: Work, request: pytest.Fixtur
             await memory.conversation("monday", owner="user-7").append(said("secret"))
             stranger: Any = memory.conversation("monday", owner="user-8")
             with pytest.raises(refold.OwnerConflict):
-                if name == "tools":
-                    tools = stranger.tools()
-                    await tools.call("recall_memory", {"query": "secret"})
-                elif name == "owner":
-                    await stranger.owner()
-                else:
-                    found: Any = work(stranger) if name != "export" else stranger.export()
-                    await found
+                await _awaited(name, work, stranger)
 
     asyncio.run(refused())
+
+
+async def _awaited(name: str, work: Work, stranger: Any) -> None:
+    match name:
+        case "tools":
+            await stranger.tools().call("recall_memory", {"query": "secret"})
+        case "owner":
+            await stranger.owner()
+        case "export":
+            await stranger.export()
+        case _:
+            done: Any = work(stranger)
+            await done
 
 
 @pytest.mark.parametrize("owner", ["", " ", "a\nb", "x" * 501, 7])
