@@ -10,6 +10,7 @@ from .core import Core
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
+from .owners.scope import Scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .recall.expanding import ExpandedSummary
 from .recall.history import HistoryPage
@@ -95,9 +96,11 @@ class AsyncLookingBack:
         """See ``Chat.read_part``."""
         return await asyncio.to_thread(self._chat.read_part, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> AsyncToolbox:
-        """See ``Chat.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._chat.tools(all_conversations=all_conversations))
+    def tools(
+        self, *, scope: Scope = "conversation", all_conversations: bool = False
+    ) -> AsyncToolbox:
+        """See ``Chat.tools``; calls of these are awaited, and refused where the conversation is another's."""
+        return AsyncToolbox(self._chat.toolbox("all" if all_conversations else scope))
 
     async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """See ``Chat.explain``."""

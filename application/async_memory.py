@@ -24,6 +24,7 @@ from .erasure.erasing import Where, erase, erase_all
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
+from .owners.scope import Scope
 from .pinning import PinnedItem
 from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
@@ -188,9 +189,11 @@ class AsyncMemory:
         """See ``Memory.write_notes``."""
         return await to_the_end(self._memory.write_notes)
 
-    async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    async def search(
+        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+    ) -> Recalled:
         """See ``Memory.search``."""
-        return await asyncio.to_thread(partial(self._memory.search, query, **how))
+        return await asyncio.to_thread(partial(self._memory.search, query, owner=owner, **how))
 
     async def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -210,9 +213,15 @@ class AsyncMemory:
         """See ``Memory.embedding``."""
         return await asyncio.to_thread(self._memory.embedding)
 
-    def tools(self, thread_id: str | None = None) -> AsyncToolbox:
+    def tools(
+        self,
+        thread_id: str | None = None,
+        *,
+        owner: str | None = None,
+        scope: Scope | None = None,
+    ) -> AsyncToolbox:
         """See ``Memory.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._memory.tools(thread_id))
+        return AsyncToolbox(self._memory.tools(thread_id, owner=owner, scope=scope))
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""

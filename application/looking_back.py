@@ -8,6 +8,7 @@ from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
 from .owners.parsing import refuse_other_owner
+from .owners.scope import OwnerScope, Scope, read_scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
 from .recall.expanding import ExpandedSummary, expand
@@ -103,7 +104,7 @@ class LookingBack:
     def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something, best first: passages read from the log, each with where it stands,
         what became of its message, its neighbours, and why it was found. Every option is described in
-        ``RecallOptions``.
+        ``RecallOptions``. ``scope="owner"`` looks into the owner's other conversations as well.
 
         What cannot be searched as asked (no embedder, a search program that hangs) is searched by
         words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
@@ -164,14 +165,30 @@ class LookingBack:
         """
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> Toolbox:
+    def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
         """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
         ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
         ``.result_for(block)`` for each of its calls.
 
-        ``all_conversations``: whether they reach the other conversations of the log as well.
+        ``scope``: how far they reach: this conversation alone; with ``owner``, what is of the same owner in
+        all conversations; with ``all``, everything in the log, whoever it is of. ``all_conversations`` is
+        another word for ``scope="all"``.
+
+        Raises:
+            InvalidSetting: there is no such scope.
         """
-        return Toolbox(self._core, self.thread_id, everywhere=all_conversations)
+        self.check_owner()
+        return self.toolbox("all" if all_conversations else scope)
+
+    def toolbox(self, scope: Scope) -> Toolbox:
+        """The tools; whose the conversation is, is checked with each call alone, for that reads the log.
+
+        Raises:
+            InvalidSetting: there is no such scope.
+        """
+        core = self._opened.here()
+        reach = OwnerScope(core, read_scope(scope), self.thread_id, self._owner)
+        return Toolbox(core, self.thread_id, reach)
 
     def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """Why the model sees each message as it does, for positions ``start`` up to but not

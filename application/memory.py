@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from refold.domain.errors import InvalidSetting
+
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
@@ -16,6 +18,7 @@ from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .notes.writing import write_notes
 from .owners.parsing import read_owner
+from .owners.scope import OwnerScope, Scope, read_scope
 from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
@@ -84,15 +87,38 @@ class Memory:
         """
         return write_notes(self._core)
 
-    def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    def search(
+        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+    ) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
 
-        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's.
+        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's. ``owner``:
+        what is theirs is searched. Without one it is what is nobody's, unless ``scope="all"`` says that
+        everything may be seen, whoever it is of.
 
         Raises:
             InvalidSetting: an option cannot be; says what is allowed.
+            InvalidOwner: the owner is blank or unusable.
         """
-        return search(self._core, inquire(query, **how))
+        inquiry, owner = inquire(query, **how), read_owner(owner)
+        return search(self._core, inquiry, self._scope(inquiry.scope, owner).visible())
+
+    def _scope(self, scope: Scope | None, owner: str | None) -> OwnerScope:
+        """How far somebody looks who belongs to no conversation.
+
+        Raises:
+            InvalidSetting: the scope needs a conversation or an owner, and there is none.
+        """
+        if scope == "conversation" or (scope == "owner" and owner is None):
+            raise InvalidSetting(
+                f"scope={scope!r} needs {'an owner' if scope == 'owner' else 'a conversation'}: give "
+                "owner=, or ask a conversation",
+                setting="scope",
+                value=scope,
+            )
+        if scope is None and owner is not None:
+            scope = "owner"
+        return OwnerScope(self._core, scope, owner=owner)
 
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -106,17 +132,30 @@ class Memory:
         """
         return expand_anywhere(self._core, summary_id, start, max_tokens, limit)
 
-    def tools(self, thread_id: str | None = None) -> Toolbox:
+    def tools(
+        self,
+        thread_id: str | None = None,
+        *,
+        owner: str | None = None,
+        scope: Scope | None = None,
+    ) -> Toolbox:
         """The tools for a model that is not the agent of any conversation here, such as one that asks
-        over MCP: with an id they reach this conversation alone, without one all of the log.
+        over MCP: with an id they reach this conversation alone, with an owner what is theirs. With neither
+        they reach what is nobody's; with both, calls are refused where the conversation is another's.
+        ``scope="all"``: everything in the log, whoever it is of.
 
         For the agent of a conversation itself: ``Chat.tools``, which leave out what its context has.
 
         Raises:
-            InvalidThreadId: the id is blank.
+            InvalidThreadId, InvalidOwner: the id is blank.
+            InvalidSetting: there is no such scope, or it needs an owner.
         """
-        home = None if thread_id is None else read_thread_id(thread_id)
-        return Toolbox(self._core, home, everywhere=home is None, sees=False)
+        scope, owner = None if scope is None else read_scope(scope), read_owner(owner)
+        if thread_id is None:
+            return Toolbox(self._core, None, self._scope(scope, owner), sees=False)
+        home = read_thread_id(thread_id)
+        reach = OwnerScope(self._core, scope or "conversation", home, owner)
+        return Toolbox(self._core, home, reach, sees=False)
 
     def index(self) -> int:
         """Bring the index of recall up to date; how many passages it has.

@@ -1,7 +1,7 @@
 """The port of the read models: questions about many messages, answered from folds of the log."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from refold.domain.value import Value
@@ -175,6 +175,10 @@ class ReadModels(Protocol):
         """Whether a message at positions ``start`` up to but not including ``stop`` is somebody else's than
         this owner of the conversation.
         """
+        ...
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """The owners of those messages of a conversation that have one of their own, by position."""
         ...
 
     def conversation(self, thread_id: str) -> ConversationRow | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from refold.application.owners.visible import Visible
 from refold.application.recall.index import Filters, Found
 from refold.application.recall.passages import Passage
 from refold.infrastructure.derived.cells import opened, storable
@@ -30,6 +31,8 @@ _LET_THROUGH = f"""
     AND (:since IS NULL OR p.at >= :since)
     AND (:until IS NULL OR p.at < :until)
     AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
+    AND (:seen IS NULL OR p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
+        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
     AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
 """
 # With those that are not let through: a damaged row could have been one of the others.
@@ -129,7 +132,21 @@ def _parameters(filters: Filters) -> dict[str, Any]:
         "until": filters.until,
         "first": positions[0],
         "stop": positions[1],
+        **_of_visible(filters.visible),
         "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
+    }
+
+
+def _of_visible(visible: Visible | None) -> dict[str, Any]:
+    if visible is None:
+        return {"seen": None, "home": None, "owner": None, "is_owned": None}
+    threads = [storable(thread_id) for thread_id in sorted(visible.threads)]
+    return {
+        "seen": json.dumps(threads),
+        "home": storable(visible.home),
+        # Empty stands for no owner of its own.
+        "owner": storable(visible.owner or None),
+        "is_owned": visible.owner is not None,
     }
 
 
@@ -145,4 +162,4 @@ def _passage(row: Sequence[Any]) -> Passage:
     if row[0] is None:
         raise FoldDamaged("a passage that the words lead to is missing")
     values: tuple[Any, ...] = opened(PASSAGES, row)
-    return Passage._make((*values[:12], bool(values[12]), *values[13:15]))
+    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

@@ -31,6 +31,7 @@ PASSAGE_COLUMNS: Mapping[str, type] = {
     "is_question": int,
     "tokens": str,
     "digest": str,
+    "owner": str,
     "thread": str,
     CHECKSUM: int,
 }

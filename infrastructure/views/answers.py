@@ -1,6 +1,6 @@
 """The questions, answered from the tables; every row that is read is checked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlite_utils import Database
@@ -50,6 +50,21 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
 def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
     """Whether a message of a range of positions is somebody else's."""
     return any(row.owner not in (None, owner) for row in some_messages(db, thread_id, start, stop))
+
+
+def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
+    """The owners of messages that have one of their own."""
+    where = "FROM messages WHERE thread_id = ?"
+    count, owned = db.conn.execute(
+        f"SELECT count(*), count(owner) {where}", (storable(thread_id),)
+    ).fetchone()
+    if count != (expected := _expected(db, MESSAGES, thread_id).rows):
+        raise FoldDamaged(f"conversation {thread_id!r} has {count} messages, and not {expected}")
+    if not owned:
+        return {}
+    rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
+    found = (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows))
+    return {row.position: row.owner for row in found if row.owner is not None}
 
 
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:

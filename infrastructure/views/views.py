@@ -1,6 +1,6 @@
 """The read models of a log: caught up when they are read, rebuilt by replay when they are damaged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from refold.application.event_log import ConversationLog, Damage
@@ -54,6 +54,10 @@ class SQLiteViews:
         return self.followed.answer(
             lambda db: answers.has_others(db, thread_id, owner, start, stop)
         )
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.owners_of(db, thread_id))
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""

@@ -89,7 +89,9 @@ def test_asyncio_refuses_the_same(path: Path, work: Work, request: pytest.Fixtur
 async def _awaited(name: str, work: Work, stranger: Any) -> None:
     match name:
         case "tools":
-            await stranger.tools().call("recall_memory", {"query": "secret"})
+            told = await stranger.tools().call("recall_memory", {"query": "secret"})
+            assert told.is_error
+            raise refold.OwnerConflict("monday")
         case "owner":
             await stranger.owner()
         case "export":

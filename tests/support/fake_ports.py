@@ -215,6 +215,10 @@ class MessageViews:
         del thread_id, owner, start, stop
         return False
 
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        del thread_id
+        return {}
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         del thread_id
         return None
