@@ -20,10 +20,11 @@ from .chat import Chat, compact_on_demand
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .erasure.erasing import Where, erase, erase_all
+from .erasure.erasing import Where, erase, erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
+from .owners.parsing import require_owner
 from .owners.scope import Scope
 from .pinning import PinnedItem
 from .read_models import ConversationRow, NoteRow
@@ -226,6 +227,10 @@ class AsyncMemory:
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""
         return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
+
+    async def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
+        """See ``Memory.erase_owner``."""
+        return await to_the_end(erase_owner, self._core, require_owner(owner), reason)
 
     async def verify(
         self, *, repair: bool = False, anchor: str | Path | None = None

@@ -13,11 +13,11 @@ from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
 from .derived import close_derived
-from .erasure.erasing import erase_all
+from .erasure.erasing import erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .notes.writing import write_notes
-from .owners.parsing import read_owner
+from .owners.parsing import read_owner, require_owner
 from .owners.scope import OwnerScope, Scope, read_scope
 from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
@@ -190,6 +190,21 @@ class Memory:
         """
         thread_id = read_thread_id(thread_id)
         return self._runner.run(to_the_end(erase_all, self._core, thread_id, reason))
+
+    def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
+        """Erase everything that is an owner's for good: their messages in every conversation and fork, and
+        all that was copied or made from them: summaries, ledgers, notes, quoted memories, read models and
+        indexes. Labels, pins and focuses of their conversations go as well.
+
+        What is somebody else's stays, in their conversations as well. All of it is erased or, where the
+        process dies before, nothing; what is left in files then is removed by the next opening, or by the
+        same call once more. Ids stay: of owners, threads and messages. Erasing twice is fine.
+
+        Raises:
+            InvalidOwner: the owner is missing, blank or unusable.
+        """
+        whose = require_owner(owner)
+        return self._runner.run(to_the_end(erase_owner, self._core, whose, reason))
 
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
         """Check the log, and compare every read model with a fresh fold.

@@ -177,6 +177,10 @@ class ReadModels(Protocol):
         """
         ...
 
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """The positions of the messages that name this owner as their own, by conversation."""
+        ...
+
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
         """The owners of those messages of a conversation that have one of their own, by position."""
         ...

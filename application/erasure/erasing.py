@@ -16,6 +16,7 @@ from refold.domain.remembering import NotesFlushed
 from .erasing_plan import Done, ErasurePlan, erasable
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
+from .of_owner import messages_of_owner
 from .quotations import Choices, Quotations, withdrawal
 from .remaking import Remade, remade
 from .renoting import Renoted, renoted
@@ -65,6 +66,13 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     return _report(core, erasing.finish().values(), noted).replaced(
         thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
     )
+
+
+def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
+    """Erase every message of an owner, in all conversations in one transaction; those of others stay."""
+    erasing = _Erasing(core, reason, owner=owner)
+    erasing.begin(lambda load: messages_of_owner(core, load, owner))
+    return _report(core, erasing.finish().values()).replaced(owner=owner)
 
 
 def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:
@@ -175,7 +183,11 @@ def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
 class _Erasing:
     """One erasure, in all conversations that it reaches."""
 
-    def __init__(self, core: Core, reason: str, whole: str | None = None) -> None:
+    def __init__(
+        self, core: Core, reason: str, whole: str | None = None, owner: str | None = None
+    ) -> None:
+        self._owner = owner
+        """Whose messages are erased, if it is about all of a person's."""
         self._core = core
         self._reason = reason
         self._whole = whole
@@ -214,7 +226,8 @@ class _Erasing:
         thread_id = loaded.thread_id
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
-            known = Lineage(thread_id, positions)
+            own = self._owner is not None and loaded.state.owner == self._owner
+            known = Lineage(thread_id, positions, takes_all=own)
         known = trace(self._core, loaded, known)
         self._known[thread_id] = known
         return known

@@ -28,7 +28,7 @@ from refold.domain.events import (
     Rewritten,
 )
 from refold.domain.labelling import WITHDRAWN_LABEL
-from refold.domain.quoting import quoted_from, without_quotes
+from refold.domain.quoting import without_quotes
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .erasure_report import Place, RebuiltSummary, Removed
@@ -99,7 +99,7 @@ class ErasurePlan:
         for message in self.messages:
             position = frozenset((message.position,))
             marker = marker_of(self.now.thread_id, message.position)
-            is_quoted = quoted_from(self.known.said(position))
+            is_quoted = self.known.is_quoted(position)
             for version, event in self.known.made_from(position):
                 before = lost.get(version, _Lost(event, event, message.position))
                 left = without_quotes(remains_of(before.left, marker), is_quoted, WITHDRAWN)

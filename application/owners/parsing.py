@@ -26,6 +26,18 @@ def read_owner(owner: object) -> str | None:
     return owner
 
 
+def require_owner(owner: object) -> str:
+    """Return a usable id of an owner.
+
+    Raises:
+        InvalidOwner: the id is missing, blank or unusable.
+    """
+    found = read_owner(owner)
+    if found is None:
+        raise InvalidOwner('an owner is required: give the id of a person, such as "user-7"')
+    return found
+
+
 def refuse_other_owner(thread_id: str, state: Conversation, owner: str | None) -> None:
     """Refuse a conversation that belongs to somebody else.
 

@@ -52,6 +52,18 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
     return any(row.owner not in (None, owner) for row in some_messages(db, thread_id, start, stop))
 
 
+def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
+    """The positions of the messages that name this owner as their own, by conversation."""
+    count = db.conn.execute(f"SELECT count(*) FROM messages WHERE {MESSAGES.where}").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
+        raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
+    found: dict[str, set[int]] = {}
+    for fields in _fields(MESSAGES, _rows(db, MESSAGES, "owner = ?", storable(owner))):
+        row = MessageRow.trusted(fields)
+        found.setdefault(row.thread_id, set()).add(row.position)
+    return {thread_id: frozenset(positions) for thread_id, positions in found.items()}
+
+
 def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
     """The owners of messages that have one of their own."""
     where = "FROM messages WHERE thread_id = ?"

@@ -55,6 +55,10 @@ class SQLiteViews:
             lambda db: answers.has_others(db, thread_id, owner, start, stop)
         )
 
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.messages_of(db, owner))
+
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.owners_of(db, thread_id))

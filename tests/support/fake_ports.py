@@ -215,6 +215,10 @@ class MessageViews:
         del thread_id, owner, start, stop
         return False
 
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        del owner
+        return {}
+
     def owners_of(self, thread_id: str) -> Mapping[int, str]:
         del thread_id
         return {}
