@@ -4,7 +4,7 @@ What only reads is left alone when it is cancelled; what writes is not, see ``to
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from refold.domain.messages import Author
 
 from .appending import Keys, append
 from .async_looking_back import AsyncLookingBack
+from .async_memory_lists import AsyncMemoryLists
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat, compact_on_demand
@@ -27,7 +28,6 @@ from .memory import Memory, patience
 from .owners.parsing import require_owner
 from .owners.scope import Scope
 from .pinning import PinnedItem
-from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary
 from .recall.inquiry import RecallOptions
@@ -155,40 +155,21 @@ class AsyncChat(AsyncLookingBack):
             background.begin(self.thread_id)
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncMemoryLists):
     """``Memory`` for asyncio."""
 
     def __init__(self, core: Core) -> None:
-        self._opened = core
-        self._opened_memory = Memory(core)
+        super().__init__(core, Memory(core))
         self._background = Background(core)
 
     @property
     def _core(self) -> Core:
         return self._opened.here()
 
-    @property
-    def _memory(self) -> Memory:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
-        self._opened.process.check()
-        return self._opened_memory
-
     def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
         """See ``Memory.conversation``."""
         chat = self._memory.conversation(thread_id, owner=owner)
         return AsyncChat(self._core, chat, self._background)
-
-    async def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
-        """See ``Memory.conversations``."""
-        return await asyncio.to_thread(self._memory.conversations, owner=owner)
-
-    async def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
-        """See ``Memory.notes``."""
-        return await asyncio.to_thread(self._memory.notes, owner=owner)
-
-    async def write_notes(self) -> bool:
-        """See ``Memory.write_notes``."""
-        return await to_the_end(self._memory.write_notes)
 
     async def search(
         self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]

@@ -11,6 +11,8 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
+from .markdown.pages import MarkdownPages
+from .markdown.vectors import SectionVectors
 from .models import longest_prefix, rules_for
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
@@ -43,6 +45,8 @@ class NotesSettings(Value, frozen=True):
     """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
     folder: Path | None = None
     """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    searched: Path | None = None
+    """Where such files are searched; None: in ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
@@ -131,6 +135,9 @@ class Core:
     settings: Settings
     notes_folder: NotesFolder | None = None
     """Where notes are written as files; None: nowhere."""
+    markdown: MarkdownPages | None = None
+    """The Markdown files that are searched; None: none are."""
+    section_vectors: SectionVectors = field(default_factory=SectionVectors)
     topics: TopicExtractor = field(default_factory=FrequentTerms)
     """Names topics where no model does."""
     instructions: str = ""

@@ -1,7 +1,6 @@
 """The service that agents embed: all conversations of one log."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
@@ -16,10 +15,9 @@ from .derived import close_derived
 from .erasure.erasing import erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
-from .notes.writing import write_notes
+from .memory_lists import MemoryLists
 from .owners.parsing import read_owner, require_owner
 from .owners.scope import OwnerScope, Scope, read_scope
-from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
 from .recall.inquiry import RecallOptions, inquire
@@ -31,17 +29,13 @@ from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
 
 
-class Memory:
+class Memory(MemoryLists):
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
     def __init__(self, core: Core) -> None:
-        self._opened = core
+        super().__init__(core)
         self._runner = Runner()
         self._background = Background(core)
-
-    @property
-    def _core(self) -> Core:
-        return self._opened.here()
 
     def conversation(self, thread_id: str, *, owner: str | None = None) -> Chat:
         """The conversation with this id, new or not.
@@ -57,35 +51,6 @@ class Memory:
         """
         thread_id, owner = read_thread_id(thread_id), read_owner(owner)
         return Chat(self._core, thread_id, self._runner, self._background, owner)
-
-    def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
-        """All conversations, the latest activity first; with an owner only theirs.
-
-        Raises:
-            InvalidOwner: the owner is blank or unusable.
-        """
-        rows, owner = self._core.views.conversations(), read_owner(owner)
-        return rows if owner is None else [row for row in rows if row.owner == owner]
-
-    def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
-        """The durable notes of all conversations, in the order in which they were taken; with an owner
-        those of their conversations alone.
-
-        Raises:
-            InvalidOwner: the owner is blank or unusable.
-        """
-        notes = self._core.views.all_notes()
-        if owner is None:
-            return notes
-        own = {row.thread_id for row in self.conversations(owner=owner)}
-        return [note for note in notes if note.thread_id in own]
-
-    def write_notes(self) -> bool:
-        """Bring ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings up to date.
-
-        That is done by itself after every change. Whether it worked; True where no folder is set.
-        """
-        return write_notes(self._core)
 
     def search(
         self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]

@@ -73,6 +73,8 @@ class Options(TypedDict, total=False):
     """Who takes durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: str | Path | None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched; without it ``notes_folder``."""
     notes_reserve_tokens: int | None
     notes_soft_tokens: int | None
     """Notes are taken when a request reaches the window less both."""

@@ -20,9 +20,11 @@ def messages_of_owner(core: Core, load: Loading, owner: str) -> Mapping[str, fro
     for row in core.views.conversations():
         state = load(row.thread_id).state if row.owner == owner else None
         if state is not None:
-            others = core.views.owners_of(row.thread_id)
-            not_own = {position for position, whose in others.items() if whose != owner}
-            found[row.thread_id] = frozenset(range(state.length)) - not_own
+            # Every row is read: what is somebody else's must not go by mistake.
+            rows = core.views.messages(row.thread_id, 0, state.length)
+            found[row.thread_id] = frozenset(
+                message.position for message in rows if message.owner in (None, owner)
+            )
         elif row.thread_id in named:
             found[row.thread_id] = named[row.thread_id]
     related = {thread for fork in core.log.forks() for thread in (fork.source, fork.thread_id)}

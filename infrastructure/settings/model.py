@@ -119,6 +119,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     none does; ``ledger``, always code; ``off``."""
     notes_folder: Path | None = None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: Path | None = None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched, hand edits included; without it
+    ``notes_folder`` (requirement C9)."""
     notes_reserve_tokens: int = Field(default=20_000, ge=0)
     """Notes are taken when a request reaches the window less this and ``notes_soft_tokens``, and before
     every compaction; once per cycle (requirement C1)."""

@@ -53,6 +53,7 @@ class Configuration:
             notes=NotesSettings(
                 by=given.notes,
                 folder=given.notes_folder,
+                searched=given.markdown_folder,
                 reserve_tokens=given.notes_reserve_tokens,
                 soft_tokens=given.notes_soft_tokens,
             ),

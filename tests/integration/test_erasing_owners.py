@@ -38,7 +38,9 @@ def fill(memory: refold.Memory) -> None:
     that person speaks, a fork, and one of nobody.
     """
     monday = memory.conversation("monday", owner="user-7")
-    monday.append([said(f"Remember: I prefer {MINE}-1 to tea."), said(f"So {MINE}-2.", "assistant")])
+    monday.append(
+        [said(f"Remember: I prefer {MINE}-1 to tea."), said(f"So {MINE}-2.", "assistant")]
+    )
     monday.append(said(f"Remember: I always want {OTHERS}-1."), owner="user-8")
     monday.append([said("Fine.", "assistant")])
     monday.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
