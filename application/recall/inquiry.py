@@ -93,11 +93,7 @@ def inquire(
     max_tokens: int | None = None,
     scope: Scope | None = None,
 ) -> Inquiry:
-    """Check everything that was given.
-
-    Raises:
-        InvalidSetting: says what cannot be, and what is allowed.
-    """
+    """Check everything that was given; raises ``InvalidSetting``, which says what is allowed."""
     _check("query", query, isinstance(cast("object", query), str), "a question as text")
     if mode is not None:
         _one_of("mode", mode, get_args(RecallMode))

@@ -35,6 +35,14 @@ _NAMES = {
 }
 
 
+OfOwner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", help="Erase all messages of this owner, in every conversation.", metavar="ID"
+    ),
+]
+
+
 def erase(
     thread: Annotated[
         str | None,
@@ -49,12 +57,7 @@ def erase(
     whole: Annotated[
         bool, typer.Option("--all", help="Erase the whole conversation.", metavar="")
     ] = False,
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            "--owner", help="Erase all messages of this owner, in every conversation.", metavar="ID"
-        ),
-    ] = None,
+    owner: OfOwner = None,
     reason: Annotated[
         str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
     ] = "",
@@ -66,10 +69,7 @@ def erase(
 
     Exit code 1 if another process was reading: then the rest is removed by the same command.
     """
-    if owner is not None and (thread or positions or whole):
-        raise typer.BadParameter("--owner goes without a thread, positions and --all")
-    if owner is None and (thread is None or whole == bool(positions)):
-        raise typer.BadParameter("give a thread with either positions or --all, or --owner")
+    _refuse_crossed(thread, owner, whole=whole, several=bool(positions))
     with opened(db) as memory, naming_commands(db):
         if thread is None:
             if not yes:
@@ -79,6 +79,13 @@ def erase(
             report = _in_conversation(memory, thread, positions, reason, yes=yes)
     _tell(report, json=json)
     _tell_what_is_left(report)
+
+
+def _refuse_crossed(thread: str | None, owner: str | None, *, whole: bool, several: bool) -> None:
+    if owner is not None and (thread or several or whole):
+        raise typer.BadParameter("--owner goes without a thread, positions and --all")
+    if owner is None and (thread is None or whole == several):
+        raise typer.BadParameter("give a thread with either positions or --all, or --owner")
 
 
 def _in_conversation(

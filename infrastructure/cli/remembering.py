@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from refold.application.markdown.searching import NotesStatus
+from refold.application.markdown.searching import NotesFound, NotesStatus
 from refold.application.notes.files import MEMORY, OWNERS, files_of
 from refold.application.read_models import NoteRow
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, one_line, print_json, say, show_table
+from .recalling import Limit, MinScore, Mode
 
 NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
 
@@ -80,33 +81,26 @@ def notes(
         say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
 
 
+Question = Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")]
+SearchedFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", metavar="FOLDER", help="The folder with MEMORY.md; else as the settings say."
+    ),
+]
+OfOwner = Annotated[
+    str | None, typer.Option("--owner", metavar="ID", help="Only the notes of this owner.")
+]
+
+
 def search_notes(
-    question: Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")] = "",
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder",
-            metavar="FOLDER",
-            help="The folder with MEMORY.md; else as the settings say.",
-        ),
-    ] = None,
+    question: Question = "",
+    folder: SearchedFolder = None,
     db: Db = DEFAULT_DB,
-    owner: Annotated[
-        str | None, typer.Option("--owner", metavar="ID", help="Only the notes of this owner.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", help="How many hits at most.", min=1, max=50, metavar="N")
-    ] = 5,
-    min_score: Annotated[
-        float,
-        typer.Option(
-            "--min-score",
-            help="Only hits with at least this share of the best one's score.",
-            min=0,
-            max=1,
-            metavar="SHARE",
-        ),
-    ] = 0.0,
+    owner: OfOwner = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    mode: Mode = None,
     json: Json = False,
 ) -> None:
     """Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.
@@ -117,19 +111,25 @@ def search_notes(
         if not question.strip():
             _show_status(memory.notes_status(owner=owner), json=json)
             return
-        found = memory.search_notes(question, owner=owner, limit=limit, min_score=min_score)
+        found = memory.search_notes(
+            question, owner=owner, limit=limit, min_score=min_score, mode=mode
+        )
     if json:
         print_json(found.model_dump())
-    elif found.hits:
-        for hit in found.hits:
-            below = f"  {one_line(hit.heading, 120)}" if hit.heading else ""
-            say(f"[bold]{clean(hit.path)}:{hit.line}[/bold]  {hit.score:.2f}{below}")
-            say(clean(hit.text))
-            say()
     else:
-        say(f"Nothing was found{': ' + found.notice if found.notice else ''}.")
+        _show_found(found)
     if not found.hits:
         raise typer.Exit(1)
+
+
+def _show_found(found: NotesFound) -> None:
+    for hit in found.hits:
+        below = f"  {one_line(hit.heading, 120)}" if hit.heading else ""
+        say(f"[bold]{clean(hit.path)}:{hit.line}[/bold]  {hit.score:.2f}{below}")
+        say(clean(hit.text))
+        say()
+    if not found.hits:
+        say(f"Nothing was found{': ' + found.notice if found.notice else ''}.")
 
 
 def _show_status(status: NotesStatus, *, json: bool) -> None:

@@ -57,7 +57,7 @@ def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) 
 
 def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
     """The positions of the messages that name this owner as their own, by conversation."""
-    count = db.conn.execute(f"SELECT count(*) FROM messages WHERE {MESSAGES.where}").fetchone()[0]
+    count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
     if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
         raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
     found: dict[str, set[int]] = {}

@@ -32,7 +32,8 @@ class Broken(DigestEmbedder):
 
 
 def opened(folder: Path, **options: Any) -> refold.Memory:
-    return refold.open(folder.parent / "agent.db", **{"markdown_folder": folder, **options})
+    made: dict[str, Any] = {"markdown_folder": folder, **options}
+    return refold.open(folder.parent / "agent.db", **made)
 
 
 def test_a_hand_edit_is_found_with_its_place(folder: Path) -> None:

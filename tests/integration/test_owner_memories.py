@@ -24,7 +24,8 @@ Open = Callable[..., refold.Memory]
 @pytest.fixture
 def agent(tmp_path: Path) -> Open:
     def opened(**options: Any) -> refold.Memory:
-        return refold.open(tmp_path / "agent.db", **{"window": 8_000, "memories": 5, **options})
+        made: dict[str, Any] = {"window": 8_000, "memories": 5, **options}
+        return refold.open(tmp_path / "agent.db", **made)
 
     return opened
 

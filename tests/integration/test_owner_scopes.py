@@ -147,6 +147,7 @@ def test_conversations_of_others_are_not_even_named(memory: refold.Memory) -> No
 
 @pytest.mark.parametrize("scope", ["conversation", "owner", "everything", "", None, 7])
 def test_a_scope_that_cannot_be_is_refused(memory: refold.Memory, scope: Any) -> None:
+    chat: Any = memory.conversation("a1")
     if scope is not None:
         with pytest.raises(refold.InvalidSetting, match="scope"):
             memory.search(QUESTION, scope=scope)
@@ -154,7 +155,7 @@ def test_a_scope_that_cannot_be_is_refused(memory: refold.Memory, scope: Any) ->
             memory.tools(scope=scope)
     if scope not in ("conversation", "owner"):
         with pytest.raises(refold.InvalidSetting, match="scope"):
-            memory.conversation("a1").tools(scope=scope)
+            chat.tools(scope=scope)
 
 
 def test_search_by_meaning_keeps_them_apart_as_well(tmp_path: Path) -> None:
