@@ -1,7 +1,7 @@
 """The questions to the recall index; every row that is read is checked."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -40,6 +40,7 @@ _NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
     LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
 _IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
     ORDER BY p.number LIMIT :limit"""
+_OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
     WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
 
@@ -58,9 +59,7 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    # Looking for the conversation as well costs more than leaving out a few passages of others.
-    is_most = filters.thread_id is None or proved.share(filters.thread_id) >= MOST
-    within = None if is_most else proved.numbers(db, str(filters.thread_id))
+    within = _within(db, filters, proved)
     numbers = best_first(db, frequencies, within, total, limit)
     found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
     found = _with_tokens(found, frequencies)
@@ -69,6 +68,27 @@ def find(
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
     proved.places(db, (passage.thread_id for passage in found))
     return Found(found, _neighbours(db, found), frequencies, total)
+
+
+def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
+    """The passages that alone are looked through; None: all."""
+    visible = filters.visible
+    if filters.thread_id is not None:
+        threads = {filters.thread_id}
+    elif visible is not None and visible.owner is not None:
+        threads = {*visible.threads, *filter(None, (visible.home,))}
+    else:
+        return None
+    for thread_id in sorted(threads):
+        proved.total(db, thread_id)
+    # Looking for the conversations as well costs more than leaving out a few passages of others.
+    if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
+        return None
+    numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
+    if filters.thread_id is None and visible is not None and visible.owner:
+        rows = db.conn.execute(_OF_OWNER, (storable(visible.owner),))
+        numbers.update(number for (number,) in rows)
+    return numbers
 
 
 def in_order(
