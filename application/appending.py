@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
@@ -21,10 +22,21 @@ from .guarding import (
 )
 from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
+from .owners.parsing import refuse_other_owner
 from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
 
 Keys = str | Sequence[str | None] | None
+
+
+class Owners(NamedTuple):
+    """Whose the conversation is, and whose the messages are where that is somebody else."""
+
+    conversation: str | None = None
+    messages: str | None = None
+
+
+NO_OWNERS = Owners()
 
 
 def append(
@@ -36,21 +48,28 @@ def append(
     recorded: bool = False,
     author: Author | None = None,
     expected_version: int | None = None,
+    owners: Owners = NO_OWNERS,
 ) -> Appended:
     """Append one message or several.
 
     Raises:
         InvalidMessage, UnknownToolCall, KeyReused, VersionConflict: nothing is stored.
+        OwnerConflict: the conversation is somebody else's; nothing is stored.
         LogError: nothing is stored.
     """
     expected = read_expected_version(expected_version)
     taken = read_messages(given, recorded=recorded, author=read_author(author))
     keys = _keys(key, len(taken))
-    incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
-    return store(core, thread_id, incoming, recorded=recorded, expected=expected)
+    incoming = [
+        _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
+    ]
+    owner = owners.conversation
+    return store(core, thread_id, incoming, recorded=recorded, expected=expected, owner=owner)
 
 
-def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessage]) -> Appended:
+def append_recorded(
+    core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
+) -> Appended:
     """Append messages of a transcript, kept as they came; each is stored once."""
     incoming = [
         _measured(
@@ -62,7 +81,7 @@ def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessa
         for m in messages
     ]
     # A later version may read a recording otherwise: what is stored stays as it is.
-    return store(core, thread_id, incoming, recorded=True, compares=False)
+    return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
 
 
 def recorded_key(message: RecordedMessage) -> str:
@@ -78,18 +97,22 @@ def store(
     recorded: bool,
     expected: int | None = None,
     compares: bool = True,
+    owner: str | None = None,
 ) -> Appended:
     """Store messages that are read and measured.
 
     ``expected``: the version after which nobody else may have appended. ``compares``: whether messages
-    with the same key must be the same.
+    with the same key must be the same. ``owner``: whose the conversation is, if that is known.
+
+    Raises:
+        OwnerConflict: it is somebody else's; nothing is stored.
     """
     if compares:
         refuse_keys_of_two(incoming)
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        loaded.present()
+        refuse_other_owner(thread_id, loaded.present().state, owner)
         known.clear()
         known.update(_stored_before(core, thread_id, incoming, compares=compares))
         fresh = _fresh(incoming, known)
@@ -97,7 +120,7 @@ def store(
             refuse_conflict(core, loaded, expected)
         if not recorded:
             fresh = _marked_stale(core, loaded, fresh)
-        appended = append_messages(loaded.state, fresh, recorded=recorded)
+        appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
@@ -175,7 +198,11 @@ def _is_key(key: object) -> bool:
 
 
 def _measured(
-    core: Core, item: Intake, key: str | None, written_at: datetime | None = None
+    core: Core,
+    item: Intake,
+    key: str | None,
+    written_at: datetime | None = None,
+    owner: str | None = None,
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     return IncomingMessage.trusted(
@@ -189,6 +216,7 @@ def _measured(
             "model": item.model,
             "stop_reason": item.stop_reason,
             "stale_thinking": False,
+            "owner": owner,
         }
     )
 

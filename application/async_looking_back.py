@@ -11,6 +11,7 @@ from .core import Core
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
+from .owners.scope import Scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .recall.expanding import ExpandedSummary
 from .recall.history import HistoryPage
@@ -97,9 +98,11 @@ class AsyncLookingBack:
         """See ``Chat.read_part``."""
         return await asyncio.to_thread(self._chat.read_part, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> AsyncToolbox:
-        """See ``Chat.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._chat.tools(all_conversations=all_conversations))
+    def tools(
+        self, *, scope: Scope = "conversation", all_conversations: bool = False
+    ) -> AsyncToolbox:
+        """See ``Chat.tools``; calls of these are awaited, and refused where the conversation is another's."""
+        return AsyncToolbox(self._chat.toolbox("all" if all_conversations else scope))
 
     async def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """See ``Chat.explain``."""
@@ -124,6 +127,10 @@ class AsyncLookingBack:
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
+
+    async def owner(self) -> str | None:
+        """See ``Chat.owner``."""
+        return await asyncio.to_thread(lambda: self._chat.owner)
 
 
 def _all_of(chat: Chat, format: ExportFormat, at: At | None) -> list[dict[str, Any]]:

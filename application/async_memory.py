@@ -4,7 +4,7 @@ What only reads is left alone when it is cancelled; what writes is not, see ``to
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -15,19 +15,21 @@ from refold.domain.messages import Author
 from .appending import Keys, append
 from .argument_checks import checked
 from .async_looking_back import AsyncLookingBack
+from .async_memory_lists import AsyncMemoryLists
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .erasure.erasing import Where, erase, erase_all
+from .erasure.erasing import Where, erase, erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
 from .on_demand import Demand, compact_on_demand
+from .owners.parsing import require_owner
+from .owners.scope import Scope
 from .pinning import PinnedItem
-from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary
 from .recall.inquiry import RecallOptions
@@ -67,6 +69,7 @@ class AsyncChat(AsyncLookingBack):
         recorded: bool = False,
         author: Author | None = None,
         expected_version: int | None = None,
+        owner: str | None = None,
     ) -> Appended:
         """See ``Chat.append``."""
         stored = await to_the_end(
@@ -78,6 +81,7 @@ class AsyncChat(AsyncLookingBack):
             recorded=recorded,
             author=author,
             expected_version=expected_version,
+            owners=self._chat.owners_of(owner),
         )
         await self._begin_if_due(stored)
         return stored
@@ -91,6 +95,7 @@ class AsyncChat(AsyncLookingBack):
         at: At | None = None,
     ) -> Context:
         """See ``Chat.context``."""
+        await self._check_owner()
         core, extras = self._core, Extras(system, definitions_of(tools), model)
         if at is not None:
             return await asyncio.to_thread(context_at, core, self.thread_id, extras, at)
@@ -114,6 +119,7 @@ class AsyncChat(AsyncLookingBack):
         tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
+        await self._check_owner()
         demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
         return await compact_on_demand(self._core, self.thread_id, demand, extras)
@@ -142,16 +148,22 @@ class AsyncChat(AsyncLookingBack):
 
     async def fork(self, *, at: At | None = None, thread_id: str | None = None) -> "AsyncChat":
         """See ``Chat.fork``."""
+        await self._check_owner()
         forked = await to_the_end(fork, self._core, self.thread_id, at, thread_id)
         return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
 
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """See ``Chat.erase``."""
+        await self._check_owner()
         return await to_the_end(erase, self._core, self.thread_id, where, reason)
 
     async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
         await to_the_end(self._chat.label, label, recorded=recorded)
+
+    async def _check_owner(self) -> None:
+        if self._chat.names_owner:
+            await asyncio.to_thread(self._chat.check_owner)
 
     async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background
@@ -162,46 +174,30 @@ class AsyncChat(AsyncLookingBack):
 
 
 @checked
-class AsyncMemory:
+class AsyncMemory(AsyncMemoryLists):
     """``Memory`` for asyncio."""
 
     def __init__(self, core: Core) -> None:
-        self._opened = core
-        self._opened_memory = Memory(core)
+        super().__init__(core, Memory(core))
         self._background = Background(core)
 
     @property
     def _core(self) -> Core:
         return self._opened.here()
 
-    @property
-    def _memory(self) -> Memory:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
-        self._opened.process.check()
-        return self._opened_memory
-
     def __repr__(self) -> str:
         return f"<AsyncMemory {self._opened.process.what}>"
 
-    def conversation(self, thread_id: str) -> AsyncChat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
         """See ``Memory.conversation``."""
-        return AsyncChat(self._core, self._memory.conversation(thread_id), self._background)
+        chat = self._memory.conversation(thread_id, owner=owner)
+        return AsyncChat(self._core, chat, self._background)
 
-    async def conversations(self) -> Sequence[ConversationRow]:
-        """See ``Memory.conversations``."""
-        return await asyncio.to_thread(self._memory.conversations)
-
-    async def notes(self) -> Sequence[NoteRow]:
-        """See ``Memory.notes``."""
-        return await asyncio.to_thread(self._memory.notes)
-
-    async def write_notes(self) -> bool:
-        """See ``Memory.write_notes``."""
-        return await to_the_end(self._memory.write_notes)
-
-    async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    async def search(
+        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+    ) -> Recalled:
         """See ``Memory.search``."""
-        return await asyncio.to_thread(partial(self._memory.search, query, **how))
+        return await asyncio.to_thread(partial(self._memory.search, query, owner=owner, **how))
 
     async def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -221,13 +217,23 @@ class AsyncMemory:
         """See ``Memory.embedding``."""
         return await asyncio.to_thread(self._memory.embedding)
 
-    def tools(self, thread_id: str | None = None) -> AsyncToolbox:
+    def tools(
+        self,
+        thread_id: str | None = None,
+        *,
+        owner: str | None = None,
+        scope: Scope | None = None,
+    ) -> AsyncToolbox:
         """See ``Memory.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._memory.tools(thread_id))
+        return AsyncToolbox(self._memory.tools(thread_id, owner=owner, scope=scope))
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""
         return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
+
+    async def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
+        """See ``Memory.erase_owner``."""
+        return await to_the_end(erase_owner, self._core, require_owner(owner), reason)
 
     async def verify(
         self, *, repair: bool = False, anchor: str | Path | None = None

@@ -17,6 +17,7 @@ from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
 from .looking_back import LookingBack
 from .on_demand import Demand, compact_on_demand
+from .owners.parsing import read_owner
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
@@ -33,9 +34,14 @@ class Chat(LookingBack):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
     def __init__(
-        self, core: Core, thread_id: str, runner: Runner, background: Background | None = None
+        self,
+        core: Core,
+        thread_id: str,
+        runner: Runner,
+        background: Background | None = None,
+        owner: str | None = None,
     ) -> None:
-        super().__init__(core, thread_id)
+        super().__init__(core, thread_id, owner)
         self._runner = runner
         self._background = background or Background(core)
 
@@ -50,6 +56,7 @@ class Chat(LookingBack):
         recorded: bool = False,
         author: Author | None = None,
         expected_version: int | None = None,
+        owner: str | None = None,
     ) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
 
@@ -58,32 +65,45 @@ class Chat(LookingBack):
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
         ``author``: who wrote the messages of the role user: "person", "program" (a loaded skill, a
         reminder) or "tool". Requests and rules are taken from a person's words only; of messages whose
-        author is unknown they say so.
+        author is unknown they say so. ``owner``: whose the messages are, where they are somebody else's
+        than the conversation: they are in this conversation, and erased with that owner.
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
             KeyReused: the key stands for another message already; nothing is stored.
             VersionConflict: somebody else has appended; nothing is stored. A message whose key is known
                 is no conflict: it is stored already.
+            InvalidOwner: the owner cannot be; nothing is stored.
+            OwnerConflict: the conversation is somebody else's; nothing is stored.
             LogError: nothing is stored.
         """
         stored = appending.append(
-            self._core,
+            self._opened.here(),
             self.thread_id,
             message,
             key=key,
             recorded=recorded,
             author=author,
             expected_version=expected_version,
+            owners=self.owners_of(owner),
         )
         self._begin_if_due(stored)
         return stored
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; each is stored once, however often it is appended."""
-        stored = appending.append_recorded(self._core, self.thread_id, messages)
+        core = self._opened.here()
+        stored = appending.append_recorded(core, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
         return stored
+
+    def owners_of(self, messages: str | None) -> appending.Owners:
+        """Return whose the conversation is, as it was given, and whose some messages are.
+
+        Raises:
+            InvalidOwner: the owner of the messages cannot be.
+        """
+        return appending.Owners(self._owner, read_owner(messages))
 
     def knows(self, message: RecordedMessage) -> bool:
         """Whether this message of a transcript is stored already."""

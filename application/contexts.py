@@ -16,6 +16,7 @@ from .frames.as_sent import as_sent
 from .ladder.exceeding import too_many_bytes, window_exceeded
 from .ladder.measuring import is_out_of_sight
 from .loaded import LoadedConversation
+from .memories.choosing import choose_at_first, wants_first_choice
 from .notes.taking import notes_are_due
 from .observing import tell_request
 from .ports import RequestCounter
@@ -64,6 +65,8 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core = core.for_model(extras.model)
     stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
     core.asked.expect(thread_id, core.frame(extras), stored.state)
+    if wants_first_choice(core, stored.state) and choose_at_first(core, thread_id, budget):
+        stored = core.log.load(thread_id).present()
     loaded = core.asked.framed(stored)
     context = _present(core, loaded, budget, extras).showing(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit

@@ -15,6 +15,8 @@ from refold.domain.value import Value
 from .event_log import ConversationLog
 from .frames.asked import Asked
 from .frames.frame import Frame
+from .markdown.pages import MarkdownPages
+from .markdown.vectors import SectionVectors
 from .models import binds_thinking, longest_prefix, rules_for, takes_signed_summaries
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
@@ -55,9 +57,14 @@ class NotesSettings(Value, frozen=True):
     """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
     folder: Path | None = None
     """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    searched: Path | None = None
+    """Where such files are searched; None: in ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
+
+
+OwnerMemories = Literal["notes", "summaries", "off"]
 
 
 class MemoriesSettings(Value, frozen=True):
@@ -69,6 +76,9 @@ class MemoriesSettings(Value, frozen=True):
     """Relative to the best one."""
     tokens: int = 1_500
     """All of them together."""
+    of_owner: OwnerMemories = "notes"
+    """What may be quoted of other conversations of the same owner: their notes, their summaries as well,
+    or nothing."""
 
 
 class InstructionSettings(Value, frozen=True):
@@ -156,6 +166,9 @@ class Core:
     settings: Settings
     notes_folder: NotesFolder | None = None
     """Where notes are written as files; None: nowhere."""
+    markdown: MarkdownPages | None = None
+    """The Markdown files that are searched; None: none are."""
+    section_vectors: SectionVectors = field(default_factory=SectionVectors)
     topics: TopicExtractor = field(default_factory=FrequentTerms)
     """Names topics where no model does."""
     instructions: str = ""

@@ -8,6 +8,8 @@ from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
+from .owners.parsing import refuse_other_owner
+from .owners.scope import OwnerScope, Scope, read_scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
 from .recall.defaults import inquiry_of
@@ -28,13 +30,31 @@ from .tools.toolbox import Toolbox
 class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 
-    def __init__(self, core: Core, thread_id: str) -> None:
+    def __init__(self, core: Core, thread_id: str, owner: str | None = None) -> None:
         self._opened = core
         self.thread_id = thread_id
+        self._owner = owner
+        """Whose the conversation is said to be."""
 
     @property
     def _core(self) -> Core:
-        return self._opened.here()
+        core = self._opened.here()
+        if self._owner is not None:
+            refuse_other_owner(self.thread_id, core.log.load(self.thread_id).state, self._owner)
+        return core
+
+    @property
+    def names_owner(self) -> bool:
+        """Whether it was said whose the conversation is."""
+        return self._owner is not None
+
+    def check_owner(self) -> None:
+        """Check that the conversation is not somebody else's.
+
+        Raises:
+            OwnerConflict: it has another owner than the one that was given.
+        """
+        self._core  # noqa: B018
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
         """What became of the request between two versions or times, in whichever order.
@@ -88,7 +108,7 @@ class LookingBack:
     def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something, best first: passages read from the log, each with where it stands,
         what became of its message, its neighbours, and why it was found. Every option is described in
-        ``RecallOptions``.
+        ``RecallOptions``. ``scope="owner"`` looks into the owner's other conversations as well.
 
         What cannot be searched as asked (no embedder, a search program that hangs) is searched by
         words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
@@ -149,14 +169,30 @@ class LookingBack:
         """
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> Toolbox:
+    def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
         """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
         ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
         ``.result_for(block)`` for each of its calls.
 
-        ``all_conversations``: whether they reach the other conversations of the log as well.
+        ``scope``: how far they reach: this conversation alone; with ``owner``, what is of the same owner in
+        all conversations; with ``all``, everything in the log, whoever it is of. ``all_conversations`` is
+        another word for ``scope="all"``.
+
+        Raises:
+            InvalidSetting: there is no such scope.
         """
-        return Toolbox(self._core, self.thread_id, everywhere=all_conversations)
+        self.check_owner()
+        return self.toolbox("all" if all_conversations else scope)
+
+    def toolbox(self, scope: Scope) -> Toolbox:
+        """The tools; whose the conversation is, is checked with each call alone, for that reads the log.
+
+        Raises:
+            InvalidSetting: there is no such scope.
+        """
+        core = self._opened.here()
+        reach = OwnerScope(core, read_scope(scope), self.thread_id, self._owner)
+        return Toolbox(core, self.thread_id, reach)
 
     def explain(self, start: int = 0, stop: int | None = None) -> tuple[MessageFate, ...]:
         """Why the model sees each message as it does, for positions ``start`` up to but not
@@ -184,6 +220,11 @@ class LookingBack:
     def notes(self) -> Sequence[NoteRow]:
         """The durable notes that were taken before messages left the context, oldest first."""
         return self._core.views.notes(self.thread_id)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        return self._core.log.load(self.thread_id).state.owner or self._owner
 
     @property
     def version(self) -> int:

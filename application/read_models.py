@@ -1,7 +1,7 @@
 """The port of the read models: questions about many messages, answered from folds of the log."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from refold.application.short_reprs import ShortRepr
@@ -29,6 +29,8 @@ class ConversationRow(Value, frozen=True):
     """The conversation that it began as a copy of, if it did."""
     forked_at: int | None
     """The version of that one then."""
+    owner: str | None = None
+    """Whose it is; None: nobody's."""
 
 
 class MessageRow(Value, frozen=True):
@@ -44,6 +46,8 @@ class MessageRow(Value, frozen=True):
     tokens: int
     text: str
     """What it says in words, tool calls and results in short."""
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
 
 
 class SummaryRow(ShortRepr, Value, frozen=True):
@@ -163,6 +167,24 @@ class ReadModels(Protocol):
 
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations that were not erased, the latest activity first."""
+        ...
+
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """Those of one owner, the latest activity first."""
+        ...
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """Whether a message at positions ``start`` up to but not including ``stop`` is somebody else's than
+        this owner of the conversation.
+        """
+        ...
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """The positions of the messages that name this owner as their own, by conversation."""
+        ...
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """The owners of those messages of a conversation that have one of their own, by position."""
         ...
 
     def conversation(self, thread_id: str) -> ConversationRow | None:

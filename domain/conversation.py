@@ -50,6 +50,8 @@ class Conversation(Value, frozen=True):
     frame: KnownFrame | None = None
     """What the newest recorded request carried besides the conversation; None where none is recorded."""
     label: str | None = None
+    owner: str | None = None
+    """Whose the conversation is; a message that names no owner of its own is theirs as well."""
     erased: bool = False
     """Whether the whole conversation was erased; nothing else is known of it then."""
 

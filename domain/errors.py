@@ -11,6 +11,8 @@
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
     ├── ConversationGone                    the conversation was erased
+    ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
+    ├── OwnerConflict                       the conversation is somebody else's
     ├── VersionConflict                     somebody else has appended meanwhile
     ├── TurnTaken                           somebody else has the turn of the conversation (application.errors)
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
@@ -161,6 +163,24 @@ class EmptyConversation(RefoldError):
     def __init__(self, thread_id: str) -> None:
         super().__init__(
             f"conversation {thread_id!r} has no message to send yet: append what the user says first"
+        )
+        self.thread_id = thread_id
+
+
+class InvalidOwner(RefoldError, ValueError):
+    """The id of an owner is blank or unusable."""
+
+
+class OwnerConflict(RefoldError):
+    """The conversation has another owner than the one that was given; nothing was read or stored.
+
+    The message names neither: it may reach the wrong one of the two.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} belongs to another owner, and that never changes: give that "
+            "owner, or another thread id"
         )
         self.thread_id = thread_id
 

@@ -10,6 +10,7 @@ from .ledger.line import LedgerLine
 from .messages import Block, Message
 from .policy import CompactionPolicy
 from .remembering import MemoriesChosen, NotesFlushed
+from .rewriting import Rewritten as Rewritten
 from .value import Value
 
 Trigger = Literal["size", "manual", "background", "erasure"]
@@ -35,6 +36,10 @@ class MessageAppended(Value, frozen=True):
     stale_thinking: bool = False
     """Whether its thinking may have been signed for another request than what stands before it here: neither
     it nor any before it is shown."""
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
+    conversation_owner: str | None = None
+    """Whose the conversation is; said once, by the first message that was appended with an owner."""
 
 
 class CompactionRequested(Value, frozen=True):
@@ -243,14 +248,6 @@ class ConversationLabelled(Value, frozen=True):
     """The conversation was given a name for people."""
 
     label: str
-
-
-class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed in place; its place is left."""
-
-    version: int
-    remains: str
-    """The SHA-256 of what is left of its payload."""
 
 
 class MessageErased(Value, frozen=True):

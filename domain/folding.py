@@ -108,7 +108,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     pending, pinned = state.answer_pending, state.pinned_positions
-    older, older_tokens = state.older_live, state.older_tokens
+    older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
     thinking_from = state.thinking_from
     for event in events:
         assert isinstance(event, MessageAppended)
@@ -121,6 +121,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             fact, pending, thinking_from = without_thinking(fact), False, event.position + 1
         live.append(fact)
         tokens += fact.tokens
+        owner = owner or event.conversation_owner
         if preamble == length:
             if event.message.role == "system":
                 preamble += 1
@@ -142,6 +143,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         live_tokens=tokens,
         thinking_from=thinking_from,
         answer_pending=pending,
+        owner=owner,
     )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .notes.folder import MarkdownFolder
+    from .notes.reading import MarkdownReader
     from .observing.notices import Notice
     from .observing.wiring import Observing
     from .settings.model import RefoldSettings
@@ -126,6 +127,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
+        markdown=_markdown(configuration),
         instructions=instructions,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
@@ -251,6 +253,17 @@ def _notes_folder(path: str | Path, configuration: "Configuration") -> "Markdown
     from .notes.folder import MarkdownFolder
 
     return MarkdownFolder(folder, None if str(path) == ":memory:" else Path(path))
+
+
+def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
+    """The Markdown files that are searched, if the settings name a folder."""
+    notes = configuration.for_core().notes
+    folder = notes.searched or notes.folder
+    if folder is None:
+        return None
+    from .notes.reading import MarkdownReader
+
+    return MarkdownReader(folder)
 
 
 def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":

@@ -10,6 +10,7 @@ from refold.application.recall.vectors import Embedder
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
+    from refold.application.core import OwnerMemories
     from refold.application.recall.results import RecallMode
     from refold.domain.frames import SummaryPlace
 
@@ -81,6 +82,8 @@ class Options(TypedDict, total=False):
     """Who takes durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: str | Path | None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched; without it ``notes_folder``."""
     notes_reserve_tokens: int | None
     notes_soft_tokens: int | None
     """Notes are taken when a request reaches the window less both."""
@@ -90,6 +93,8 @@ class Options(TypedDict, total=False):
     """Only those with at least this share of the best one's score."""
     memories_tokens: int | None
     """The room of all of them together."""
+    owner_memories: "OwnerMemories | None"
+    """What is quoted of other conversations of the same owner: ``notes``, ``summaries`` as well, ``off``."""
     instruction_files: Sequence[str | Path] | None
     """Files such as AGENTS.md that are part of the system text behind yours, in this order; read now."""
     instruction_characters: int | None

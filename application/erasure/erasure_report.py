@@ -80,6 +80,9 @@ class ErasureReport(Value, frozen=True):
     it until a program that names the folder opens the log."""
     conversation: bool = False
     """Whether the whole conversation was erased."""
+    owner: str | None = None
+    """Whose messages were erased in all conversations, if it was about a person; ``removed`` names each
+    place, and ``thread_id`` is empty."""
 
     @property
     def changed(self) -> bool:

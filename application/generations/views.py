@@ -1,6 +1,6 @@
 """Read models by thread id, of the newest stream of each; rows are folded and kept by stream."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from refold.application.event_log import Damage
@@ -30,6 +30,25 @@ class GenerationsViews:
     def conversations(self) -> Sequence[ConversationRow]:
         """See ``ReadModels``."""
         return list(map(_told, self._views.conversations()))
+
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return list(map(_told, self._views.conversations_of(owner)))
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """See ``ReadModels``."""
+        return self._views.has_others(self._log.stream_of(thread_id), owner, start, stop)
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """See ``ReadModels``."""
+        found = self._views.messages_of(owner).items()
+        # Of an earlier stream everything is erased.
+        newest = ((thread_of(s), s, positions) for s, positions in found)
+        return {t: positions for t, s, positions in newest if self._log.stream_of(t) == s}
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """See ``ReadModels``."""
+        return self._views.owners_of(self._log.stream_of(thread_id))
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""

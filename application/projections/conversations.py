@@ -29,7 +29,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed
 
-VERSION = 3
+VERSION = 4
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -48,6 +48,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
             case MessageAppended():
                 to["last_activity"] = logged.at
                 more.update(messages=1, tokens=event.tokens)
+                if event.conversation_owner is not None:
+                    to["owner"] = event.conversation_owner
             case CompactionPerformed():
                 more["compactions"] += 1
             case EventLost():
@@ -93,4 +95,5 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
         erased=False,
         forked_from=None,
         forked_at=None,
+        owner=None,
     )

@@ -11,7 +11,7 @@ from refold.application.errors import BackendError, EmbedderError
 from .asked import Asked
 from .asking import Question
 from .backend import BackendHit, SearchBackend
-from .index import Filters
+from .index import Filters, Found
 from .inquiry import Inquiry
 from .parts import RecallParts
 from .passages import Passage
@@ -68,6 +68,7 @@ class Finding:
             except EmbedderError as error:
                 self._by_words_since(f"the vectors cannot be searched: {error}")
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
+        found = _only_visible(found, filters)
         return ranked(self._question, found, filters=filters)
 
     def _by_meaning(
@@ -77,6 +78,7 @@ class Finding:
         near = vectors.nearest(model, query, filters, CANDIDATES)
         tokens = () if self.mode == "vector" else self._question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
+        found = _only_visible(found, filters)
         if self.mode == "vector":
             return _nearest(found.candidates, {one.number: one.cosine for one in near})
         cosines = vectors.cosines(model, query, every_passage(found))
@@ -154,6 +156,19 @@ def _hits(
     except Exception as raised:  # A program of the user's own may raise anything.
         logger.warning("search backend %r failed", backend.name, exc_info=raised)
         raise BackendError("raised", described(raised)) from raised
+
+
+def _only_visible(found: Found, filters: Filters) -> Found:
+    """What was found without the neighbours that may not be seen: no hit is ranked by their words."""
+    visible = filters.visible
+    if visible is None:
+        return found
+    beside = {
+        place: lets
+        for place, passages in found.neighbours.items()
+        if (lets := [p for p in passages if visible.lets(p.owner, p.thread_id)])
+    }
+    return found._replace(neighbours=beside)
 
 
 def asked_of(parts: RecallParts) -> Asked | None:

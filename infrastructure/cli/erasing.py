@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from refold.application.erasure.erasure_report import ErasureReport
+from refold.application.memory import Memory
 
 from .opening import naming_commands, opened, require
-from .options import DEFAULT_DB, Db, Json, Thread
+from .options import DEFAULT_DB, Db, Json
 from .output import clean, print_json, say, show_table, warn
 
 _NAMES = {
@@ -35,8 +36,19 @@ _NAMES = {
 }
 
 
+OfOwner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", help="Erase all messages of this owner, in every conversation.", metavar="ID"
+    ),
+]
+
+
 def erase(
-    thread: Thread,
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="THREAD", help="The thread id; `refold list` shows them."),
+    ] = None,
     positions: Annotated[
         list[str] | None,
         typer.Argument(
@@ -46,6 +58,7 @@ def erase(
     whole: Annotated[
         bool, typer.Option("--all", help="Erase the whole conversation.", metavar="")
     ] = False,
+    owner: OfOwner = None,
     reason: Annotated[
         str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
     ] = "",
@@ -53,24 +66,39 @@ def erase(
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Erase messages, or a whole conversation, and all that was copied or made from them, for good.
+    """Erase messages, a conversation or all that is an owner's, with all that was made from it, for good.
 
     Exit code 1 if another process was reading: then the rest is removed by the same command.
     """
-    if whole == bool(positions):
-        raise typer.BadParameter("give either positions or --all")
+    _refuse_crossed(thread, owner, whole=whole, several=bool(positions))
     with opened(db) as memory, naming_commands(db):
-        require(memory, thread)
-        chat = memory.conversation(thread)
-        if not yes:
-            _confirm(thread, len(positions or ()), chat.shared_with(positions))
-        report = (
-            chat.erase(positions, reason)
-            if positions
-            else memory.erase_conversation(thread, reason)
-        )
+        if thread is None:
+            if not yes:
+                _confirm(f"everything of owner {owner!r}", ())
+            report = memory.erase_owner(owner or "", reason)
+        else:
+            report = _in_conversation(memory, thread, positions, reason, yes=yes)
     _tell(report, json=json)
     _tell_what_is_left(report)
+
+
+def _refuse_crossed(thread: str | None, owner: str | None, *, whole: bool, several: bool) -> None:
+    if owner is not None and (thread or several or whole):
+        raise typer.BadParameter("--owner goes without a thread, positions and --all")
+    if owner is None and (thread is None or whole == several):
+        raise typer.BadParameter("give a thread with either positions or --all, or --owner")
+
+
+def _in_conversation(
+    memory: Memory, thread: str, positions: list[str] | None, reason: str, *, yes: bool
+) -> ErasureReport:
+    require(memory, thread)
+    chat = memory.conversation(thread)
+    if not yes:
+        count = len(positions or ())
+        which = f"{count:,} message{'s' * (count > 1)}" if count else "all"
+        _confirm(f"{which} of {thread!r}", chat.shared_with(positions))
+    return chat.erase(positions, reason) if positions else memory.erase_conversation(thread, reason)
 
 
 def _tell_what_is_left(report: ErasureReport) -> None:
@@ -88,12 +116,11 @@ def _tell_what_is_left(report: ErasureReport) -> None:
         raise typer.Exit(1)
 
 
-def _confirm(thread: str, count: int, copies: Sequence[str]) -> None:
+def _confirm(what: str, copies: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
             "erasing cannot be undone, and nobody is here to be asked: add --yes if it is meant"
         )
-    what = f"{count:,} message{'s' * (count > 1)} of {thread!r}" if count else f"all of {thread!r}"
     too = ""
     if copies:
         named = ", ".join(map(repr, copies))

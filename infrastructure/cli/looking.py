@@ -28,10 +28,16 @@ from .options import (
 from .output import clean, one_line, print_json, say, show_table
 
 
-def list_conversations(db: Db = DEFAULT_DB, json: Json = False) -> None:
+def list_conversations(
+    db: Db = DEFAULT_DB,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="ID", help="Only those of this owner.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """List the conversations, the latest activity first."""
     with opened(db) as memory:
-        rows = memory.conversations()
+        rows = memory.conversations(owner=owner)
     if json:
         print_json({"conversations": [row.model_dump() for row in rows]})
         return

@@ -12,6 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from refold.application.core import OwnerMemories
 from refold.application.recall.results import RecallMode
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
@@ -128,6 +129,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     none does; ``ledger``, always code; ``off``."""
     notes_folder: Path | None = None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: Path | None = None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched, hand edits included; without it
+    ``notes_folder`` (requirement C9)."""
     notes_reserve_tokens: int = Field(default=20_000, ge=0)
     """Notes are taken when a request reaches the window less this and ``notes_soft_tokens``, and before
     every compaction; once per cycle (requirement C1)."""
@@ -140,6 +144,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Only those with at least this share of the best one's score (requirement C4)."""
     memories_tokens: int = Field(default=1_500, ge=100)
     """The room of all of them together."""
+    owner_memories: OwnerMemories = "notes"
+    """What is quoted among them of other conversations of the same owner, from the first message of a
+    conversation on: ``notes``; ``summaries``, these as well; ``off``, nothing (requirement C4)."""
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
     """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
     memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""

@@ -61,6 +61,7 @@ class Configuration:
             notes=NotesSettings(
                 by=given.notes,
                 folder=given.notes_folder,
+                searched=given.markdown_folder,
                 reserve_tokens=given.notes_reserve_tokens,
                 soft_tokens=given.notes_soft_tokens,
             ),
@@ -68,6 +69,7 @@ class Configuration:
                 most=given.memories,
                 least_score=given.memories_least_score,
                 tokens=given.memories_tokens,
+                of_owner=given.owner_memories,
             ),
             instructions=InstructionSettings(
                 files=given.instruction_files or (),

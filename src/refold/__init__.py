@@ -167,9 +167,11 @@ if TYPE_CHECKING:
         ConversationGone,
         EmptyConversation,
         InvalidMessage,
+        InvalidOwner,
         InvalidSetting,
         InvalidThreadId,
         KeyReused,
+        OwnerConflict,
         PinnedContentTooLarge,
         RefoldError,
         RequestTooLarge,
@@ -252,6 +254,7 @@ __all__ = [
     "HistoryRecord",
     "InvalidAddress",
     "InvalidMessage",
+    "InvalidOwner",
     "InvalidSetting",
     "InvalidThreadId",
     "KeyReused",
@@ -282,6 +285,7 @@ __all__ = [
     "OmittedMessage",
     "OpenedBeforeFork",
     "Options",
+    "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
@@ -380,9 +384,9 @@ _PLACES = {
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidSetting "
-        "InvalidThreadId KeyReused PinnedContentTooLarge RefoldError RequestTooLarge UnknownMessage "
-        "UnknownSummary UnknownToolCall VersionConflict"
+        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidOwner "
+        "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge RefoldError "
+        "RequestTooLarge UnknownMessage UnknownSummary UnknownToolCall VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",

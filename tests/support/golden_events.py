@@ -128,6 +128,8 @@ _FULL_MESSAGE = MessageAppended(
     model="claude-opus-5-5",
     stop_reason="tool_use",
     stale_thinking=True,
+    owner="user-8",
+    conversation_owner="user-7",
 )
 
 _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
@@ -295,8 +297,21 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                     text="端口 5433",
                     score=0.75,
                 ),
+                ChosenMemory(
+                    position=2,
+                    message_id="n1",
+                    role="note",
+                    at="2026-01-01T03:04:05.678901Z",
+                    text="short answers",
+                    score=0.4,
+                    thread_id="monday",
+                    kind="note",
+                    start=2,
+                    stop=9,
+                ),
             ),
             tokens=31,
+            rewritten=(Rewritten(version=8, remains="5e" * 32),),
         ),
         MemoriesChosen(query_position=0, memories=(), tokens=0),
     ),
@@ -377,6 +392,7 @@ _HISTORY: list[Event] = [
     EVENTS["request_frame_changed"][0],
     ConversationLabelled(label="a talk"),
     MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
+    appended(13, user("mine"), conversation_owner="user-7"),
 ]
 
 SNAPSHOTS: tuple[Conversation, Conversation] = (

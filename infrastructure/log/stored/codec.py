@@ -48,6 +48,7 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_performed": 4,
         "compaction_failed": 2,
         "notes_flushed": 2,
+        "memories_chosen": 2,
         SNAPSHOT: 5,
     }
 )

@@ -118,6 +118,12 @@ def _flushed(fields: Json) -> Json:
     return {**fields, "taken_at": None}
 
 
+def _chosen(fields: Json) -> Json:
+    own = {"thread_id": None, "kind": "message", "start": 0, "stop": 0}
+    memories = [{**memory, **own} for memory in fields["memories"]]
+    return {**fields, "memories": memories, "rewritten": []}
+
+
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
     {
         ("message_appended", 1): _appended,
@@ -129,5 +135,6 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_performed", 3): _performed_4,
         ("compaction_failed", 1): _failed,
         ("notes_flushed", 1): _flushed,
+        ("memories_chosen", 1): _chosen,
     }
 )
