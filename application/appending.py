@@ -35,7 +35,7 @@ def append(
         LogError: nothing is stored.
     """
     taken = read_messages(given, recorded=recorded, author=read_author(author))
-    keys = _keys(key, len(taken))
+    keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
     incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
     return store(core, thread_id, incoming, recorded=recorded)
 
@@ -89,6 +89,21 @@ def store(
         core.recall.embedding.appended()
     version = loaded.state.version
     return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+
+
+def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
+    """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
+    return [
+        item.message_id
+        if not recorded
+        and item.message.role == "assistant"
+        and (item.message_id or "").startswith(_REPLY)
+        else None
+        for item in taken
+    ]
+
+
+_REPLY = "msg_"
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:
