@@ -1,5 +1,7 @@
 """What a user of the library meets at once: reprs, version, warnings, settings of recall, quiet logs."""
 
+# pyright: basic
+
 import logging
 import subprocess
 import sys
