@@ -59,7 +59,7 @@ def append(
     """
     expected = read_expected_version(expected_version)
     taken = read_messages(given, recorded=recorded, author=read_author(author))
-    keys = _keys(key, len(taken))
+    keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
     incoming = [
         _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
     ]
@@ -165,6 +165,21 @@ def _note_answers(core: Core, thread_id: str, stored: Sequence[MessageAppended])
     else:
         does = gist(first.message)
         core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
+
+
+def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
+    """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
+    return [
+        item.message_id
+        if not recorded
+        and item.message.role == "assistant"
+        and (item.message_id or "").startswith(_REPLY)
+        else None
+        for item in taken
+    ]
+
+
+_REPLY = "msg_"
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

@@ -50,15 +50,17 @@ def chosen_embedder(
         case "openai":
             from .openai import OpenAIEmbedder
 
-            # An empty address or key is that of the models; a key never goes to another place than its own.
-            if not url:
-                url, key = (
-                    os.environ.get("OPENAI_BASE_URL"),
-                    key or os.environ.get("OPENAI_API_KEY"),
-                )
-            return OpenAIEmbedder(model, url=url or None, key=key, timeout=timeout)
+            url, key = _endpoint(url, key)
+            return OpenAIEmbedder(model, url=url, key=key, timeout=timeout)
         case _:
             assert_never(name)
+
+
+def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]:
+    """An empty address or key is that of the models; their key never goes to another place."""
+    if url:
+        return url, key
+    return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")
 
 
 def require_numpy() -> None:

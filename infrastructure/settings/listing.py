@@ -42,7 +42,7 @@ where it stands, the value, and the range. So are keys and variables that are no
 alike; only variables that begin with `{OTHERS}` are left to other programs. `refold settings` shows every value and
 where it comes from, `refold settings --check FILE` checks a policy file.
 
-(A `CompactionPolicy` that is made by hand with such a value is refused by pydantic, with its `ValidationError`.)
+(A `CompactionPolicy` that is made by hand with such a value is refused in the same way.)
 
 Shares are fractions of the context window unless they say otherwise.
 """

@@ -1,5 +1,7 @@
 """Whatever is given for an argument of the library: it is taken, or refused by an error that names it."""
 
+# pyright: basic
+
 import inspect
 from collections.abc import Iterator
 from typing import Any

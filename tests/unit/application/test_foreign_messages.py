@@ -1,5 +1,7 @@
 """Messages of other APIs are refused with their path and with what converts them; nothing is lost in silence."""
 
+# pyright: basic
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """What a message came with besides its content is kept, and read back; unknown blocks become text."""
 
+# pyright: basic
+
 import warnings
 from typing import Any
 

@@ -1,5 +1,7 @@
 """OpenAI messages go in and come out; what cannot be converted is named."""
 
+# pyright: basic
+
 import re
 import sys
 from collections.abc import Mapping
