@@ -98,21 +98,29 @@ def store(
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
+    answer = _answered(incoming, events, known)
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
+    version = loaded.state.version
+    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+
+
+def _answered(
+    incoming: Sequence[IncomingMessage],
+    events: Sequence[Event],
+    known: dict[str, AppendedMessage],
+) -> list[AppendedMessage]:
     new = iter([e for e in events if isinstance(e, MessageAppended)])
     answer: list[AppendedMessage] = []
     for item in incoming:
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
-        event = next(new)
-        stored = _appended(event, new=True)
+        stored = _appended(next(new), new=True)
         if item.key is not None:
             known[item.key] = stored.replaced(new=False)
         answer.append(stored)
-    if core.recall.embedding is not None:
-        core.recall.embedding.appended()
-    version = loaded.state.version
-    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+    return answer
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

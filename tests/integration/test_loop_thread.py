@@ -26,8 +26,8 @@ PAIR = [
     {"role": "user", "content": "check src/app.py and run `make test` please " * 10},
     {"role": "assistant", "content": "done, src/app.py is fine " * 10},
 ]
-SLACK = 40
-"""Calls by which two runs may differ for other reasons, such as how often a lock was looked at."""
+SLACK = 150
+"""Calls by which two runs may differ for other reasons, such as how often a task went on; there are 540 more messages."""
 HEAVY = (json, re, zlib, sqlite3)
 """Modules whose calls hold the loop for as long as their texts are."""
 
