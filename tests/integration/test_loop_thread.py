@@ -27,7 +27,7 @@ PAIR = [
     {"role": "assistant", "content": "done, src/app.py is fine " * 10},
 ]
 SLACK = 150
-"""Calls by which two runs may differ for other reasons, such as how often a task went on; there are 540 more messages."""
+"""Calls by which two runs may differ for other reasons, such as how often a task went on (540 more messages)."""
 HEAVY = (json, re, zlib, sqlite3)
 """Modules whose calls hold the loop for as long as their texts are."""
 
