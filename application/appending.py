@@ -126,21 +126,29 @@ def store(
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     stored = [e for e in events if isinstance(e, MessageAppended)]
     _note_answers(core, thread_id, stored)
+    answer = _answered(incoming, stored, known)
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
+    version = loaded.state.version
+    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+
+
+def _answered(
+    incoming: Sequence[IncomingMessage],
+    stored: Sequence[MessageAppended],
+    known: dict[str, AppendedMessage],
+) -> list[AppendedMessage]:
     new = iter(stored)
     answer: list[AppendedMessage] = []
     for item in incoming:
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
-        event = next(new)
-        told = _appended(event, new=True)
+        told = _appended(next(new), new=True)
         if item.key is not None:
             known[item.key] = told.replaced(new=False)
         answer.append(told)
-    if core.recall.embedding is not None:
-        core.recall.embedding.appended()
-    version = loaded.state.version
-    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+    return answer
 
 
 def _marked_stale(

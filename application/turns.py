@@ -87,7 +87,7 @@ class _Turn:
 
     _holders: dict[tuple[int, str], object] = {}  # noqa: RUF012 (of all turns of this process)
 
-    def __init__(self, turns: Turns, thread_id: str, wait: float) -> None:
+    def __init__(self, turns: Turns, thread_id: str, wait: object) -> None:
         if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
             raise InvalidSetting(
                 f"wait is {wait!r}: it is a number of seconds, 0 or more",

@@ -114,12 +114,11 @@ def _opened(path: str | Path, options: Options) -> Core:
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
     asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
-    hands_over = not options.get("search_backend") or isinstance(options["search_backend"], str)
     core = Core(
         log=FramedLog(UnwrittenLog(observing.log(log), unwritten), asked),
         keeper=SQLiteKeeper(stores.log, key),
         views=GenerationsViews(stores.views, log),
-        recall=by_thread(stores.recall, log, hands_over=hands_over),
+        recall=_recall(stores, log, options),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
@@ -139,6 +138,12 @@ def _opened(path: str | Path, options: Options) -> Core:
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core
+
+
+def _recall(stores: "_Stores", log: GenerationsLog, options: Options) -> RecallParts:
+    backend = options.get("search_backend")
+    hands_over = backend is None or isinstance(backend, str)
+    return by_thread(stores.recall, log, hands_over=hands_over)
 
 
 class _Stores(NamedTuple):

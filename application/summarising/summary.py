@@ -46,9 +46,7 @@ async def summarised(
     task = Task(
         plan=plan,
         budget=budget,
-        divided=await asyncio.to_thread(
-            divided, source.messages, source.before, split_at, source.leaves
-        ),
+        divided=divided(source.messages, source.before, split_at, source.leaves),
         focus=source.focus,
         ledger=ledger.text,
         ledger_tokens=ledger.tokens,
