@@ -7,14 +7,23 @@ from refold.domain.conversation import Conversation
 from refold.domain.events import CompactionFailed
 
 from .core import Core
-from .errors import CANNOT_APPEND
+from .errors import LogError
+from .live_attempts import is_live
 from .loaded import LoadedConversation
+from .patience import BRIEFLY, waiting_at_most
 from .ports import Owner
 
 
 def is_left_behind(owner: Owner, state: Conversation) -> bool:
-    """Whether the compaction that is under way will never end: its process certainly runs no more."""
-    return state.attempt is not None and owner.is_gone(state.attempt.owner or "")
+    """Whether the compaction that is under way will never end: nobody works on it any more.
+
+    Its process certainly runs no more, or is this one, which has ended it and could not say so.
+    """
+    if state.attempt is None:
+        return False
+    name = state.attempt.owner or ""
+    is_ours = bool(name) and name == owner.name
+    return owner.is_gone(name) or (is_ours and not is_live(state.attempt.attempt_id))
 
 
 def settle_left_behind(core: Core, loaded: LoadedConversation) -> tuple[CompactionFailed, ...]:
@@ -29,7 +38,7 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
     loaded = core.log.load(thread_id)
     if not is_left_behind(core.owner, loaded.state):
         return loaded
-    with suppress(*CANNOT_APPEND):  # It can be read as it is.
+    with suppress(LogError), waiting_at_most(BRIEFLY):  # It can be read as it is.
         loaded, _ = core.log.transact(
             thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
         )

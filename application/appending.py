@@ -2,21 +2,41 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Author
+from refold.domain.messages import Author, gist
+from refold.domain.thinking import follows_an_answer, is_bound
 
 from .abandoning import settle_left_behind
 from .core import Core
 from .errors import LogDamaged
+from .event_log import LoggedEvent
+from .guarding import (
+    read_expected_version,
+    refuse_conflict,
+    refuse_keys_of_two,
+    refuse_other,
+)
 from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
+from .owners.parsing import refuse_other_owner
 from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
 
 Keys = str | Sequence[str | None] | None
+
+
+class Owners(NamedTuple):
+    """Whose the conversation is, and whose the messages are where that is somebody else."""
+
+    conversation: str | None = None
+    messages: str | None = None
+
+
+NO_OWNERS = Owners()
 
 
 def append(
@@ -27,20 +47,29 @@ def append(
     key: Keys = None,
     recorded: bool = False,
     author: Author | None = None,
+    expected_version: int | None = None,
+    owners: Owners = NO_OWNERS,
 ) -> Appended:
     """Append one message or several.
 
     Raises:
-        InvalidMessage, UnknownToolCall: nothing is stored.
+        InvalidMessage, UnknownToolCall, KeyReused, VersionConflict: nothing is stored.
+        OwnerConflict: the conversation is somebody else's; nothing is stored.
         LogError: nothing is stored.
     """
+    expected = read_expected_version(expected_version)
     taken = read_messages(given, recorded=recorded, author=read_author(author))
-    keys = _keys(key, len(taken))
-    incoming = [_measured(core, item, k) for item, k in zip(taken, keys, strict=True)]
-    return store(core, thread_id, incoming, recorded=recorded)
+    keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
+    incoming = [
+        _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
+    ]
+    owner = owners.conversation
+    return store(core, thread_id, incoming, recorded=recorded, expected=expected, owner=owner)
 
 
-def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessage]) -> Appended:
+def append_recorded(
+    core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
+) -> Appended:
     """Append messages of a transcript, kept as they came; each is stored once."""
     incoming = [
         _measured(
@@ -51,7 +80,8 @@ def append_recorded(core: Core, thread_id: str, messages: Sequence[RecordedMessa
         )
         for m in messages
     ]
-    return store(core, thread_id, incoming, recorded=True)
+    # A later version may read a recording otherwise: what is stored stays as it is.
+    return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
 
 
 def recorded_key(message: RecordedMessage) -> str:
@@ -60,35 +90,104 @@ def recorded_key(message: RecordedMessage) -> str:
 
 
 def store(
-    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, recorded: bool
+    core: Core,
+    thread_id: str,
+    incoming: Sequence[IncomingMessage],
+    *,
+    recorded: bool,
+    expected: int | None = None,
+    compares: bool = True,
+    owner: str | None = None,
 ) -> Appended:
-    """Store messages that are read and measured."""
+    """Store messages that are read and measured.
+
+    ``expected``: the version after which nobody else may have appended. ``compares``: whether messages
+    with the same key must be the same. ``owner``: whose the conversation is, if that is known.
+
+    Raises:
+        OwnerConflict: it is somebody else's; nothing is stored.
+    """
+    if compares:
+        refuse_keys_of_two(incoming)
     known: dict[str, AppendedMessage] = {}
 
     def decide(loaded: LoadedConversation) -> Sequence[Event]:
-        loaded.present()
+        refuse_other_owner(thread_id, loaded.present().state, owner)
         known.clear()
-        known.update(_stored_before(core, thread_id, incoming))
+        known.update(_stored_before(core, thread_id, incoming, compares=compares))
         fresh = _fresh(incoming, known)
-        appended = append_messages(loaded.state, fresh, recorded=recorded)
+        if fresh and expected is not None:
+            refuse_conflict(core, loaded, expected)
+        if not recorded:
+            fresh = _marked_stale(core, loaded, fresh)
+        appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
-    new = iter([e for e in events if isinstance(e, MessageAppended)])
+    stored = [e for e in events if isinstance(e, MessageAppended)]
+    _note_answers(core, thread_id, stored)
+    answer = _answered(incoming, stored, known)
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
+    version = loaded.state.version
+    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+
+
+def _answered(
+    incoming: Sequence[IncomingMessage],
+    stored: Sequence[MessageAppended],
+    known: dict[str, AppendedMessage],
+) -> list[AppendedMessage]:
+    new = iter(stored)
     answer: list[AppendedMessage] = []
     for item in incoming:
         if item.key is not None and item.key in known:
             answer.append(known[item.key])
             continue
-        event = next(new)
-        stored = _appended(event, new=True)
+        told = _appended(next(new), new=True)
         if item.key is not None:
-            known[item.key] = stored.replaced(new=False)
-        answer.append(stored)
-    if core.recall.embedding is not None:
-        core.recall.embedding.appended()
-    version = loaded.state.version
-    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+            known[item.key] = told.replaced(new=False)
+        answer.append(told)
+    return answer
+
+
+def _marked_stale(
+    core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
+) -> list[IncomingMessage]:
+    """The messages; an answer that thinks is marked where it may be to another request than it follows here."""
+    if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
+        return fresh
+    state = loaded.state
+    answers = core.asked.is_answer(loaded.thread_id, state.length)
+    if not is_bound(state) or (answers and not follows_an_answer(state)):
+        return fresh
+    return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
+
+
+def _note_answers(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+    if not stored:
+        return
+    first, end = stored[0], stored[-1].position + 1
+    if first.message.role == "assistant":
+        core.asked.answered(thread_id, end)
+    else:
+        does = gist(first.message)
+        core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
+
+
+def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
+    """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
+    return [
+        item.message_id
+        if not recorded
+        and item.message.role == "assistant"
+        and (item.message_id or "").startswith(_REPLY)
+        else None
+        for item in taken
+    ]
+
+
+_REPLY = "msg_"
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:
@@ -122,7 +221,11 @@ def _is_key(key: object) -> bool:
 
 
 def _measured(
-    core: Core, item: Intake, key: str | None, written_at: datetime | None = None
+    core: Core,
+    item: Intake,
+    key: str | None,
+    written_at: datetime | None = None,
+    owner: str | None = None,
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     return IncomingMessage.trusted(
@@ -135,21 +238,25 @@ def _measured(
             "written_at": written_at,
             "model": item.model,
             "stop_reason": item.stop_reason,
+            "stale_thinking": False,
+            "owner": owner,
         }
     )
 
 
 def _stored_before(
-    core: Core, thread_id: str, incoming: Sequence[IncomingMessage]
+    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, compares: bool
 ) -> Mapping[str, AppendedMessage]:
-    keys = [item.key for item in incoming if item.key is not None]
+    keys = {item.key: item for item in incoming if item.key is not None}
     if not keys:
         return {}
     found: dict[str, AppendedMessage] = {}
-    for key, version in core.log.versions_of_keys(thread_id, keys).items():
-        events = [logged.event for logged in core.log.read(thread_id, version, version)]
-        match events:
-            case [MessageAppended() as event] if event.key == key:
+    for key, version in core.log.versions_of_keys(thread_id, list(keys)).items():
+        match core.log.read(thread_id, version, version):
+            case [LoggedEvent(event=MessageAppended() as event) as logged] if event.key == key:
+                # Of an erased message nothing is left to compare with.
+                if compares and not logged.erased:
+                    refuse_other(keys[key], event)
                 found[key] = _appended(event, new=False)
             case _:
                 raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")

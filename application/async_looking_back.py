@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .chat import Chat
 from .context import Context
 from .core import Core
 from .erasure.erasing import Where
 from .explaining import MessageFate
 from .exporting import ExportFormat
+from .owners.scope import Scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .recall.expanding import ExpandedSummary
 from .recall.history import HistoryPage
@@ -24,6 +26,7 @@ from .time_travel.moments import At
 from .tools.toolbox import AsyncToolbox
 
 
+@checked
 class AsyncLookingBack:
     """``LookingBack`` for asyncio."""
 
@@ -97,9 +100,11 @@ class AsyncLookingBack:
         """See ``Chat.read_part``."""
         return await asyncio.to_thread(self._chat.read_part, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> AsyncToolbox:
-        """See ``Chat.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._chat.tools(all_conversations=all_conversations))
+    def tools(
+        self, *, scope: Scope = "conversation", all_conversations: bool = False
+    ) -> AsyncToolbox:
+        """See ``Chat.tools``; calls of these are awaited, and refused where the conversation is another's."""
+        return AsyncToolbox(self._chat.toolbox("all" if all_conversations else scope))
 
     async def explain(
         self, start: int = 0, stop: int | None = None, *, at: At | None = None
@@ -123,9 +128,17 @@ class AsyncLookingBack:
         """See ``Chat.notes``."""
         return await asyncio.to_thread(self._chat.notes)
 
+    async def version(self) -> int:
+        """See ``Chat.version``; here it is awaited, for it reads the log."""
+        return await asyncio.to_thread(lambda: self._chat.version)
+
     async def compactions(self) -> Sequence[CompactionRow]:
         """See ``Chat.compactions``."""
         return await asyncio.to_thread(self._chat.compactions)
+
+    async def owner(self) -> str | None:
+        """See ``Chat.owner``."""
+        return await asyncio.to_thread(lambda: self._chat.owner)
 
 
 def _all_of(chat: Chat, format: ExportFormat, at: At | None) -> list[dict[str, Any]]:

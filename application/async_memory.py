@@ -4,7 +4,7 @@ What only reads is left alone when it is cancelled; what writes is not, see ``to
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,19 +13,23 @@ from typing import Any, Self, Unpack
 from refold.domain.messages import Author
 
 from .appending import Keys, append
+from .argument_checks import checked
 from .async_looking_back import AsyncLookingBack
+from .async_memory_lists import AsyncMemoryLists
 from .background import Background
 from .blocking import Runner, to_the_end
-from .chat import Chat, compact_on_demand
+from .chat import Chat
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
-from .erasure.erasing import Where, erase, erase_all
+from .erasure.erasing import Where, erase, erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
 from .intake import read_thread_id
 from .memory import Memory, patience
+from .on_demand import Demand, compact_on_demand
+from .owners.parsing import require_owner
+from .owners.scope import Scope
 from .pinning import PinnedItem
-from .read_models import ConversationRow, NoteRow
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary
 from .recall.inquiry import RecallOptions
@@ -36,11 +40,13 @@ from .time_travel.forking import fork
 from .time_travel.moments import At, one_moment
 from .tools.definitions import Tools, definitions_of
 from .tools.toolbox import AsyncToolbox
+from .turns import USUAL_WAIT, AsyncConversationTurn
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
+@checked
 class AsyncChat(AsyncLookingBack):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
 
@@ -52,6 +58,9 @@ class AsyncChat(AsyncLookingBack):
     def _core(self) -> Core:
         return self._opened.here()
 
+    def __repr__(self) -> str:
+        return f"<AsyncChat {self.thread_id!r}>"
+
     async def append(
         self,
         message: object,
@@ -59,6 +68,8 @@ class AsyncChat(AsyncLookingBack):
         key: Keys = None,
         recorded: bool = False,
         author: Author | None = None,
+        expected_version: int | None = None,
+        owner: str | None = None,
     ) -> Appended:
         """See ``Chat.append``."""
         stored = await to_the_end(
@@ -69,6 +80,8 @@ class AsyncChat(AsyncLookingBack):
             key=key,
             recorded=recorded,
             author=author,
+            expected_version=expected_version,
+            owners=self._chat.owners_of(owner),
         )
         await self._begin_if_due(stored)
         return stored
@@ -83,6 +96,7 @@ class AsyncChat(AsyncLookingBack):
         position: int | None = None,
     ) -> Context:
         """See ``Chat.context``."""
+        await self._check_owner()
         core, extras = self._core, Extras(system, definitions_of(tools), model)
         if at is not None or position is not None:
             moment = await asyncio.to_thread(one_moment, core, self.thread_id, at, position)
@@ -100,18 +114,28 @@ class AsyncChat(AsyncLookingBack):
         *,
         focus: str | None = None,
         force: bool = False,
+        target: int | None = None,
+        keep_last: int | None = None,
+        model: str | None = None,
+        all: bool = False,
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
         """See ``Chat.compact``."""
+        await self._check_owner()
+        demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
-        return await compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
+        return await compact_on_demand(self._core, self.thread_id, demand, extras)
 
     async def revert_compaction(
         self, reason: str = "", *, system: System = None, tools: Tools = ()
     ) -> CompactionResult:
         """See ``Chat.revert_compaction``."""
         return await to_the_end(self._chat.revert_compaction, reason, system=system, tools=tools)
+
+    def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
+        """See ``Chat.turn``; here it is ``async with chat.turn():``."""
+        return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
 
     async def pin(self, what: int | str) -> str:
         """See ``Chat.pin``."""
@@ -129,17 +153,23 @@ class AsyncChat(AsyncLookingBack):
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
     ) -> "AsyncChat":
         """See ``Chat.fork``."""
+        await self._check_owner()
         moment = await asyncio.to_thread(one_moment, self._core, self.thread_id, at, position)
         forked = await to_the_end(fork, self._core, self.thread_id, moment, thread_id)
         return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
 
     async def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """See ``Chat.erase``."""
+        await self._check_owner()
         return await to_the_end(erase, self._core, self.thread_id, where, reason)
 
     async def label(self, label: str, *, recorded: bool = False) -> None:
         """See ``Chat.label``."""
         await to_the_end(self._chat.label, label, recorded=recorded)
+
+    async def _check_owner(self) -> None:
+        if self._chat.names_owner:
+            await asyncio.to_thread(self._chat.check_owner)
 
     async def _begin_if_due(self, stored: Appended | None = None) -> None:
         background = self._background
@@ -149,43 +179,31 @@ class AsyncChat(AsyncLookingBack):
             background.begin(self.thread_id)
 
 
-class AsyncMemory:
+@checked
+class AsyncMemory(AsyncMemoryLists):
     """``Memory`` for asyncio."""
 
     def __init__(self, core: Core) -> None:
-        self._opened = core
-        self._opened_memory = Memory(core)
+        super().__init__(core, Memory(core))
         self._background = Background(core)
 
     @property
     def _core(self) -> Core:
         return self._opened.here()
 
-    @property
-    def _memory(self) -> Memory:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
-        self._opened.process.check()
-        return self._opened_memory
+    def __repr__(self) -> str:
+        return f"<AsyncMemory {self._opened.process.what}>"
 
-    def conversation(self, thread_id: str) -> AsyncChat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
         """See ``Memory.conversation``."""
-        return AsyncChat(self._core, self._memory.conversation(thread_id), self._background)
+        chat = self._memory.conversation(thread_id, owner=owner)
+        return AsyncChat(self._core, chat, self._background)
 
-    async def conversations(self) -> Sequence[ConversationRow]:
-        """See ``Memory.conversations``."""
-        return await asyncio.to_thread(self._memory.conversations)
-
-    async def notes(self) -> Sequence[NoteRow]:
-        """See ``Memory.notes``."""
-        return await asyncio.to_thread(self._memory.notes)
-
-    async def write_notes(self) -> bool:
-        """See ``Memory.write_notes``."""
-        return await to_the_end(self._memory.write_notes)
-
-    async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    async def search(
+        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+    ) -> Recalled:
         """See ``Memory.search``."""
-        return await asyncio.to_thread(partial(self._memory.search, query, **how))
+        return await asyncio.to_thread(partial(self._memory.search, query, owner=owner, **how))
 
     async def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -205,13 +223,23 @@ class AsyncMemory:
         """See ``Memory.embedding``."""
         return await asyncio.to_thread(self._memory.embedding)
 
-    def tools(self, thread_id: str | None = None) -> AsyncToolbox:
+    def tools(
+        self,
+        thread_id: str | None = None,
+        *,
+        owner: str | None = None,
+        scope: Scope | None = None,
+    ) -> AsyncToolbox:
         """See ``Memory.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._memory.tools(thread_id))
+        return AsyncToolbox(self._memory.tools(thread_id, owner=owner, scope=scope))
 
     async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """See ``Memory.erase_conversation``."""
         return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
+
+    async def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
+        """See ``Memory.erase_owner``."""
+        return await to_the_end(erase_owner, self._core, require_owner(owner), reason)
 
     async def verify(
         self, *, repair: bool = False, anchor: str | Path | None = None

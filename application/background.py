@@ -19,12 +19,12 @@ from refold.domain.policy import CompactionPolicy
 
 from .blocking import GRACE, to_the_end
 from .context import Context
-from .contexts import current_context, settled_context
+from .contexts import current_context, request_made, settled_context
 from .core import Core, Extras
 from .errors import LogError
 from .loaded import LoadedConversation
 from .notes.taking import notes_from
-from .observing import finish_observers, tell_request
+from .observing import finish_observers
 from .opening_process import keep_in_child
 from .results import Appended
 from .settling import is_due
@@ -118,6 +118,8 @@ class Background:
         Raises:
             ContextWindowExceeded: what must be in it does not fit.
         """
+        if self._core.unwritten.of(thread_id):
+            return None  # It is written first.
         now = current_context(self._core, thread_id, extras)
         known = self._remember(thread_id, extras, now.context.budget, now.beside)
         known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
@@ -126,7 +128,7 @@ class Background:
         if now.is_due and not (now.fits and others_do):
             return None
         context = now.fitting()
-        tell_request(self._core, now.loaded, context, extras)
+        request_made(self._core, now.loaded, context, extras)
         return context
 
     async def settled_context(self, thread_id: str, extras: Extras) -> Context:

@@ -7,16 +7,17 @@ from refold.domain.messages import Author
 
 from . import appending
 from .appending import Keys
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
-from .compaction import CompactionAttempt
 from .context import Context
 from .contexts import context_at
 from .core import Core, Extras
 from .erasure.erasing import Where, erase
 from .erasure.erasure_report import ErasureReport
 from .looking_back import LookingBack
-from .memories.choosing import choose_anew
+from .on_demand import Demand, compact_on_demand
+from .owners.parsing import read_owner
 from .pinning import PinnedItem, pin_down, pinned_items, take_back
 from .recordings.transcripts import RecordedMessage
 from .rendering.render import System
@@ -25,17 +26,27 @@ from .reverting import revert
 from .time_travel.forking import fork
 from .time_travel.moments import At, one_moment
 from .tools.definitions import Tools, definitions_of
+from .turns import USUAL_WAIT, ConversationTurn
 
 
+@checked
 class Chat(LookingBack):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
     def __init__(
-        self, core: Core, thread_id: str, runner: Runner, background: Background | None = None
+        self,
+        core: Core,
+        thread_id: str,
+        runner: Runner,
+        background: Background | None = None,
+        owner: str | None = None,
     ) -> None:
-        super().__init__(core, thread_id)
+        super().__init__(core, thread_id, owner)
         self._runner = runner
         self._background = background or Background(core)
+
+    def __repr__(self) -> str:
+        return f"<Chat {self.thread_id!r}>"
 
     def append(
         self,
@@ -44,30 +55,55 @@ class Chat(LookingBack):
         key: Keys = None,
         recorded: bool = False,
         author: Author | None = None,
+        expected_version: int | None = None,
+        owner: str | None = None,
     ) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
 
         ``key``: an idempotency key (one for each message of a list): the same key is stored once.
+        ``expected_version``: of a context or an append: refused if somebody else has appended since.
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
         ``author``: who wrote the messages of the role user: "person", "program" (a loaded skill, a
         reminder) or "tool". Requests and rules are taken from a person's words only; of messages whose
-        author is unknown they say so.
+        author is unknown they say so. ``owner``: whose the messages are, where they are somebody else's
+        than the conversation: they are in this conversation, and erased with that owner.
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
+            KeyReused: the key stands for another message already; nothing is stored.
+            VersionConflict: somebody else has appended; nothing is stored. A message whose key is known
+                is no conflict: it is stored already.
+            InvalidOwner: the owner cannot be; nothing is stored.
+            OwnerConflict: the conversation is somebody else's; nothing is stored.
             LogError: nothing is stored.
         """
         stored = appending.append(
-            self._core, self.thread_id, message, key=key, recorded=recorded, author=author
+            self._opened.here(),
+            self.thread_id,
+            message,
+            key=key,
+            recorded=recorded,
+            author=author,
+            expected_version=expected_version,
+            owners=self.owners_of(owner),
         )
         self._begin_if_due(stored)
         return stored
 
     def append_recorded(self, messages: Sequence[RecordedMessage]) -> Appended:
         """Append messages of a transcript; each is stored once, however often it is appended."""
-        stored = appending.append_recorded(self._core, self.thread_id, messages)
+        core = self._opened.here()
+        stored = appending.append_recorded(core, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
         return stored
+
+    def owners_of(self, messages: str | None) -> appending.Owners:
+        """Return whose the conversation is, as it was given, and whose some messages are.
+
+        Raises:
+            InvalidOwner: the owner of the messages cannot be.
+        """
+        return appending.Owners(self._owner, read_owner(messages))
 
     def knows(self, message: RecordedMessage) -> bool:
         """Whether this message of a transcript is stored already."""
@@ -85,9 +121,10 @@ class Chat(LookingBack):
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was at this version of
-        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted.
-        ``position``: the same, right after the message at this position was appended.
+        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was sent at this version of
+        the conversation, or at this time (with a time zone), byte for byte; nothing is compacted. System
+        text, tools and model are then the recorded ones, where they are not given. ``position``: the same,
+        right after the message at this position was appended.
 
         Raises:
             ContextWindowExceeded: what must be in it word for word does not fit.
@@ -111,16 +148,28 @@ class Chat(LookingBack):
         *,
         focus: str | None = None,
         force: bool = False,
+        target: int | None = None,
+        keep_last: int | None = None,
+        model: str | None = None,
+        all: bool = False,
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
         """Compact now. Nothing to do is success; a failure is in the result, and changes nothing.
 
-        ``focus``: what the summary should keep above all. ``force``: try once more although several
-        attempts in a row have failed, before the conversation has grown.
+        ``focus``: what the summary should keep above all; a new one summarises the same part again where
+        nothing else is to do. ``force``: try once more although several attempts in a row have failed,
+        before the conversation has grown. ``target``: tokens of the whole request to aim at, without it
+        the size that an automatic compaction aims at. ``keep_last``: messages that stay in any case.
+        ``model``: the model to ask for this summary, where a model writes it. ``all``: cover all but the
+        ``keep_last`` messages, as is done in any case where the request is below the target already.
+
+        Raises:
+            InvalidSetting: an option cannot be; names it.
         """
+        demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
-        work = compact_on_demand(self._core, self.thread_id, focus, extras, force=force)
+        work = compact_on_demand(self._core, self.thread_id, demand, extras)
         return self._runner.run(work)
 
     def revert_compaction(
@@ -131,6 +180,21 @@ class Chat(LookingBack):
         again by the next ``context``.
         """
         return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
+
+    def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
+        """Be the only one who works on this conversation: ``with chat.turn():`` around everything from
+        ``append`` of what the user said to ``append`` of the answer.
+
+        Who comes later waits until it is their turn, in other processes of this machine as well; of those,
+        whoever came first is next. A turn ends with its block, or with its process. It is a promise
+        between those who take turns: an append outside of one is not refused, and nobody who reads waits.
+        ``wait``: seconds.
+
+        Raises:
+            TurnTaken: on entering; others had it for longer than that.
+            InvalidSetting: ``wait`` is no number of seconds.
+        """
+        return ConversationTurn(self._core.turns, self.thread_id, wait)
 
     def pin(self, what: int | str) -> str:
         """Keep the message at a position or address, or a text, word for word; returns the pin's id.
@@ -204,32 +268,3 @@ class Chat(LookingBack):
     def _begin_if_due(self, stored: Appended | None = None) -> None:
         if self._background.falls_due(self.thread_id, stored):
             self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
-
-
-def manual_attempt(
-    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
-) -> CompactionAttempt:
-    """A compaction on demand."""
-    core = core.for_model(extras.model)
-    return CompactionAttempt(
-        core,
-        thread_id,
-        core.budget(extras),
-        trigger="manual",
-        summariser=core.summariser,
-        focus=focus.strip() or None if focus else None,
-        force=force,
-    )
-
-
-async def compact_on_demand(
-    core: Core, thread_id: str, focus: str | None, extras: Extras, *, force: bool = False
-) -> CompactionResult:
-    """Compact now; then choose the memories anew that are quoted, for the prefix has changed."""
-    result = await manual_attempt(core, thread_id, focus, extras, force=force).run()
-    if result.outcome != "performed":
-        return result
-    core = core.for_model(extras.model)
-    budget, below = core.budget(extras), result.tokens_before
-    grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
-    return result.replaced(tokens_after=result.tokens_after + grown)

@@ -9,28 +9,41 @@ from refold.domain.compacting import (
     ABANDONED,
     CompactionInFlight,
     breaker_closes_at,
-    fail_compaction,
     perform_compaction,
     request_compaction,
 )
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
+from refold.domain.cuts.planner import (
+    NO_WISH,
+    CompactionPlan,
+    NothingToCompact,
+    Wish,
+    plan_compaction,
+)
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
+from refold.domain.expecting import Expected, expected
 from refold.domain.judging import Summary, SummaryRefused
 
 from .abandoning import is_left_behind, settle_left_behind
+from .attempt_ends import AttemptEnd
 from .blocking import to_the_end
+from .containing import Contained, described
 from .core import Core
 from .errors import LogError, SummariserError
+from .keeping_summaries import KeptSummary
 from .loaded import LoadedConversation
 from .notes.taking import NoteTaking
 from .observing import followed, tell_compaction
 from .outcomes import idle_outcome, outcome_of
+from .patience import BRIEFLY, waiting_at_most
 from .ports import Summariser
 from .results import CompactionResult, Outcome
 from .summarising.asking import Asking
+from .summarising.refocusing import refocused
+from .summarising.rehearsing import Rehearsal, rehearsed
 from .summarising.sources import Source, source_of
 from .summarising.summary import summarised
+from .unwritten import reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +51,8 @@ logger = logging.getLogger(__name__)
 class CompactionAttempt:
     """One attempt: requested, then performed or failed. No failure but of the log is raised.
 
-    ``force``: make it even while the circuit breaker is open.
+    ``force``: make it even while the circuit breaker is open. ``wish``: what is said on
+    demand beside the settings.
     """
 
     def __init__(
@@ -51,6 +65,7 @@ class CompactionAttempt:
         summariser: Summariser,
         focus: str | None = None,
         force: bool = False,
+        wish: Wish = NO_WISH,
     ) -> None:
         self._core = core
         self._thread_id = thread_id
@@ -59,28 +74,38 @@ class CompactionAttempt:
         self._summariser = summariser
         self._focus = focus
         self._force = force
+        self._wish = wish
         self._began = core.clock()
         self._asking = Asking(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
         self._plan: CompactionPlan | NothingToCompact | None = None
         self._source = Source()
+        self._rehearsed: Expected | None = None
         self._requested: CompactionRequested | None = None
         self._ended: CompactionResult | None = None
+        self._end = AttemptEnd(core, thread_id)
 
     async def run(self) -> CompactionResult:
         """Plan and request; ask the summariser; record what came of it against the newest state."""
         with followed(self._core, self._thread_id, self._trigger):
-            try:
-                result = await self._run()
-            except asyncio.CancelledError:
-                self._give_up()
-                raise
+            result = await self.work()
             # That there is nothing to do is news only to somebody who asked for it.
             if result.outcome != "nothing_to_do" or self._trigger == "manual":
                 tell_compaction(self._core, result)
         return result
 
+    async def work(self) -> CompactionResult:
+        """The same, told nobody but where it is cancelled: the caller tells the result."""
+        try:
+            return await self._run()
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
+        finally:
+            self._end.leave()
+
     async def _run(self) -> CompactionResult:
+        self._rehearsed = await rehearsed(self._summariser, self._rehearsal)
         try:
             plan = await to_the_end(self._request)
         except CompactionInFlight as error:
@@ -88,12 +113,13 @@ class CompactionAttempt:
         if isinstance(plan, NothingToCompact):
             return await to_the_end(self._rest, plan)
         try:
-            summary = await self._summarised(plan)
+            with Contained():  # Its window and its measure are code of the user's own as well.
+                summary = await self._summarised(plan)
         except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
             logger.exception("summariser %r failed", self._summariser.name)
-            return await to_the_end(self._fail, "error", f"{type(error).__name__}: {error}")
+            return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 
     def _request(self) -> CompactionPlan | NothingToCompact:
@@ -101,8 +127,12 @@ class CompactionAttempt:
             self._before = loaded.present()
             self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
-                return settle_left_behind(self._core, loaded)
-            self._source = source_of(self._core, loaded, plan, self._focus)
+                again = refocused(self._core, loaded, self._budget, self._focus)
+                if again is None:
+                    return settle_left_behind(self._core, loaded)
+                self._plan, self._source = plan, _ = again
+                return self._request_of(loaded.state, plan)
+            self._source = source_of(self._core, loaded, plan, self._focus, self._summariser)
             return self._request_of(loaded.state, plan)
 
         _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
@@ -114,7 +144,10 @@ class CompactionAttempt:
 
     def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
         policy = self._core.settings.policy
-        plan = plan_compaction(state, self._budget, policy, self._trigger)
+        known = expected(state, self._summariser.name) or self._rehearsed
+        plan = plan_compaction(
+            state, self._budget, policy, self._trigger, wish=self._wish, expected=known
+        )
         closes_at = breaker_closes_at(state, self._budget.window, policy)
         # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
         if self._trigger == "size" or self._force or closes_at is None:
@@ -131,7 +164,7 @@ class CompactionAttempt:
         return request_compaction(
             state,
             plan,
-            attempt_id=self._core.new_id(),
+            attempt_id=self._end.begin(),
             at=self._core.clock(),
             trigger=self._trigger,
             policy=self._core.settings.policy,
@@ -142,6 +175,25 @@ class CompactionAttempt:
             owner=self._core.owner.name or None,
             owner_gone=is_left_behind(self._core.owner, state),
             rebuilds=bool(self._source.leaves),
+        )
+
+    async def _rehearsal(self) -> Rehearsal | None:
+        """What the first summary would be made of; None where the last ones tell its length."""
+        loaded = await to_the_end(self._core.log.load, self._thread_id)
+        if expected(loaded.state, self._summariser.name) is not None:
+            return None
+        plan = self._planned(loaded.state)
+        if isinstance(plan, NothingToCompact):
+            return None
+        source = await to_the_end(
+            source_of, self._core, loaded, plan, self._focus, self._summariser
+        )
+        asking = Asking(self._summariser, self._core.settings.policy)
+        return Rehearsal(
+            len(source.messages) + source.skimmed,
+            lambda: summarised(
+                self._core, loaded, source, plan, self._budget, self._summariser, asking
+            ),
         )
 
     async def _summarised(self, plan: CompactionPlan) -> Summary:
@@ -170,6 +222,14 @@ class CompactionAttempt:
             )
         except SummaryRefused as error:
             return self._fail(error.reason, str(error))
+        except LogError as error:
+            return self._keep(KeptSummary(self, requested, plan, summary), error)
+        return self.performed(loaded, events)
+
+    def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
+        """The result of a summary that was written with these events."""
+        requested = self._requested
+        assert requested is not None
         [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
         named = self._source.before.omitted if self._source.before else ()
         return self._result("performed", loaded).replaced(
@@ -180,9 +240,23 @@ class CompactionAttempt:
             omitted=tuple(one for one in performed.omitted if one not in named),
         )
 
-    def _fail(self, reason: str, detail: str) -> CompactionResult:
-        loaded = self._end(reason, detail)
+    def _keep(self, kept: KeptSummary, error: LogError) -> CompactionResult:
+        """Keep a summary that cannot be written yet."""
+        told = self._result("waiting", self._before, reason_of(error), str(error))
+        self._end.keep("summary", kept.decide, kept.written, error, told)
+        return told
+
+    def tell(self, result: CompactionResult) -> None:
+        """Tell the observers."""
+        tell_compaction(self._core, result)
+
+    def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
+        """The result of an attempt without a summary."""
         return self._result("failed", loaded, reason, detail)
+
+    def _fail(self, reason: str, detail: str) -> CompactionResult:
+        loaded = self._end.fail(reason, detail, self._asking.model_calls)
+        return self.failed(loaded or self._before, reason, detail)
 
     def _give_up(self) -> None:
         if self._requested is None:
@@ -193,22 +267,13 @@ class CompactionAttempt:
             return
         # Nobody waits for one in the background: it is cancelled where its memory is closed.
         reason = ABANDONED if self._trigger == "background" else "cancelled"
-        try:
-            loaded = self._end(reason, "cancelled")
-        except LogError as error:
-            logger.warning("conversation %r: the end was not recorded: %s", self._thread_id, error)
-        else:
-            tell_compaction(self._core, self._result("failed", loaded, reason, "cancelled"))
+        with waiting_at_most(BRIEFLY):  # Somebody waits for the cancellation.
+            loaded = self._end.fail(reason, "cancelled", self._asking.model_calls)
+        tell_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
 
-    def _end(self, reason: str, detail: str) -> LoadedConversation:
-        assert self._requested is not None
-        attempt_id, calls = self._requested.attempt_id, self._asking.model_calls
-        loaded, _ = self._core.log.transact(
-            self._thread_id,
-            lambda now: fail_compaction(now.state, attempt_id, reason, detail, model_calls=calls),
-            at=self._core.clock(),
-        )
-        return loaded
+    def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
+        """What records that the attempt ended without a summary."""
+        return self._end.failing(now, reason, detail, self._asking.model_calls)
 
     def _rest(self, idle: NothingToCompact) -> CompactionResult:
         return self._told(idle_outcome(self._core, self._budget, self._before, idle))

@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.domain.budget import Budget
-from refold.domain.errors import InvalidSetting
+from refold.domain.errors import EmptyConversation, InvalidSetting
 from refold.domain.events import CompactionPerformed
 from refold.domain.messages import Block
 
 from .models import COMPACTION_BETA
 from .rendering.blocks import opens_with_signed_summary
+from .rendering.openai_form import openai_request
 from .rendering.text_form import text_form
 from .results import CompactionResult
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Context:
     """What the model is to see now. The lists are the caller's own: changing them harms nothing."""
 
@@ -26,24 +27,37 @@ class Context:
     system: str | list[Block]
     """The system prompt; an empty string where there is none."""
     messages: list[dict[str, Any]]
+    """Empty where nothing was appended yet: the API takes no such request."""
     tools: list[dict[str, Any]]
     tokens: int
     """The estimated size of the whole request, system and tools included."""
     budget: Budget
+    """What may be sent, in tokens and in bytes."""
     summary: CompactionPerformed | None
     """The active summary, which stands for everything that it covers."""
     memory: tuple[str, ...] = ()
     """What stands for older messages, as texts: the summary, then the ledger; each where there is one."""
     opening: int = 0
     """With how many blocks of that the first message opens; 0 where it stands in the system text."""
+    bytes: int = 0
+    """The size of the whole request as JSON; at most a little too large."""
     compactions: tuple[CompactionResult, ...] = ()
     """What was compacted to make this context, with every failure on the way."""
+
+    def __repr__(self) -> str:
+        held = f"{len(self.messages)} messages, {self.tokens:,} of {self.budget.limit:,} tokens"
+        summary = f", summary {self.summary.summary_id}" if self.summary else ""
+        return f"<Context of {self.thread_id!r} at version {self.version}: {held}{summary}>"
 
     def settled(
         self, compactions: tuple[CompactionResult, ...], tokens: int, budget: Budget
     ) -> "Context":
         """This context, saying what was compacted for it, and its size as counted then."""
         return replace(self, compactions=compactions, tokens=tokens, budget=budget)
+
+    def showing(self, version: int) -> "Context":
+        """This context as the one of ``version``."""
+        return self if version == self.version else replace(self, version=version)
 
     def as_text(self, limit: int | None = None) -> str:
         """The conversation as one string, for agents that take no messages.
@@ -71,7 +85,12 @@ class Context:
 
         ``betas``: further ones that you use. They go into ``extra_headers`` with those of the request:
         a provider's own compaction block is refused without its beta.
+
+        Raises:
+            EmptyConversation: there is no message in it.
         """
+        if not self.messages:
+            raise EmptyConversation(self.thread_id)
         request: dict[str, Any] = {"messages": self.messages}
         if named := dict.fromkeys([*betas, *self.betas]):
             request["extra_headers"] = {"anthropic-beta": ",".join(named)}
@@ -80,3 +99,15 @@ class Context:
         if self.tools:
             request["tools"] = self.tools
         return request
+
+    def for_openai(self) -> dict[str, Any]:
+        """Keyword arguments for ``client.chat.completions.create`` of the OpenAI API: messages, and tools if any.
+
+        What ``refold.from_openai`` made of such messages comes out as it went in, in the request's order;
+        summary and ledger are part of the messages. Thinking and the calls of Anthropic's own tools are
+        left out.
+
+        Raises:
+            InvalidMessage: one of the tools runs on Anthropic's servers.
+        """
+        return openai_request(self.system, self.messages, self.tools)

@@ -8,23 +8,28 @@ from refold.domain.budget import Budget
 from refold.domain.events import Trigger
 
 from .abandoning import load_settled
+from .containing import Contained
 from .context import Context
 from .core import Core, Extras
-from .errors import CANNOT_APPEND, TokenCountError
-from .ladder.exceeding import window_exceeded
-from .ladder.measuring import is_out_of_sight, measured
+from .errors import TokenCountError
+from .frames.as_sent import as_sent
+from .ladder.exceeding import too_many_bytes, window_exceeded
+from .ladder.measuring import is_out_of_sight
 from .loaded import LoadedConversation
-from .models import takes_signed_summaries
+from .memories.choosing import choose_at_first, wants_first_choice
 from .notes.taking import notes_are_due
 from .observing import tell_request
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
 from .results import CompactionResult
-from .settling import is_due, settle
+from .settling import Settling, is_due
 from .time_travel.moments import At, loaded_at
 
 logger = logging.getLogger(__name__)
+
+MOST_TRIES = 8
+"""So often at most a request is made smaller that others have made too large meanwhile."""
 
 
 class CurrentContext(NamedTuple):
@@ -38,7 +43,8 @@ class CurrentContext(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether the request may be sent as it is."""
-        return self.context.tokens <= self.context.budget.limit
+        budget = self.context.budget
+        return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
 
     @property
     def beside(self) -> int:
@@ -57,9 +63,13 @@ class CurrentContext(NamedTuple):
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
     """The context of the newest version, with whether a compaction is due before it is sent."""
     core = core.for_model(extras.model)
-    loaded, budget = load_settled(core, thread_id).present(), core.budget(extras)
-    context = _present(core, loaded, budget, extras)
-    due = is_due(core, loaded, budget, context.tokens)
+    stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
+    core.asked.expect(thread_id, core.frame(extras), stored.state)
+    if wants_first_choice(core, stored.state) and choose_at_first(core, thread_id, budget):
+        stored = core.log.load(thread_id).present()
+    loaded = core.asked.framed(stored)
+    context = _present(core, loaded, budget, extras).showing(stored.state.version)
+    due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
     return CurrentContext(loaded, context, due)
 
@@ -72,53 +82,75 @@ async def settled_context(
     Raises:
         ContextWindowExceeded: what must be in it does not fit.
     """
-    core = core.for_model(extras.model)
+    core = core.for_model(extras.model).answered_by(extras.model)
     budget = core.budget(extras)
-    results = await _settled(core, thread_id, budget, trigger)
-    loaded = await asyncio.to_thread(core.log.load, thread_id)
-    context = _fitting(loaded, _present(core, loaded, budget, extras))
+    if trigger == "size":  # In the background nobody sends it.
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        core.asked.expect(thread_id, core.frame(extras), stored.state)
+    results: list[CompactionResult] = []
+    loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
+    _fitting(loaded, context)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
         tighter = budget.tightened(context.tokens / exact)
-        results += await _settled(core, thread_id, tighter, trigger)
-        loaded = await asyncio.to_thread(core.log.load, thread_id)
-        context = _rendered(core, loaded, budget, extras)
+        loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
             raise window_exceeded(loaded, exact, budget)
     context = context.settled(tuple(results), exact, budget)
-    if trigger == "size":  # In the background nobody sends it.
-        tell_request(core, loaded, context, extras)
+    if trigger == "size":
+        await asyncio.to_thread(request_made, core, loaded, context, extras)
     return context
 
 
+def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
+    """Note that the caller is given this request and may send it; tell every observer."""
+    core.asked.made(context.thread_id, context.version, loaded.state.length)
+    tell_request(core, loaded, context, extras)
+
+
 async def _settled(
-    core: Core, thread_id: str, budget: Budget, trigger: Trigger
-) -> list[CompactionResult]:
-    """Settle, or leave a request that fits as it is where nothing can be appended."""
-    try:
-        return await settle(core, thread_id, budget, trigger=trigger)
-    except CANNOT_APPEND as error:
-        now = await asyncio.to_thread(measured, core, thread_id, budget)
-        if now.size > budget.limit:
-            raise
-        logger.warning("the context was not made smaller, it fits as it is: %s", error)
-        return []
+    core: Core,
+    thread_id: str,
+    aim: Budget,
+    budget: Budget,
+    extras: Extras,
+    trigger: Trigger,
+    results: list[CompactionResult],
+) -> tuple[LoadedConversation, Context]:
+    """Settle for ``aim``, and make the context; once more where somebody appended in between."""
+    tries = 0
+    while True:
+        tries += 1
+        settling = Settling(core, thread_id, aim, trigger)
+        await settling.run()
+        results += settling.results
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        loaded = await asyncio.to_thread(core.asked.framed, stored)
+        context = await asyncio.to_thread(_present, core, loaded, budget, extras)
+        context = context.showing(stored.state.version)
+        is_newest = loaded.state.version == settling.version
+        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+            return loaded, context
 
 
 async def _exact_tokens(core: Core, context: Context) -> int:
     if not isinstance(core.counter, RequestCounter) or context.model is None:
         return context.tokens
     try:
-        return await core.counter.count_request(
-            model=context.model,
-            system=context.system,
-            messages=context.messages,
-            tools=context.tools,
-        )
+        with Contained():
+            return await core.counter.count_request(
+                model=context.model,
+                system=context.system,
+                messages=context.messages,
+                tools=context.tools,
+            )
     except TokenCountError as error:
         logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        return context.tokens
+    except Exception:  # A counter of the user's own may raise anything.
+        logger.exception("the request was not counted exactly, the estimate stands")
         return context.tokens
 
 
@@ -126,11 +158,16 @@ def _fitting(loaded: LoadedConversation, context: Context) -> Context:
     budget = context.budget
     if context.tokens > budget.limit:
         raise window_exceeded(loaded, context.tokens, budget)
+    if context.bytes > budget.byte_limit:
+        raise too_many_bytes(loaded, context.bytes, budget)
     return context
 
 
 def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
     """The context as it was at a version or a time: the same bytes as then, whatever happened since.
+
+    System text, tools, model and layout are those of the request that was made then, where ``extras`` do not
+    say others.
 
     Raises:
         InvalidSetting: there is no such version, or the time has no time zone.
@@ -139,9 +176,11 @@ def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
     return context_of(core, loaded_at(core, thread_id, at), extras)
 
 
-def context_of(core: Core, loaded: LoadedConversation, extras: Extras) -> Context:
-    """The context of a conversation as it was loaded, which may be too large."""
-    return _rendered(core, loaded, core.budget(extras), extras)
+def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
+    """The context of a conversation as it was loaded, as it was sent; it may be too large."""
+    loaded, extras = as_sent(core, then, extras)
+    context = _rendered(core, loaded, core.budget(extras), extras)
+    return context.showing(then.state.version)
 
 
 def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
@@ -162,13 +201,14 @@ def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ext
 
 
 def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+    layout = core.layout(extras)
     rendered = render(
         loaded.thread_id,
         loaded.window,
         core.system_of(extras),
         core.counter.count_text,
-        signed=takes_signed_summaries(extras.model or core.settings.model),
-        place=core.settings.summary_place,
+        signed=layout.signed,
+        place=layout.place,
     )
     return Context(
         thread_id=loaded.thread_id,
@@ -182,4 +222,5 @@ def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Ex
         summary=loaded.window.summary,
         memory=rendered.memory,
         opening=rendered.opening,
+        bytes=rendered.bytes + budget.fixed_bytes,
     )

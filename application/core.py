@@ -7,24 +7,37 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from refold.domain.budget import Budget, budget_for
+from refold.domain.byte_size import byte_size
+from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
-from .models import longest_prefix, rules_for
+from .frames.asked import Asked
+from .frames.frame import Frame
+from .markdown.pages import MarkdownPages
+from .markdown.vectors import SectionVectors
+from .models import binds_thinking, longest_prefix, rules_for, takes_signed_summaries
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
-from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter
+from .ports import NOBODY, Clock, NewId, Observer, Owner, Summariser, TokenCounter, for_models
 from .read_models import ReadModels
 from .recall.parts import RecallParts
+from .recall.results import RecallMode
 from .rendering.blocks import text_block
-from .rendering.render import SummaryPlace, System, summary_overhead
+from .rendering.render import System, summary_overhead
 from .rendering.turns import FRAME_TOKENS
 from .repeating import LastRequests
+from .tools.names import RECALL_MEMORY
 from .tools.sdk import NO_SDK, SDKTools
 from .topics.extractor import TopicExtractor
 from .topics.frequent import FrequentTerms
+from .turns import Turns, TurnsInMemory
+from .unwritten import UnwrittenWrites
 from .upkeep.log_keeping import LogKeeper
+
+_ENVELOPE_BYTES = 1_000
+"""What the body of a request has besides: the names of its fields, the model, its other parameters."""
 
 
 class ModelSettings(Value, frozen=True):
@@ -34,6 +47,7 @@ class ModelSettings(Value, frozen=True):
     """How the names of these models begin; the longest prefix that fits counts, alone."""
     window: int | None
     policy: CompactionPolicy
+    request_bytes: int = 32_000_000
 
 
 class NotesSettings(Value, frozen=True):
@@ -43,9 +57,14 @@ class NotesSettings(Value, frozen=True):
     """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
     folder: Path | None = None
     """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    searched: Path | None = None
+    """Where such files are searched; None: in ``folder``."""
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
+
+
+OwnerMemories = Literal["notes", "summaries", "off"]
 
 
 class MemoriesSettings(Value, frozen=True):
@@ -57,6 +76,9 @@ class MemoriesSettings(Value, frozen=True):
     """Relative to the best one."""
     tokens: int = 1_500
     """All of them together."""
+    of_owner: OwnerMemories = "notes"
+    """What may be quoted of other conversations of the same owner: their notes, their summaries as well,
+    or nothing."""
 
 
 class InstructionSettings(Value, frozen=True):
@@ -84,7 +106,14 @@ class Settings(Value, frozen=True):
     compaction_wait: float = 30.0
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     summary_place: SummaryPlace = "user"
+    request_bytes: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    shorten_texts: bool = True
+    """Whether a user's text that is too large to stay whole is shown by its beginning and its end."""
     recall_tokens: int = 4_000
+    recall_hits: int = 5
+    recall_least_score: float = 0.0
+    recall_mode: RecallMode | None = None
     """The room of one answer of recall: hits and their neighbours."""
     notes: NotesSettings = NotesSettings()
     memories: MemoriesSettings = MemoriesSettings()
@@ -97,7 +126,17 @@ class Settings(Value, frozen=True):
         if found is None:
             return self
         own = next(own for own in self.models if own.prefix == found)
-        return self.replaced(window=own.window, policy=own.policy)
+        return self.replaced(window=own.window, policy=own.policy, request_bytes=own.request_bytes)
+
+
+class Layout(NamedTuple):
+    """What a request was made with that callers do not say."""
+
+    instructions: str
+    """The text of the instruction files."""
+    place: SummaryPlace
+    signed: bool
+    """Whether the provider's own compaction block is sent."""
 
 
 class Extras(NamedTuple):
@@ -106,6 +145,8 @@ class Extras(NamedTuple):
     system: System = None
     tools: Sequence[Mapping[str, Any]] = ()
     model: str | None = None
+    layout: Layout | None = None
+    """As it was recorded; None: as it is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +166,9 @@ class Core:
     settings: Settings
     notes_folder: NotesFolder | None = None
     """Where notes are written as files; None: nowhere."""
+    markdown: MarkdownPages | None = None
+    """The Markdown files that are searched; None: none are."""
+    section_vectors: SectionVectors = field(default_factory=SectionVectors)
     topics: TopicExtractor = field(default_factory=FrequentTerms)
     """Names topics where no model does."""
     instructions: str = ""
@@ -136,6 +180,11 @@ class Core:
     process: OpeningProcess = field(default_factory=OpeningProcess)
     """Has opened all of this, and is the only one that may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
+    asked: Asked = field(default_factory=Asked)
+    """The newest requests, whose answers are not stored yet."""
+    turns: Turns = field(default_factory=TurnsInMemory)
+    unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
+    """What could not be written yet; ``log`` writes it with what is written next."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     def here(self) -> "Core":
@@ -153,6 +202,18 @@ class Core:
             return self
         return replace(self, settings=self.settings.for_model(model or self.settings.model))
 
+    def with_policy(self, policy: CompactionPolicy) -> "Core":
+        """Return this core with another policy."""
+        return replace(self, settings=self.settings.replaced(policy=policy))
+
+    def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
+        """Return this core with the summariser as it is where ``model`` answers, or else the usual one.
+
+        ``asked``: the model that is to be asked for summaries, whatever was configured.
+        """
+        chosen = for_models(self.summariser, asked, model or self.settings.model)
+        return self if chosen is self.summariser else replace(self, summariser=chosen)
+
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""
         model = extras.model or self.settings.model
@@ -162,12 +223,27 @@ class Core:
             self.extras_tokens(extras),
             settings.policy,
             summary_overhead=summary_overhead(self._size),
-            instructions=self._instructions_tokens,
+            instructions=self._instructions_tokens(extras),
+            recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
+        ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
+
+    def layout(self, extras: Extras) -> Layout:
+        """How the request is laid out: as it was recorded, or as it is made now."""
+        model, place = extras.model or self.settings.model, self.settings.summary_place
+        return extras.layout or Layout(self.instructions, place, takes_signed_summaries(model))
+
+    def frame(self, extras: Extras) -> Frame:
+        """Everything that a request with these extras carries besides the conversation."""
+        model, (instructions, place, signed) = (
+            extras.model or self.settings.model,
+            self.layout(extras),
         )
+        tools, binds = tuple(extras.tools), binds_thinking(model)
+        return Frame(extras.system, instructions, tools, model, place, signed, binds)
 
     def system_of(self, extras: Extras) -> System:
         """The caller's system prompt with the instruction files behind it."""
-        given, own = extras.system, self.instructions
+        given, own = extras.system, self.layout(extras).instructions
         if not own:
             return given
         if given is None or isinstance(given, str):
@@ -176,7 +252,7 @@ class Core:
 
     def extras_tokens(self, extras: Extras) -> int:
         """The size of the caller's system prompt and tools, and of the instruction files."""
-        tokens = self._instructions_tokens
+        tokens = self._instructions_tokens(extras)
         if extras.system:
             text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
             tokens += self._size(text) + FRAME_TOKENS
@@ -184,9 +260,15 @@ class Core:
             tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
         return tokens
 
-    @property
-    def _instructions_tokens(self) -> int:
-        return self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
+    def _instructions_tokens(self, extras: Extras) -> int:
+        text = self.layout(extras).instructions
+        return self._size(text) + FRAME_TOKENS if text else 0
+
+    def _extras_bytes(self, extras: Extras) -> int:
+        given = byte_size(extras.system) if extras.system else 0
+        tools = sum(byte_size(dict(tool)) for tool in extras.tools)
+        own = byte_size(self.layout(extras).instructions)
+        return given + tools + own + _ENVELOPE_BYTES
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -26,6 +26,14 @@ class SummariserError(RefoldError):
         self.retry_after = retry_after
 
 
+class RaisedOutside(RefoldError):
+    """Code of the user's own raised what would end a program or a task, such as ``SystemExit``."""
+
+    def __init__(self, raised: BaseException) -> None:
+        said = str(raised)
+        super().__init__(f"{type(raised).__name__}: {said}" if said else type(raised).__name__)
+
+
 class EmbedderError(RefoldError):
     """An embedder could not make vectors; ``reason`` is a short constant, the message has the details."""
 
@@ -93,6 +101,24 @@ class TargetExists(RefoldError):
             f"{path} {problem or 'is there already; give another path, or say that it may be replaced (--force)'}"
         )
         self.path = path
+
+
+class TurnTaken(RefoldError):
+    """Somebody else had the turn of a conversation for longer than the time-out; nothing was done.
+
+    ``waited`` is how many seconds it was waited for.
+    """
+
+    def __init__(self, thread_id: str, waited: float, *, by_itself: bool = False) -> None:
+        super().__init__(
+            f"conversation {thread_id!r}: this very task or thread has the turn already; leave it before "
+            "you ask for it again"
+            if by_itself
+            else f"conversation {thread_id!r}: another request or process has the turn, and kept it for "
+            f"{waited:g} s; have the user wait for the answer before, or wait longer (wait=…)"
+        )
+        self.thread_id = thread_id
+        self.waited = waited
 
 
 class LogError(RefoldError):
@@ -213,7 +239,3 @@ class WriteAheadDamaged(LogDamaged):
         self.problem = problem
         self.path = path
         self.copy = copy
-
-
-CANNOT_APPEND = (LogNotWritable, LogDamaged)
-"""Raised where a conversation can be read and nothing can be appended to it."""

@@ -1,6 +1,6 @@
 """Use case: say of each message how the model sees it now, since when, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -15,7 +15,7 @@ from .loaded import LoadedConversation
 from .projections.entries import Entry, entries_between
 from .projections.fates import Decisions, When
 from .projections.seen import Fate, fate_of
-from .projections.window import Preview
+from .projections.window import SAID, Preview, PreviewKey
 from .stream_places import StreamPlaces
 
 
@@ -149,6 +149,8 @@ class _Judge:
             return _Verdict("omitted", why, first.when, by_summary=True)
         assert self._loaded.window.summary is not None
         why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        if part := self._decisions.given_in_part(position):
+            why += f", made from {part.given:,} of its {part.characters:,} characters"
         if any(pin.position == position for pin in self._loaded.state.pins):
             why += "; its words are pinned in the ledger"
         quoted = self._loaded.window.memories
@@ -158,7 +160,7 @@ class _Judge:
 
     def _shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
         position = entry.position
-        previews = self._previews.get(position, ())
+        previews = self._previews.get(position, {})
         match fate:
             case "preamble":
                 why = "a system message before the first turn is part of the system text"
@@ -178,7 +180,7 @@ class _Judge:
             case _:
                 verdict = _Verdict("full", *self._reason(position, said))
         less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
-        freed = sum(preview.tokens_freed for preview in previews)
+        freed = sum(preview.tokens_freed for preview in previews.values())
         return replace(
             verdict,
             shown=entry.tokens - freed - (entry.thinking if less else 0),
@@ -210,10 +212,10 @@ class _Judge:
         return "newer than the active summary", said
 
     @cached_property
-    def _previews(self) -> dict[int, tuple[Preview, ...]]:
-        found: dict[int, tuple[Preview, ...]] = {}
-        for (position, _, _), preview in self._loaded.window.previews.items():
-            found[position] = (*found.get(position, ()), preview)
+    def _previews(self) -> dict[int, dict[PreviewKey, Preview]]:
+        found: dict[int, dict[PreviewKey, Preview]] = {}
+        for key, preview in self._loaded.window.previews.items():
+            found.setdefault(key[0], {})[key] = preview
         return found
 
     @cached_property
@@ -222,13 +224,18 @@ class _Judge:
         return frozenset(message.position for request in requests for message in request)
 
 
-def _shortening(previews: tuple[Preview, ...]) -> str:
-    ways = dict.fromkeys(_way(preview) for preview in previews)
-    return "; ".join(f"tool content {way}" for way in ways)
+def _shortening(previews: Mapping[PreviewKey, Preview]) -> str:
+    ways = dict.fromkeys(
+        f"{'what the user said' if side == SAID else 'tool content'} {_way(preview)}"
+        for (_, _, side), preview in previews.items()
+    )
+    return "; ".join(ways)
 
 
 def _way(preview: Preview) -> str:
     match preview.method:
+        case "offload" if not preview.head:
+            return "left out, but for a marker"
         case "offload":
             return f"shown by {preview.head:,} + {preview.tail:,} characters"
         case "soft-trim":

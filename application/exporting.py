@@ -81,6 +81,7 @@ def _as_line(logged: LoggedEvent, event: MessageAppended) -> dict[str, Any]:
         "model": event.model,
         "stop_reason": event.stop_reason,
         "author": event.message.author,
+        "extra": event.message.extra,
     }
     return {**line, **{name: value for name, value in known.items() if value is not None}}
 

@@ -5,9 +5,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
+from refold.domain.block_kinds import unknown_kinds
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Author, Block, Message, Role, gist
+
+from .block_checks import check_block, is_id, warn_of_unknown
+from .foreign_messages import hint_at_block_format, hint_at_format, refuse_foreign
 
 ROLES: tuple[str, ...] = get_args(Role)
 AUTHORS: tuple[str, ...] = get_args(Author)
@@ -93,9 +97,11 @@ def plain_message(message: Message) -> Message:
     Raises:
         InvalidMessage: names what JSON cannot hold.
     """
+    extra = None if message.extra is None else _plain(message.extra, "extra")
     if isinstance(message.content, str):
-        return message.replaced(content=_text(message.content))
-    return message.replaced(content=tuple(_plain(list(message.content), "content")))
+        return message.replaced(content=_text(message.content), extra=extra)
+    plain = message.replaced(content=tuple(_plain(list(message.content), "content")), extra=extra)
+    return plain.replaced(unknown=unknown_kinds(plain))
 
 
 def is_utf8(text: str) -> bool:
@@ -116,28 +122,57 @@ def read_message(
 ) -> Intake:
     """See ``read_messages``."""
     if isinstance(given, Message):
-        given = {"role": given.role, "content": given.content, "author": given.author}
+        own = {"role": given.role, "content": given.content, "author": given.author}
+        given = {**(given.extra or {}), **own}
     fields = _plain(given, place)
     if not is_object(fields):
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
-    role = fields.get("role")
-    if role not in ROLES:
-        raise InvalidMessage(f"{place}.role", f"must be one of {', '.join(ROLES)}, not {role!r}")
-    if "content" not in fields:
-        raise InvalidMessage(f"{place}.content", "is missing")
-    content = _content(fields["content"], f"{place}.content")
-    if not recorded:
-        _check_live(content, role, f"{place}.content")
-    named = fields.get("author")  # Of other programs' messages this may be anything.
-    own = cast(Author, named) if named in AUTHORS else None
-    message = Message.trusted({"role": role, "content": content, "author": own})
-    return Intake(
-        # Checked field by field above, with better words than a schema has.
-        _with_author(message, author),
-        _text_or_none(fields.get("id")),
-        _text_or_none(fields.get("model")),
-        _text_or_none(fields.get("stop_reason")),
+    refuse_foreign(fields, place)
+    role, content = _said(fields, place)
+    # Checked field by field, with better words than a schema has.
+    message = Message.trusted(
+        {
+            "role": role,
+            "content": content,
+            # Of other programs' messages this may be anything.
+            "author": cast(Author | None, _taken(fields, "author", lambda it: it in AUTHORS)),
+            "extra": None,
+            "unknown": (),
+        }
     )
+    if unknown := unknown_kinds(message):
+        message = message.replaced(unknown=unknown)
+    if not recorded:
+        _check_live(message, f"{place}.content")
+    ids = [cast(str | None, _taken(fields, name, is_id)) for name in _OF_THE_ANSWER]
+    if fields:
+        message = message.replaced(extra=fields)
+    return Intake(_with_author(message, author), *ids)
+
+
+def _said(fields: Block, place: str) -> tuple[str, str | tuple[Block, ...]]:
+    """Take out role and content."""
+    role = fields.pop("role", None)
+    if role not in ROLES:
+        hint = hint_at_format(fields, role)
+        problem = f"must be one of {', '.join(ROLES)}, not {role!r}{hint}"
+        raise InvalidMessage(f"{place}.role", problem)
+    if "content" not in fields:
+        raise InvalidMessage(f"{place}.content", f"is missing{hint_at_format(fields, role)}")
+    return role, _content(fields.pop("content"), f"{place}.content")
+
+
+_OF_THE_ANSWER = ("id", "model", "stop_reason")
+
+
+def _taken(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
+    """Take out a field that has a place of its own; what does not fit there stays where it is."""
+    value = fields.get(name)
+    if value is None or not isinstance(value, str) or not fits(value):
+        if value is None:
+            fields.pop(name, None)
+        return None
+    return fields.pop(name)
 
 
 def _content(content: object, place: str) -> str | tuple[Block, ...]:
@@ -150,63 +185,22 @@ def _content(content: object, place: str) -> str | tuple[Block, ...]:
             raise InvalidMessage(
                 f"{place}[{index}]", f"must be a content block, not {_kind(block)}"
             )
-        if not _is_id(block.get("type")):
-            raise InvalidMessage(f"{place}[{index}].type", "is missing")
+        if not is_id(block.get("type")):
+            raise InvalidMessage(
+                f"{place}[{index}].type", f"is missing{hint_at_block_format(block)}"
+            )
     return tuple(content)
 
 
-def _check_live(content: str | tuple[Block, ...], role: str, place: str) -> None:
-    if not content and role != "assistant":
+def _check_live(message: Message, place: str) -> None:
+    content = message.content
+    if not content and message.role != "assistant":
         raise InvalidMessage(place, "is empty")
     if not isinstance(content, str):
         for index, block in enumerate(content):
-            _check_block(block, role, f"{place}[{index}]")
-
-
-def _check_block(block: Block, role: str, place: str) -> None:
-    kind = str(block.get("type"))
-    for field, check, wanted in _REQUIRED.get(kind, ()):
-        if not check(block.get(field)):
-            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}")
-    allowed = _ROLE_OF.get(kind)
-    if allowed is not None and role != allowed:
-        raise InvalidMessage(
-            f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}"
-        )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_result(value: object) -> bool:
-    return value is None or isinstance(value, str | list)
-
-
-_Check = tuple[str, Callable[[object], bool], str]
-_REQUIRED: Mapping[str, tuple[_Check, ...]] = {
-    "text": (("text", _is_text, "a string"),),
-    "thinking": (("thinking", _is_text, "a string"),),
-    "tool_use": (
-        ("id", _is_id, "the id of the call"),
-        ("name", _is_id, "the name of the tool"),
-        ("input", is_object, "an object"),
-    ),
-    "tool_result": (
-        ("tool_use_id", _is_id, "the id of the call it answers"),
-        ("content", _is_result, "a string or a list of blocks"),
-    ),
-}
-_ROLE_OF = {
-    "tool_use": "assistant",
-    "thinking": "assistant",
-    "redacted_thinking": "assistant",
-    "tool_result": "user",
-}
+            check_block(block, message.role, f"{place}[{index}]")
+    if message.unknown:
+        warn_of_unknown(message.unknown)
 
 
 def _plain(value: object, place: str) -> Any:
@@ -289,7 +283,3 @@ def _name(key: object, place: str) -> str:
 
 def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"
-
-
-def _text_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

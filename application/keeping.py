@@ -82,7 +82,12 @@ def kept_ledger(
     Without room nothing is shown, and what is known is kept for the next time; so it is where the
     settings turn the ledger off.
     """
+    return gathered(core, before, covered).kept(room)
+
+
+def gathered(core: Core, before: LoadedConversation, covered: Sequence[SourceMessage]) -> Gathering:
+    """All that the ledger knows after ``covered`` left the context."""
     summary = before.window.summary
     gathering = Gathering(core, before.thread_id, summary.ledger if summary else ())
     gathering.take(covered)
-    return gathering.kept(room)
+    return gathering

@@ -1,7 +1,7 @@
 """A conversation as a use case works on it: the state to decide on and the window to render."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
@@ -18,6 +18,14 @@ class LoadedConversation:
     thread_id: str
     state: Conversation = field(default_factory=Conversation)
     window: Window = field(default_factory=Window)
+
+    def __post_init__(self) -> None:
+        """Have the window show the thinking that the state says is shown."""
+        window, first = self.window, self.state.thinking_from
+        once = self.state.frame is not None
+        if (window.thinking_from, window.thoughts_once) != (first, once):
+            shown = replace(window, thinking_from=first, thoughts_once=once)
+            object.__setattr__(self, "window", shown)
 
     def present(self) -> "LoadedConversation":
         """This conversation, unless it was erased.

@@ -3,36 +3,60 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
+from .argument_checks import checked
 from .context import Context
 from .core import Core
 from .erasure.erasing import Where, shared_with
 from .explaining import MessageFate, explain
 from .exporting import ExportFormat, export
+from .owners.parsing import refuse_other_owner
+from .owners.scope import OwnerScope, Scope, read_scope
 from .read_models import CompactionRow, NoteRow, SummaryRow, TopicSeen
 from .reading import read_back, stored_messages
+from .recall.defaults import inquiry_of
 from .recall.expanding import ExpandedSummary, expand
 from .recall.history import HistoryPage, HistoryQuery, query_history
-from .recall.inquiry import RecallOptions, inquire
+from .recall.inquiry import RecallOptions
 from .recall.paging import USUAL_CHARACTERS, TextPart, read_part
 from .recall.recalling import recall
 from .recall.results import Recalled
 from .request_parts import RequestPart, request_parts
 from .results import StoredMessage
+from .telling_waiting import with_waiting
 from .time_travel.diffing import ContextDiff, diff
 from .time_travel.moments import At, version_at
 from .tools.toolbox import Toolbox
 
 
+@checked
 class LookingBack:
     """Everything that can be asked of a conversation without changing it."""
 
-    def __init__(self, core: Core, thread_id: str) -> None:
+    def __init__(self, core: Core, thread_id: str, owner: str | None = None) -> None:
         self._opened = core
         self.thread_id = thread_id
+        self._owner = owner
+        """Whose the conversation is said to be."""
 
     @property
     def _core(self) -> Core:
-        return self._opened.here()
+        core = self._opened.here()
+        if self._owner is not None:
+            refuse_other_owner(self.thread_id, core.log.load(self.thread_id).state, self._owner)
+        return core
+
+    @property
+    def names_owner(self) -> bool:
+        """Whether it was said whose the conversation is."""
+        return self._owner is not None
+
+    def check_owner(self) -> None:
+        """Check that the conversation is not somebody else's.
+
+        Raises:
+            OwnerConflict: it has another owner than the one that was given.
+        """
+        self._core  # noqa: B018
 
     def diff(self, before: At, after: At, *, model: str | None = None) -> ContextDiff:
         """What became of the request between two versions or times, in whichever order.
@@ -86,7 +110,7 @@ class LookingBack:
     def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something, best first: passages read from the log, each with where it stands,
         what became of its message, its neighbours, and why it was found. Every option is described in
-        ``RecallOptions``.
+        ``RecallOptions``. ``scope="owner"`` looks into the owner's other conversations as well.
 
         What cannot be searched as asked (no embedder, a search program that hangs) is searched by
         words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
@@ -95,7 +119,7 @@ class LookingBack:
             InvalidSetting: an option cannot be; says what is allowed.
             ConversationGone: the conversation was erased as a whole.
         """
-        inquiry = inquire(query, thread_id=self.thread_id, **how)
+        inquiry = inquiry_of(self._core, query, how, self.thread_id)
         return recall(self._core, self.thread_id, inquiry)
 
     def query(
@@ -147,14 +171,30 @@ class LookingBack:
         """
         return read_part(self._core, self.thread_id, where, start, max_characters)
 
-    def tools(self, *, all_conversations: bool = False) -> Toolbox:
+    def tools(self, *, scope: Scope = "conversation", all_conversations: bool = False) -> Toolbox:
         """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
         ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
         ``.result_for(block)`` for each of its calls.
 
-        ``all_conversations``: whether they reach the other conversations of the log as well.
+        ``scope``: how far they reach: this conversation alone; with ``owner``, what is of the same owner in
+        all conversations; with ``all``, everything in the log, whoever it is of. ``all_conversations`` is
+        another word for ``scope="all"``.
+
+        Raises:
+            InvalidSetting: there is no such scope.
         """
-        return Toolbox(self._core, self.thread_id, everywhere=all_conversations)
+        self.check_owner()
+        return self.toolbox("all" if all_conversations else scope)
+
+    def toolbox(self, scope: Scope) -> Toolbox:
+        """The tools; whose the conversation is, is checked with each call alone, for that reads the log.
+
+        Raises:
+            InvalidSetting: there is no such scope.
+        """
+        core = self._opened.here()
+        reach = OwnerScope(core, read_scope(scope), self.thread_id, self._owner)
+        return Toolbox(core, self.thread_id, reach)
 
     def explain(
         self, start: int = 0, stop: int | None = None, *, at: At | None = None
@@ -181,8 +221,11 @@ class LookingBack:
         return self._core.views.summaries(self.thread_id)
 
     def compactions(self) -> Sequence[CompactionRow]:
-        """All compaction attempts and how they ended, oldest first."""
-        return self._core.views.compactions(self.thread_id)
+        """All compaction attempts and how they ended, oldest first.
+
+        ``waiting``: its summary is made, and the log could not be written; ``reason`` says why.
+        """
+        return with_waiting(self._core, self._core.views.compactions(self.thread_id))
 
     def topics(self) -> Sequence[TopicSeen]:
         """What the messages that the active summary stands for are about, the most important first, with
@@ -193,6 +236,11 @@ class LookingBack:
     def notes(self) -> Sequence[NoteRow]:
         """The durable notes that were taken before messages left the context, oldest first."""
         return self._core.views.notes(self.thread_id)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        return self._core.log.load(self.thread_id).state.owner or self._owner
 
     @property
     def version(self) -> int:

@@ -1,76 +1,97 @@
 """The service that agents embed: all conversations of one log."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from refold.domain.errors import InvalidSetting
+
+from .argument_checks import checked
 from .background import Background
 from .blocking import Runner, to_the_end
 from .chat import Chat
 from .core import Core
 from .derived import close_derived
-from .erasure.erasing import erase_all
+from .erasure.erasing import erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
+from .generations.names import thread_of
 from .intake import read_thread_id
-from .notes.writing import write_notes
-from .read_models import ConversationRow, NoteRow
+from .memory_lists import MemoryLists
+from .owners.parsing import read_owner, require_owner
+from .owners.scope import OwnerScope, Scope, read_scope
+from .recall.defaults import inquiry_of
 from .recall.embedding import EmbeddingProgress
 from .recall.expanding import ExpandedSummary, expand_anywhere
-from .recall.inquiry import RecallOptions, inquire
+from .recall.inquiry import RecallOptions
 from .recall.recalling import search
 from .recall.results import Recalled
 from .tools.toolbox import Toolbox
+from .unwritten_log import write_all_waiting
 from .upkeep.housekeeping import BackedUp, Compressed, Sizes
 from .upkeep.salvaging import Salvaged
 from .upkeep.verifying import AnchorState, Replayed, Verification, replay, verify
 
 
-class Memory:
+@checked
+class Memory(MemoryLists):
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
     def __init__(self, core: Core) -> None:
-        self._opened = core
+        super().__init__(core)
         self._runner = Runner()
         self._background = Background(core)
 
-    @property
-    def _core(self) -> Core:
-        return self._opened.here()
+    def __repr__(self) -> str:
+        return f"<Memory {self._opened.process.what}>"
 
-    def conversation(self, thread_id: str) -> Chat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> Chat:
         """The conversation with this id, new or not.
+
+        ``owner``: whose it is, such as the id of a user. The log keeps it with the next message; it never
+        changes. What was said in other conversations of the same owner can be used here (``memories``,
+        ``recall(scope="owner")``); without an owner a conversation sees itself alone. Where it is
+        somebody else's, whatever is done with it is refused with ``OwnerConflict``.
 
         Raises:
             InvalidThreadId: the id is missing or blank.
+            InvalidOwner: the owner is blank or unusable.
         """
-        return Chat(self._core, read_thread_id(thread_id), self._runner, self._background)
+        thread_id, owner = read_thread_id(thread_id), read_owner(owner)
+        return Chat(self._core, thread_id, self._runner, self._background, owner)
 
-    def conversations(self) -> Sequence[ConversationRow]:
-        """All conversations, the latest activity first."""
-        return self._core.views.conversations()
-
-    def notes(self) -> Sequence[NoteRow]:
-        """The durable notes of all conversations, in the order in which they were taken."""
-        return self._core.views.all_notes()
-
-    def write_notes(self) -> bool:
-        """Bring ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` in the folder of the settings up to date.
-
-        That is done by itself after every change. Whether it worked; True where no folder is set.
-        """
-        return write_notes(self._core)
-
-    def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    def search(
+        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+    ) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
 
-        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's.
+        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's. ``owner``:
+        what is theirs is searched. Without one it is what is nobody's, unless ``scope="all"`` says that
+        everything may be seen, whoever it is of.
 
         Raises:
             InvalidSetting: an option cannot be; says what is allowed.
+            InvalidOwner: the owner is blank or unusable.
         """
-        return search(self._core, inquire(query, **how))
+        inquiry, owner = inquiry_of(self._core, query, how), read_owner(owner)
+        return search(self._core, inquiry, self._scope(inquiry.scope, owner).visible())
+
+    def _scope(self, scope: Scope | None, owner: str | None) -> OwnerScope:
+        """How far somebody looks who belongs to no conversation.
+
+        Raises:
+            InvalidSetting: the scope needs a conversation or an owner, and there is none.
+        """
+        if scope == "conversation" or (scope == "owner" and owner is None):
+            raise InvalidSetting(
+                f"scope={scope!r} needs {'an owner' if scope == 'owner' else 'a conversation'}: give "
+                "owner=, or ask a conversation",
+                setting="scope",
+                value=scope,
+            )
+        if scope is None and owner is not None:
+            scope = "owner"
+        return OwnerScope(self._core, scope, owner=owner)
 
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
@@ -84,17 +105,30 @@ class Memory:
         """
         return expand_anywhere(self._core, summary_id, start, max_tokens, limit)
 
-    def tools(self, thread_id: str | None = None) -> Toolbox:
+    def tools(
+        self,
+        thread_id: str | None = None,
+        *,
+        owner: str | None = None,
+        scope: Scope | None = None,
+    ) -> Toolbox:
         """The tools for a model that is not the agent of any conversation here, such as one that asks
-        over MCP: with an id they reach this conversation alone, without one all of the log.
+        over MCP: with an id they reach this conversation alone, with an owner what is theirs. With neither
+        they reach what is nobody's; with both, calls are refused where the conversation is another's.
+        ``scope="all"``: everything in the log, whoever it is of.
 
         For the agent of a conversation itself: ``Chat.tools``, which leave out what its context has.
 
         Raises:
-            InvalidThreadId: the id is blank.
+            InvalidThreadId, InvalidOwner: the id is blank.
+            InvalidSetting: there is no such scope, or it needs an owner.
         """
-        home = None if thread_id is None else read_thread_id(thread_id)
-        return Toolbox(self._core, home, everywhere=home is None, sees=False)
+        scope, owner = None if scope is None else read_scope(scope), read_owner(owner)
+        if thread_id is None:
+            return Toolbox(self._core, None, self._scope(scope, owner), sees=False)
+        home = read_thread_id(thread_id)
+        reach = OwnerScope(self._core, scope or "conversation", home, owner)
+        return Toolbox(self._core, home, reach, sees=False)
 
     def index(self) -> int:
         """Bring the index of recall up to date; how many passages it has.
@@ -119,7 +153,8 @@ class Memory:
 
     def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
         """Erase all of a conversation for good: nothing is left of it but how many events there were,
-        when. Nothing can be read from it or appended to it any more.
+        when. Nothing can be read from it any more. The id is free: the first message that is appended to
+        it begins a new conversation, at position 0.
 
         Its messages are erased in the conversations that were forked from it as well; what was said
         there since stays, and so does what it was itself forked from.
@@ -129,6 +164,21 @@ class Memory:
         """
         thread_id = read_thread_id(thread_id)
         return self._runner.run(to_the_end(erase_all, self._core, thread_id, reason))
+
+    def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
+        """Erase everything that is an owner's for good: their messages in every conversation and fork, and
+        all that was copied or made from them: summaries, ledgers, notes, quoted memories, read models and
+        indexes. Labels, pins and focuses of their conversations go as well.
+
+        What is somebody else's stays, in their conversations as well. All of it is erased or, where the
+        process dies before, nothing; what is left in files then is removed by the next opening, or by the
+        same call once more. Ids stay: of owners, threads and messages. Erasing twice is fine.
+
+        Raises:
+            InvalidOwner: the owner is missing, blank or unusable.
+        """
+        whose = require_owner(owner)
+        return self._runner.run(to_the_end(erase_owner, self._core, whose, reason))
 
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
         """Check the log, and compare every read model with a fresh fold.
@@ -190,7 +240,9 @@ class Memory:
 
     def stats(self) -> Sizes:
         """How large the log is: by conversation, by kind of event, and by file."""
-        return self._core.keeper.sizes()
+        sizes = self._core.keeper.sizes()
+        named = (one.replaced(thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
+        return sizes.replaced(conversations=tuple(named))
 
     def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background; whether none does.
@@ -208,9 +260,12 @@ class Memory:
         """
         if not self._opened.process.is_this:
             return
+        core = self._opened
         try:
             if self._runner.started:
                 self._runner.run(self._background.finish(wait))
+            patience = core.settings.close_wait if wait is None else wait
+            write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
             close_derived(self._opened)

@@ -14,19 +14,27 @@ class ModelRules(NamedTuple):
     """The context window in tokens."""
     signed_summaries: bool = False
     """Whether it makes and reads signed compaction blocks (public table of ``compact-2026-09-04``)."""
+    binds_thinking: bool = True
+    """Whether it refuses thinking behind another prefix than the one that it was signed for. The newest do;
+    of a model that is not known it is taken for granted."""
 
 
 DEFAULT = ModelRules(window=200_000)
+_LARGE_UNBOUND = ModelRules(window=1_000_000, signed_summaries=True, binds_thinking=False)
 
 # Longest prefix wins. Windows as the vendors document them in late 2026; a model of Anthropic that
 # is not named here is taken for an older one, since too small a window only compacts earlier.
 _MODELS: dict[str, ModelRules] = {
     "claude-": ModelRules(window=200_000),
-    "claude-opus-4-6": ModelRules(window=1_000_000, signed_summaries=True),
-    "claude-opus-4-7": ModelRules(window=1_000_000, signed_summaries=True),
-    "claude-opus-4-8": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-3": ModelRules(window=200_000, binds_thinking=False),
+    "claude-opus-4": ModelRules(window=200_000, binds_thinking=False),
+    "claude-sonnet-4": ModelRules(window=200_000, binds_thinking=False),
+    "claude-haiku-4": ModelRules(window=200_000, binds_thinking=False),
+    "claude-opus-4-6": _LARGE_UNBOUND,
+    "claude-opus-4-7": _LARGE_UNBOUND,
+    "claude-opus-4-8": _LARGE_UNBOUND,
     "claude-opus-5": ModelRules(window=1_000_000, signed_summaries=True),
-    "claude-sonnet-4-6": ModelRules(window=1_000_000, signed_summaries=True),
+    "claude-sonnet-4-6": _LARGE_UNBOUND,
     "claude-sonnet-5": ModelRules(window=1_000_000, signed_summaries=True),
     "claude-haiku-5-5": ModelRules(window=1_000_000),
     "claude-fable-5": ModelRules(window=1_000_000, signed_summaries=True),
@@ -67,3 +75,9 @@ def takes_signed_summaries(model: str | None) -> bool:
     """
     gateway = (model or "").rpartition("/")[0].lower()
     return gateway in ("", "anthropic") and rules_for(model).signed_summaries
+
+
+def binds_thinking(model: str | None) -> bool:
+    """Whether a request to this model may show thinking only behind what it was signed for, whoever serves it."""
+    name = (model or "").rpartition("/")[2].lower()
+    return rules_for(name.rpartition("anthropic.")[2]).binds_thinking

@@ -6,10 +6,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from refold.domain.events import Trigger
 
+from .containing import Contained
 from .context import Context
 from .core import Core, Extras
 from .loaded import LoadedConversation
-from .ports import FinishingObserver, FollowingObserver
+from .ports import FinishingObserver, FollowingObserver, ProgressObserver
 from .results import CompactionResult
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,14 @@ def tell_request(core: Core, loaded: LoadedConversation, context: Context, extra
             observer.request_made(context.thread_id, context.tokens, repeated)
 
 
+def tell_chunk(core: Core, thread_id: str, done: int, chunks: int) -> None:
+    """Tell the observers that want to know it how far a summary is."""
+    for observer in core.observers:
+        if isinstance(observer, ProgressObserver):
+            with _guarded():
+                observer.chunk_summarised(thread_id, done, chunks)
+
+
 @contextmanager
 def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
     """A compaction that runs, for the observers that follow one."""
@@ -43,6 +52,48 @@ def followed(core: Core, thread_id: str, trigger: Trigger) -> Generator[None]:
                     following.__enter__()
                     stack.callback(_left, following)
         yield
+
+
+class Telling:
+    """Tells how compactions went that are made one after the other: each as it is in the answer.
+
+    The figures of the last one are known when all is done; it counts as running until then.
+    """
+
+    def __init__(self, core: Core, thread_id: str, trigger: Trigger) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._trigger: Trigger = trigger
+        self._stack = ExitStack()
+        self._ended: CompactionResult | None = None
+
+    def __enter__(self) -> "Telling":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._tell()
+
+    def begin(self) -> None:
+        """Note that one begins; the one before it is told."""
+        self._tell()
+        self._stack.enter_context(followed(self._core, self._thread_id, self._trigger))
+
+    def ended(self, result: CompactionResult) -> None:
+        """Note how it ended."""
+        self._ended = result
+
+    def finish(self, result: CompactionResult | None) -> None:
+        """Tell the last one, with all of its figures; None: nothing was done."""
+        self._ended = result
+        self._tell()
+
+    def _tell(self) -> None:
+        ended, self._ended = self._ended, None
+        # That there is nothing to do is news only to somebody who asked for it.
+        is_news = self._trigger == "manual" or (ended and ended.outcome != "nothing_to_do")
+        if ended is not None and is_news:
+            tell_compaction(self._core, ended)
+        self._stack.close()
 
 
 async def finish_observers(core: Core) -> None:
@@ -61,6 +112,7 @@ def _left(following: AbstractContextManager[object]) -> None:
 @contextmanager
 def _guarded() -> Generator[None]:
     try:
-        yield
+        with Contained():
+            yield
     except Exception:  # An observer of the user's own may raise anything.
         logger.exception("an observer failed")

@@ -4,6 +4,7 @@ from refold.domain.budget import Budget
 from refold.domain.compacting import is_breaker_open
 from refold.domain.cuts.planner import NothingToCompact
 
+from .addresses import address_of
 from .core import Core
 from .loaded import LoadedConversation
 from .results import CompactionResult, Outcome
@@ -20,7 +21,10 @@ def outcome_of(
 ) -> CompactionResult:
     """What every result says, whatever the outcome."""
     state = after.state
-    released = len(before.window.previews) - len(after.window.previews)
+    left = {position for position, _, _ in after.window.previews}
+    gone = [key for key in before.window.previews if key not in after.window.previews]
+    released = gone if outcome == "performed" else []
+    positions = sorted({position for position, _, _ in released} - left)
     return CompactionResult(
         outcome=outcome,
         tokens_before=before.state.tokens + budget.fixed,
@@ -30,7 +34,8 @@ def outcome_of(
         summary_id=state.summary.summary_id if state.summary else None,
         messages_covered=state.summary.coverage.count if state.summary else 0,
         messages_kept=len(after.window.entries),
-        offloads_released=max(0, released) if outcome == "performed" else 0,
+        offloads_released=len(released),
+        released=tuple(address_of(after.thread_id, position) for position in positions),
         thread_id=after.thread_id,
         breaker_open=is_breaker_open(state, budget.window, core.settings.policy),
     )

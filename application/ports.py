@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from refold.domain.events import OmittedMessage, Trigger
+from refold.domain.events import GivenInPart, OmittedMessage, Trigger
 from refold.domain.messages import Block, Message
 from refold.domain.value import Value
 
@@ -70,6 +70,8 @@ class SummaryDraft(Value, frozen=True):
     """The provider's own signed block, where it made the summary; rendered unchanged."""
     attempts: int = 1
     """How often the model was asked, retries included."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """The messages of the request that it was not given whole, such as a tool result that was cut."""
     topics: tuple[str, ...] = ()
     """What the messages are about, in a few words each, the most important first; may be odd or missing:
     then code names them."""
@@ -113,6 +115,29 @@ def signs(summariser: Summariser) -> bool:
     return bool(getattr(summariser, "signs", False))
 
 
+@runtime_checkable
+class ModelSummariser(Protocol):
+    """A summariser that asks a model, which a call may choose (requirement D9)."""
+
+    def for_models(self, asked: str | None, answering: str | None) -> "Summariser":
+        """Return it as it asks ``asked``; else the model that it was configured with; else ``answering``,
+        the model that answers in the conversation, which is asked as well where the other is not usable.
+        """
+        ...
+
+
+def for_models(summariser: Summariser, asked: str | None, answering: str | None) -> Summariser:
+    """Return the summariser as it asks these models; itself where it asks none, or none is named."""
+    if (asked is None and answering is None) or not isinstance(summariser, ModelSummariser):
+        return summariser
+    return summariser.for_models(asked, answering)
+
+
+def is_by_code(summariser: Summariser) -> bool:
+    """Return whether it asks no model (``by_code = True``): then its work counts as no call of one."""
+    return bool(getattr(summariser, "by_code", False))
+
+
 class Observer(Protocol):
     """Is told what happened. What it raises is logged and goes no further."""
 
@@ -132,6 +157,15 @@ class FollowingObserver(Protocol):
     def compacting(self, thread_id: str, trigger: Trigger) -> AbstractContextManager[object]:
         """Entered before a compaction is planned, left when it has ended, ``compaction_ended`` lies
         within."""
+        ...
+
+
+@runtime_checkable
+class ProgressObserver(Protocol):
+    """An observer that is told how far a summary is that takes several calls."""
+
+    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
+        """So many of the chunks of a summary, or of one part of it, were summarised."""
         ...
 
 

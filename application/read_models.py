@@ -1,9 +1,10 @@
 """The port of the read models: questions about many messages, answered from folds of the log."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from refold.application.short_reprs import ShortRepr
 from refold.domain.value import Value
 
 from .event_log import Damage
@@ -33,6 +34,8 @@ class ConversationRow(Value, frozen=True):
     """How the first message of a user begins, for where there is no label; None once that is erased."""
     first_words_at: int | None
     """The position of that message."""
+    owner: str | None = None
+    """Whose it is; None: nobody's."""
 
     @property
     def title(self) -> str:
@@ -57,9 +60,11 @@ class MessageRow(Value, frozen=True):
     tokens: int
     text: str
     """What it says in words, tool calls and results in short."""
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
 
 
-class SummaryRow(Value, frozen=True):
+class SummaryRow(ShortRepr, Value, frozen=True):
     """One summary ever made (requirement A2), with what coverage needs."""
 
     summary_id: str
@@ -106,7 +111,8 @@ class CompactionRow(Value, frozen=True):
     thread_id: str
     trigger: str
     outcome: str
-    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone."""
+    """``requested`` while it runs, then ``performed`` or ``failed``; ``reverted`` once undone. ``waiting``: its
+    summary is made, and waits in the memory of this process until the log can be written."""
     reason: str | None
     summariser: str
     summary_id: str | None
@@ -117,7 +123,7 @@ class CompactionRow(Value, frozen=True):
     covered_count: int
     focus: str | None
     model_calls: int
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
 
 
 class TopicRow(Value, frozen=True):
@@ -188,6 +194,24 @@ class ReadModels(Protocol):
 
     def conversations(self) -> Sequence[ConversationRow]:
         """All conversations that were not erased, the latest activity first."""
+        ...
+
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """Those of one owner, the latest activity first."""
+        ...
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """Whether a message at positions ``start`` up to but not including ``stop`` is somebody else's than
+        this owner of the conversation.
+        """
+        ...
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """The positions of the messages that name this owner as their own, by conversation."""
+        ...
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """The owners of those messages of a conversation that have one of their own, by position."""
         ...
 
     def conversation(self, thread_id: str) -> ConversationRow | None:

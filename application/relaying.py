@@ -4,7 +4,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from .notes.taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from .ports import BoundedSummariser, Summariser, SummaryDraft, SummaryRequest, signs
+from .ports import (
+    BoundedSummariser,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    for_models,
+    is_by_code,
+    signs,
+)
 
 Ask = Callable[[Summariser, SummaryRequest], Awaitable[SummaryDraft]]
 """How the one behind is asked."""
@@ -29,6 +37,16 @@ class Relay:
     def signs(self) -> bool:
         """Whether the one behind signs what it writes."""
         return signs(self.behind)
+
+    def for_models(self, asked: str | None, answering: str | None) -> Summariser:
+        """Return a relay before the one behind, as that asks these models."""
+        behind = for_models(self.behind, asked, answering)
+        return self if behind is self.behind else relayed(behind, self.ask, self._ask_notes)
+
+    @property
+    def by_code(self) -> bool:
+        """Return whether the one behind asks no model."""
+        return is_by_code(self.behind)
 
     @property
     def take_notes(self) -> TakeNotes | None:

@@ -3,12 +3,16 @@
 from typing import Literal
 
 from refold.application.projections.messages import readable
+from refold.application.short_reprs import ShortRepr
 from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
 
-Outcome = Literal["performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted"]
-"""``shortened``: tool content was offloaded or condensed, and no summary was needed."""
+Outcome = Literal[
+    "performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted", "waiting"
+]
+"""``shortened``: tool content was offloaded or condensed, and no summary was needed. ``waiting``: the summary
+is made and the log could not be written; the next operation that can writes it, without asking again."""
 
 
 class CompactionMark(Value, frozen=True):
@@ -31,7 +35,7 @@ class CompactionMark(Value, frozen=True):
     is_split_turn: bool
 
 
-class StoredMessage(Value, frozen=True):
+class StoredMessage(ShortRepr, Value, frozen=True):
     """A message of a conversation, as the log holds it."""
 
     position: int
@@ -110,6 +114,8 @@ class CompactionResult(Value, frozen=True):
     """How many older tool results were cut short on the way."""
     offloads_released: int = 0
     """How many previews went away because their message is covered now."""
+    released: tuple[str, ...] = ()
+    """The addresses of the messages that these were of; ``read`` gives each back word for word."""
     thread_id: str = ""
     attempt_id: str | None = None
     trigger: Trigger | None = None
@@ -121,7 +127,7 @@ class CompactionResult(Value, frozen=True):
     omitted: tuple[OmittedMessage, ...] = ()
     """Messages that this compaction left out as too large: named in the text, recallable."""
     model_calls: int = 0
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
     retries: int = 0
     seconds: float = 0.0
     """How long it took, summariser included."""

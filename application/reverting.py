@@ -41,9 +41,10 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
             core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
         )
     result = outcome_of(core, budget, was, now, "reverted")
-    tell_compaction(core, result)
     grown = choose_anew(core, thread_id, budget)
-    return result.replaced(tokens_after=result.tokens_after + grown)
+    result = result.replaced(tokens_after=result.tokens_after + grown)
+    tell_compaction(core, result)
+    return result
 
 
 def _is_final(loaded: LoadedConversation) -> bool:

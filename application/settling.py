@@ -1,5 +1,8 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
+import logging
+from collections.abc import Sequence
+
 from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
@@ -9,18 +12,26 @@ from refold.domain.events import Trigger
 from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core
+from .errors import LogError
+from .ladder.byte_rung import is_heavy, lighten
 from .ladder.exceeding import is_out_of_reach
+from .ladder.last_rung import clear_texts, shorten_texts
 from .ladder.measuring import Measured, measured
 from .ladder.rungs import Shortened, climb, make_fit
 from .loaded import LoadedConversation
 from .memories.choosing import choose_anew, give_up
-from .notes.taking import take_notes_if_due
-from .observing import tell_compaction
+from .notes.taking import notes_are_due, take_notes_if_due
+from .observing import Telling, tell_compaction
 from .outcomes import outcome_of
+from .patience import BRIEFLY, waiting_at_most
 from .ports import Summariser
 from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
+from .unwritten import reason_of
+from .unwritten_log import write_waiting
 from .waiting import Turn
+
+logger = logging.getLogger(__name__)
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
@@ -48,34 +59,202 @@ def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
 async def settle(
     core: Core, thread_id: str, budget: Budget, *, trigger: Trigger = "size"
 ) -> list[CompactionResult]:
+    """See ``Settling``."""
+    settling = Settling(core, thread_id, budget, trigger)
+    await settling.run()
+    return settling.results
+
+
+class Settling:
     """Offload large tool content, condense older results, summarise; stop as soon as it is enough.
 
     Against too many messages only a summary helps. Where the request still does not fit, more tool content
     is shown shorter. What was decided changes the prefix anyway: then the memories that are quoted are
     chosen anew. A compaction that somebody else is making is waited for where the request does not fit.
-    No lock is held while a summariser works. Never raises for a summariser: what could not be done is in
-    the results.
+    No lock is held while a summariser works. Never raises for a summariser, nor for a log that cannot be
+    written while the request fits: what could not be done is in the results.
     """
-    turn = Turn(core, thread_id)
-    before = await turn.measured(budget)
-    before.loaded.present()
-    await take_notes_if_due(core, before.loaded, before.budget, before.size)
-    if not is_due(core, before.loaded, before.budget, before.size):
-        return []
-    if is_out_of_reach(before.loaded.state, budget):
-        return []
-    done, results = Shortened(), list[CompactionResult]()
-    if before.size > budget.limit:
-        # The least that can be missed; they are looked up again below, if there is room for any.
-        done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
-    if _may_shorten(core, before):
-        done = done.plus(await to_the_end(climb, core, thread_id, budget))
-    if not done.enough or _is_long(core, before.loaded, before.budget):
-        results = await _summarised(core, before, budget, trigger, turn)
-    done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
-    if done.decisions or any(result.outcome == "performed" for result in results):
-        await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
-    return await to_the_end(_reported, core, before, done, results, trigger)
+
+    def __init__(self, core: Core, thread_id: str, budget: Budget, trigger: Trigger) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._budget = budget
+        self._trigger: Trigger = trigger
+        self._turn = Turn(core, thread_id)
+        self.results: list[CompactionResult] = []
+        """How each compaction went, for whoever asked for the request."""
+        self.version = 0
+        """The version of the conversation that was looked at last."""
+
+    async def run(self) -> None:
+        """Do what is due.
+
+        Raises:
+            LogError: the request does not fit, and the log cannot be written.
+        """
+        now = await self._measured()
+        while True:
+            # Nothing depends on what is decided for a request that fits.
+            is_patient = now.size > self._budget.limit
+            try:
+                with waiting_at_most(None if is_patient else BRIEFLY):
+                    await self._settle(now)
+                return
+            except LogError as error:
+                now = await self._measured()
+                if now.size <= self._budget.limit:
+                    self._leave_as_it_is(now, error)
+                    return
+                if is_patient:
+                    raise
+
+    async def _measured(self) -> Measured:
+        now = await to_the_end(measured, self._core, self._thread_id, self._budget)
+        now.loaded.present()
+        self.version = now.loaded.state.version
+        return now
+
+    async def _settle(self, now: Measured) -> None:
+        core, budget = self._core, self._budget
+        if core.unwritten.of(self._thread_id):
+            self.results += await to_the_end(
+                write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
+            )
+        before = await self._turn.measured(budget)
+        if notes_are_due(core, before.loaded.state, before.budget, before.size):
+            await take_notes_if_due(core, before.loaded, before.budget, before.size)
+            before = await self._turn.measured(budget)  # Others go on while a model takes them.
+        before.loaded.present()
+        self.version = before.loaded.state.version
+        if not is_heavy(before) and not is_due(core, before.loaded, before.budget, before.size):
+            return
+        results: list[CompactionResult] = []
+        with Telling(core, self._thread_id, self._trigger) as telling:
+            try:
+                results = await self._make_smaller(before, results, telling)
+            finally:
+                self.results += results
+
+    async def _make_smaller(
+        self, before: Measured, results: list[CompactionResult], telling: Telling
+    ) -> list[CompactionResult]:
+        core, thread_id, budget = self._core, self._thread_id, self._budget
+        done = await to_the_end(clear_the_way, core, thread_id, budget)
+        now = await self._turn.measured(budget) if done.decisions else before
+        is_in_reach = not is_out_of_reach(now.loaded.state, budget)
+        if is_in_reach and is_due(core, now.loaded, now.budget, now.size):
+            done = done.plus(await self._take_rungs(now, results, telling))
+        if done.decisions or _is_performed(results):
+            await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
+        now = await to_the_end(measured, core, thread_id, before.plain)
+        self.version = now.loaded.state.version
+        told = _reported(core, before, now, done, results, self._trigger)
+        telling.finish(told[-1] if told else None)
+        return told
+
+    async def _take_rungs(
+        self, before: Measured, results: list[CompactionResult], telling: Telling
+    ) -> Shortened:
+        """Take one rung after the other, the last ones only where the request needs them."""
+        core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
+        if before.size > budget.limit:
+            # The least that can be missed; they are looked up again later, if there is room for any.
+            done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
+        if _may_shorten(core, before):
+            done = done.plus(await to_the_end(climb, core, thread_id, budget))
+        if not done.enough or _is_long(core, before.loaded, before.budget):
+            await self._summarise(before, done, results, telling)
+            if not done.enough and not _is_performed(results) and _may_shorten(core, before):
+                more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
+                done = done.plus(more)
+        done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
+        summarised = _is_performed(results)
+        last = await to_the_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+        return done.plus(last)
+
+    async def _summarise(
+        self,
+        before: Measured,
+        done: Shortened,
+        results: list[CompactionResult],
+        telling: Telling,
+    ) -> None:
+        core, known = self._core, before.loaded.state.summary
+        summariser: Summariser | None = None
+        for number in range(MOST_ROUNDS):
+            now = await self._turn.measured(self._budget)
+            summariser = summariser or first_stage(core, now.loaded, self._budget.window)
+            # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
+            is_own = number == 0 and bool(done.decisions)
+            is_other = not is_own or now.loaded.state.summary != known
+            if is_other and not is_due(core, now.loaded, now.budget, now.size):
+                break
+            attempt = CompactionAttempt(
+                core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
+            )
+            telling.begin()
+            result = await attempt.work()
+            if result.outcome == "in_flight" and await self._comes():
+                continue  # Somebody else had begun in this very moment.
+            if not results:
+                result = result.replaced(tokens_before=before.size)
+            results.append(result)
+            telling.ended(result)
+            if result.outcome == "performed":
+                continue
+            helper = None
+            if result.outcome != "waiting":
+                helper = await self._helper(summariser, result)
+            if helper is None:
+                break
+            summariser = helper
+
+    async def _comes(self) -> bool:
+        """Wait for the compaction of somebody else, where the request does not fit; whether it has ended."""
+        now = await to_the_end(measured, self._core, self._thread_id, self._budget)
+        return now.size > self._budget.limit and await self._turn.comes()
+
+    async def _helper(self, summariser: Summariser, result: CompactionResult) -> Summariser | None:
+        # Code steps in for a model only where the next request would not fit otherwise.
+        core, thread_id = self._core, self._thread_id
+        now = await to_the_end(measured, core, thread_id, self._budget)
+        if now.size <= self._budget.limit or result.outcome == "nothing_to_do":
+            return None
+        if result.outcome == "in_flight":
+            if await self._turn.comes():
+                return summariser
+            await to_the_end(_abandon, core, thread_id)
+            return core.fallback
+        if result.reason == "overtaken":
+            return summariser  # It did not fail.
+        return next_stage(core, thread_id, summariser)
+
+    def _leave_as_it_is(self, now: Measured, error: LogError) -> None:
+        """Note what could not be written; the request can be sent without."""
+        core, reason = self._core, reason_of(error)
+        logger.warning(
+            "conversation %r: the context was not made smaller, it fits as it is: %s",
+            self._thread_id,
+            error,
+        )
+        waiting = [one.waiting for one in core.unwritten.of(self._thread_id) if one.waiting]
+        if not waiting:
+            left = outcome_of(
+                core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)
+            )
+            waiting = [left.replaced(trigger=self._trigger)]
+            tell_compaction(core, waiting[0])
+        known = {result.attempt_id for result in self.results if result.outcome == "waiting"}
+        self.results += [one for one in waiting if one.attempt_id not in known]
+
+
+def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Take out what no summary helps against: too many bytes, and texts that leave no room for anything."""
+    return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
+
+
+def _is_performed(results: Sequence[CompactionResult]) -> bool:
+    return any(result.outcome == "performed" for result in results)
 
 
 def _may_shorten(core: Core, before: Measured) -> bool:
@@ -83,54 +262,6 @@ def _may_shorten(core: Core, before: Measured) -> bool:
         return False
     # What is being summarised right now is not shortened, unless the request cannot wait.
     return before.loaded.state.attempt is None or before.size > before.budget.limit
-
-
-async def _summarised(
-    core: Core, before: Measured, budget: Budget, trigger: Trigger, turn: Turn
-) -> list[CompactionResult]:
-    thread_id, known = before.loaded.thread_id, before.loaded.state.summary
-    results: list[CompactionResult] = []
-    summariser: Summariser | None = None
-    for number in range(MOST_ROUNDS):
-        now = await turn.measured(budget)
-        summariser = summariser or first_stage(core, now.loaded, budget.window)
-        # Somebody else may have made the summary that was due.
-        is_other = number > 0 or now.loaded.state.summary != known
-        if is_other and not is_due(core, now.loaded, now.budget, now.size):
-            break
-        attempt = CompactionAttempt(
-            core, thread_id, now.budget, trigger=trigger, summariser=summariser
-        )
-        result = await attempt.run()
-        needed = now.size > budget.limit
-        if result.outcome == "in_flight" and needed and await turn.comes():
-            continue  # Somebody else had begun in this very moment.
-        results.append(result)
-        if result.outcome != "performed":
-            helper = await _helper(core, thread_id, budget, summariser, result)
-            if helper is None:
-                break
-            summariser = helper
-    return results
-
-
-async def _helper(
-    core: Core,
-    thread_id: str,
-    budget: Budget,
-    summariser: Summariser,
-    result: CompactionResult,
-) -> Summariser | None:
-    # Code steps in for a model only where the next request would not fit otherwise.
-    now = await to_the_end(measured, core, thread_id, budget)
-    if now.size <= budget.limit or result.outcome == "nothing_to_do":
-        return None
-    if result.outcome == "in_flight":
-        await to_the_end(_abandon, core, thread_id)
-        return core.fallback
-    if result.reason == "overtaken":
-        return summariser  # It did not fail.
-    return next_stage(core, thread_id, summariser)
 
 
 def _abandon(core: Core, thread_id: str) -> None:
@@ -144,12 +275,12 @@ def _abandon(core: Core, thread_id: str) -> None:
 def _reported(
     core: Core,
     before: Measured,
+    now: Measured,
     done: Shortened,
     results: list[CompactionResult],
     trigger: Trigger,
 ) -> list[CompactionResult]:
     """The results, with what was shown shorter on the way; one of its own where that was all."""
-    now = measured(core, before.loaded.thread_id, before.plain)
     told = results
     if done.decisions:
         told = [result for result in results if result.outcome != "nothing_to_do"]
@@ -163,6 +294,4 @@ def _reported(
         results_offloaded=done.offloaded,
         results_condensed=done.condensed,
     )
-    if told[-1].outcome == "shortened":
-        tell_compaction(core, told[-1])
     return told

@@ -6,7 +6,7 @@ from time import monotonic
 from refold.domain.budget import Budget
 from refold.domain.compacting import holds_lease
 
-from .abandoning import load_settled
+from .abandoning import is_left_behind, load_settled
 from .blocking import to_the_end
 from .core import Core
 from .ladder.measuring import Measured, measured
@@ -48,5 +48,7 @@ class Turn:
 
     def _is_anothers(self) -> bool:
         core = self._core
-        attempt = load_settled(core, self._thread_id).state.attempt
-        return attempt is not None and holds_lease(attempt, core.clock(), core.settings.policy)
+        state = load_settled(core, self._thread_id).state
+        if state.attempt is None or is_left_behind(core.owner, state):
+            return False
+        return holds_lease(state.attempt, core.clock(), core.settings.policy)

@@ -22,18 +22,27 @@ class IncomingMessage(Value, frozen=True):
     written_at: datetime | None = None
     model: str | None = None
     stop_reason: str | None = None
+    stale_thinking: bool = False
+    owner: str | None = None
+    """Whose it is; None: the owner's of the conversation."""
 
 
 def append_messages(
-    state: Conversation, incoming: Sequence[IncomingMessage], *, recorded: bool = False
+    state: Conversation,
+    incoming: Sequence[IncomingMessage],
+    *,
+    recorded: bool = False,
+    owner: str | None = None,
 ) -> tuple[MessageAppended, ...]:
     """Append ``incoming`` in order; all or none.
 
-    ``recorded``: history is kept as it came. A live tool result must answer an open call.
+    ``recorded``: history is kept as it came. A live tool result must answer an open call. ``owner``:
+    whose the conversation is; the first message that says so records it. None: as recorded.
 
     Raises:
         UnknownToolCall: a live tool result answers no call, or one that was answered before.
     """
+    whose = state.owner or owner
     calls = None if recorded else set(open_calls(state))
     events: list[MessageAppended] = []
     for index, item in enumerate(incoming):
@@ -43,7 +52,17 @@ def append_messages(
             if item.message.role == "assistant":
                 calls = set(does.calls)
         position = state.length + index
-        events.append(MessageAppended.trusted({"position": position, **item.__dict__}))
+        said_once = whose if index == 0 and state.owner is None else None
+        events.append(
+            MessageAppended.trusted(
+                {
+                    "position": position,
+                    **item.__dict__,
+                    "owner": None if item.owner == whose else item.owner,
+                    "conversation_owner": said_once,
+                }
+            )
+        )
     return tuple(events)
 
 

@@ -10,10 +10,15 @@ def live_messages(state: Conversation) -> int:
 
 
 def archives_over(policy: CompactionPolicy) -> int | None:
-    """More live messages than so many are archived; None: however many there are."""
+    """With more live messages than so many the oldest are archived; None: however many there are."""
+    return policy.archive_over
+
+
+def archiving_leaves(policy: CompactionPolicy) -> int | None:
+    """At most so many live messages are left then: the buffer below, so that it is not due again at once."""
     if policy.archive_over is None:
         return None
-    return policy.archive_over + policy.archive_buffer
+    return max(1, policy.archive_over - policy.archive_buffer)
 
 
 def may_archive(state: Conversation, policy: CompactionPolicy) -> bool:

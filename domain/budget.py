@@ -1,5 +1,8 @@
 """The budget of a request: how many tokens a context window leaves for the conversation."""
 
+from typing import NamedTuple
+
+from .expecting import Expected
 from .policy import CompactionPolicy
 from .value import Value
 
@@ -8,7 +11,7 @@ SHORTEST_SUMMARY = 150
 
 
 class Budget(Value, frozen=True):
-    """All figures are tokens. ``fixed`` is what every request carries: system text, with instruction
+    """All figures but two are tokens. ``fixed`` is what every request carries: system text, with instruction
     files, and tools.
     """
 
@@ -26,6 +29,12 @@ class Budget(Value, frozen=True):
     """What a summary costs besides its text."""
     instructions: int = 0
     """Of ``fixed``, what instruction files take."""
+    recalls: bool = False
+    """Whether these requests carry the tool that recalls what is no longer shown."""
+    byte_limit: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    fixed_bytes: int = 0
+    """Of these, what system text and tools take."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
@@ -57,6 +66,7 @@ def budget_for(
     *,
     summary_overhead: int = 0,
     instructions: int = 0,
+    recalls: bool = False,
 ) -> Budget:
     """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
     ``instructions`` are of instruction files.
@@ -76,6 +86,7 @@ def budget_for(
         target=target,
         summary_overhead=summary_overhead,
         instructions=instructions,
+        recalls=recalls,
     )
 
 
@@ -90,13 +101,39 @@ def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.ledger_tokens, int(budget.conversation * policy.ledger_share))
 
 
-def kept_target(budget: Budget, policy: CompactionPolicy) -> int:
+class SetAside(NamedTuple):
+    """The room that a summary needs beside the messages that stay, in tokens."""
+
+    text: int
+    ledger: int
+    """With the topics that are named."""
+
+
+def set_aside(
+    budget: Budget, policy: CompactionPolicy, expected: Expected | None = None
+) -> SetAside:
+    """Return the room to set aside: for what is expected, or for the longest that is asked for.
+
+    A text may be longer than expected by ``summary_slack``, a ledger by half. Whatever is expected, a
+    text has room for half of the length that is aimed at: else one short summary would make all later
+    ones short.
+    """
+    aim = summary_target(budget, policy)
+    longest, most = int(aim * policy.summary_slack), ledger_target(budget, policy)
+    if expected is None:
+        return SetAside(longest, most)
+    text = max(aim // 2, SHORTEST_SUMMARY, int(expected.text * policy.summary_slack))
+    ledger = max(0, expected.beside - budget.summary_overhead) * 3 // 2
+    return SetAside(min(longest, text), min(most, ledger))
+
+
+def kept_target(budget: Budget, policy: CompactionPolicy, expected: Expected | None = None) -> int:
     """The tokens of messages and pinned texts that may stay, so that all together meet the target.
 
-    What is left beside the longest summary that is accepted, its heading and the ledger; and no more
-    than the tiers of condensed and whole messages hold together (requirements B4, B5).
+    What is left beside the summary that is expected, its heading and the ledger; and no more than the
+    tiers of condensed and whole messages hold together (requirements B4, B5).
     """
-    beside = int(summary_target(budget, policy) * policy.summary_slack) + budget.summary_overhead
-    left = budget.target - budget.fixed - beside - ledger_target(budget, policy)
+    aside = set_aside(budget, policy, expected)
+    left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.ledger
     tiers = budget.conversation * (policy.condensed_tier + policy.whole_tier)
     return max(0, min(left, int(tiers)))

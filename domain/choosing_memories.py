@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from .budget import Budget
 from .conversation import Conversation
 from .remembering import ChosenMemory, MemoriesChosen
+from .rewriting import Rewritten
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:
@@ -46,5 +47,22 @@ def forget_memories(state: Conversation) -> tuple[MemoriesChosen, ...]:
     return (MemoriesChosen(query_position=newest, memories=(), tokens=0),)
 
 
-def _quotations(memories: Sequence[ChosenMemory]) -> frozenset[tuple[int, str]]:
-    return frozenset((memory.position, memory.text) for memory in memories)
+def withdraw_memories(
+    state: Conversation, kept: MemoriesChosen | None, rewritten: Sequence[Rewritten]
+) -> tuple[MemoriesChosen, ...]:
+    """Record that earlier choices lost their content; ``kept``: what is quoted now and stays so."""
+    newest = max(0, state.length - 1)
+    nothing = MemoriesChosen(query_position=newest, memories=(), tokens=0)
+    return ((kept or nothing).replaced(rewritten=tuple(rewritten)),)
+
+
+def is_before_first_answer(state: Conversation) -> bool:
+    """Whether nothing was answered yet and nothing is quoted: then the prefix can still be chosen freely."""
+    if state.erased or state.memories_at or state.compactions or state.older_live:
+        return False
+    asked = any(message.role == "user" for message in state.live)
+    return asked and all(message.role != "assistant" for message in state.live)
+
+
+def _quotations(memories: Sequence[ChosenMemory]) -> frozenset[tuple[str | None, int, str]]:
+    return frozenset((memory.thread_id, memory.position, memory.text) for memory in memories)

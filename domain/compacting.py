@@ -106,7 +106,7 @@ def perform_compaction(
 def _performed(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> CompactionPerformed:
-    generation = 0 if requested.rebuilds or state.summary is None else state.summary.generation + 1
+    generation, covered = _replaces(state, requested, plan)
     return CompactionPerformed(
         attempt_id=requested.attempt_id,
         summary_id=summary.summary_id,
@@ -120,7 +120,7 @@ def _performed(
         model=summary.model,
         prompt_fingerprint=summary.prompt_fingerprint,
         tokens_before=requested.tokens_before,
-        tokens_after=requested.tokens_before - plan.covered_tokens + summary.tokens,
+        tokens_after=requested.tokens_before - covered + summary.tokens,
         focus=requested.focus,
         is_split_turn=summary.is_split_turn,
         split_turn_prefix=summary.split_turn_prefix,
@@ -133,12 +133,25 @@ def _performed(
         ledger_shown=summary.ledger_shown,
         leaf=summary.leaf,
         omitted=summary.omitted,
+        given_in_part=summary.given_in_part,
         block=summary.block,
         model_calls=summary.model_calls,
         topics=summary.topics,
         topics_shown=summary.topics_shown,
         message_count=state.length,
+        topics_ask=summary.topics_ask,
     )
+
+
+def _replaces(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan
+) -> tuple[int, int]:
+    """Return the generation of a new summary, and the tokens that it takes the place of."""
+    before = state.summary
+    if before is not None and before.coverage == requested.coverage:
+        return before.generation, before.tokens  # Made once more, with another focus.
+    generation = 0 if requested.rebuilds or before is None else before.generation + 1
+    return generation, plan.covered_tokens
 
 
 def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
@@ -148,7 +161,8 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
         SummaryRefused: with the reason (invariant 9).
     """
     judge_text(summary.text, complete=summary.complete, required=summary.required)
-    judge_length(summary.text_tokens, plan.limit_tokens, summary.tokens, plan.covered_tokens)
+    longest = max(plan.limit_tokens, plan.accepted_tokens)
+    judge_length(summary.text_tokens, longest, summary.tokens, plan.covered_tokens)
 
 
 def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:

@@ -1,6 +1,7 @@
 """The Conversation aggregate's state: what decisions need to know of a history, never its texts."""
 
-from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks
+from .facts import ActiveSummary, Attempt, LiveMessage, Pin, Setbacks, SummaryLength
+from .frames import KnownFrame
 from .value import Value
 
 
@@ -24,6 +25,8 @@ class Conversation(Value, frozen=True):
     the preamble may lie before it."""
     live_tokens: int = 0
     """The size of all live messages as rendered."""
+    thinking_from: int = 0
+    """Messages before this position are shown without thinking: what stands before them has changed."""
     answer_pending: bool = False
     """Whether the next answer may have been asked for with a prefix that has changed since: its
     thinking was signed for that prefix, and is not shown."""
@@ -31,6 +34,8 @@ class Conversation(Value, frozen=True):
     pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
+    lengths: tuple[SummaryLength, ...] = ()
+    """Of the newest summaries, the newest last: the next cut is planned by them."""
     compactions: int = 0
     notes_to: int = 0
     """Notes were taken of the messages before this position."""
@@ -42,7 +47,11 @@ class Conversation(Value, frozen=True):
     """The size of the earlier messages that are quoted in the system text."""
     memories_at: int = 0
     """The version of the event that chose them; 0 where none are quoted."""
+    frame: KnownFrame | None = None
+    """What the newest recorded request carried besides the conversation; None where none is recorded."""
     label: str | None = None
+    owner: str | None = None
+    """Whose the conversation is; a message that names no owner of its own is theirs as well."""
     erased: bool = False
     """Whether the whole conversation was erased; nothing else is known of it then."""
 

@@ -24,7 +24,9 @@ from .events import (
     Rewritten,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
 from .remembering import MemoriesChosen, NotesFlushed
 
@@ -64,6 +66,7 @@ def stub_of(message: Message, marker: str) -> Message:
 
     A provider refuses a call without its result and a message without content, so both stay.
     """
+    message = message.replaced(extra=None)
     if isinstance(message.content, str):
         return message.replaced(content=marker)
     kept: list[Block] = []
@@ -116,11 +119,13 @@ def remains_of(event: Event, marker: str) -> Event:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return event
@@ -167,11 +172,13 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessageUnpinned()
             | ConversationLabelled()
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return False

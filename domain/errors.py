@@ -5,16 +5,23 @@
     RefoldError
     ├── InvalidThreadId (ValueError)        the thread id is missing, blank or unusable
     ├── InvalidMessage (ValueError)         a message is not one: names the field
-    │   └── UnknownToolCall                 a tool result answers no open call
+    │   ├── UnknownToolCall                 a tool result answers no open call
+    │   └── KeyReused                       a key stands for another message already
     ├── InvalidSetting (ValueError)         a setting is out of range: names itself
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
     ├── AmbiguousId (LookupError)           several ids begin so (application.errors)
     ├── ConversationGone                    the conversation was erased
+    ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
+    ├── OwnerConflict                       the conversation is somebody else's
+    ├── VersionConflict                     somebody else has appended meanwhile
+    ├── TurnTaken                           somebody else has the turn of the conversation (application.errors)
     ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
     │   └── ForeignAddress                  it is one of another conversation
     ├── ContextWindowExceeded               what must be in the context does not fit
-    │   └── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   ├── PinnedContentTooLarge           what is pinned does not fit, even alone
+    │   └── RequestTooLarge                 the same in bytes, not in tokens
+    ├── EmptyConversation                   there is no message to send yet
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── EmbedderError                       an embedder could not answer (application.errors)
     ├── BackendError                        a search program could not answer (application.errors)
@@ -74,6 +81,44 @@ class UnknownToolCall(InvalidMessage):
         self.call_id = call_id
 
 
+class KeyReused(InvalidMessage):
+    """An idempotency key stands for another message already; nothing is stored.
+
+    ``key`` is the key. ``position`` is the place of the message that has it; None where both are given at
+    once.
+    """
+
+    def __init__(self, key: str, position: int | None) -> None:
+        where = "two messages that are given" if position is None else f"message {position} as well"
+        super().__init__(
+            "key",
+            f"{key!r} stands for {where}, and they say different things: give each message a key of its own",
+        )
+        self.key = key
+        self.position = position
+
+
+class VersionConflict(RefoldError):
+    """Somebody else has appended to the conversation since it was looked at; nothing is stored.
+
+    ``expected`` is the version that was given, ``actual`` the one that there is.
+    """
+
+    def __init__(self, thread_id: str, expected: int, actual: int) -> None:
+        how = (
+            "somebody else has appended to it since: read what is new, make the context again"
+            if actual > expected
+            else "it never had that version: take the one of a context or of an append"
+        )
+        super().__init__(
+            f"conversation {thread_id!r} is at version {actual} and {expected} was expected: {how}, and "
+            "append with the new version"
+        )
+        self.thread_id = thread_id
+        self.expected = expected
+        self.actual = actual
+
+
 class UnknownMessage(RefoldError, LookupError):
     """The conversation has no message at this position, or it was lost by damage."""
 
@@ -103,11 +148,40 @@ class UnknownSummary(RefoldError, LookupError):
 
 
 class ConversationGone(RefoldError):
-    """The conversation was erased; nothing can be read from it or appended to it any more."""
+    """The conversation was erased; nothing can be read from it. A message that is appended begins a new one."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} was erased; begin a new one with another thread id"
+            f"conversation {thread_id!r} was erased; append a message to begin a new one with this id, or "
+            "use another id"
+        )
+        self.thread_id = thread_id
+
+
+class EmptyConversation(RefoldError):
+    """A request was to be made of a conversation without messages: the API refuses one."""
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} has no message to send yet: append what the user says first"
+        )
+        self.thread_id = thread_id
+
+
+class InvalidOwner(RefoldError, ValueError):
+    """The id of an owner is blank or unusable."""
+
+
+class OwnerConflict(RefoldError):
+    """The conversation has another owner than the one that was given; nothing was read or stored.
+
+    The message names neither: it may reach the wrong one of the two.
+    """
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(
+            f"conversation {thread_id!r} belongs to another owner, and that never changes: give that "
+            "owner, or another thread id"
         )
         self.thread_id = thread_id
 
@@ -118,15 +192,23 @@ class ContextWindowExceeded(RefoldError):
     ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
     """
 
+    unit = "tokens"
+
     def __init__(
         self, needed: int, budget: int, explanation: str, *, instructions: int = 0
     ) -> None:
         super().__init__(
-            f"the context needs {needed:,} tokens and the budget is {budget:,}: {explanation}"
+            f"the context needs {needed:,} {self.unit} and the budget is {budget:,}: {explanation}"
         )
         self.needed = needed
         self.budget = budget
         self.instructions = instructions
+
+
+class RequestTooLarge(ContextWindowExceeded):
+    """What must be in the context has more bytes than may be sent; ``needed`` and ``budget`` are bytes."""
+
+    unit = "bytes"
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):

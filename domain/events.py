@@ -5,10 +5,12 @@ from typing import Literal
 
 from .coverage import Coverage
 from .facts import ActiveSummary, LiveMessage, Topic
+from .frames import RequestFrameChanged
 from .ledger.line import LedgerLine
 from .messages import Block, Message
 from .policy import CompactionPolicy
 from .remembering import MemoriesChosen, NotesFlushed
+from .rewriting import Rewritten as Rewritten
 from .value import Value
 
 Trigger = Literal["size", "manual", "background", "erasure"]
@@ -31,6 +33,13 @@ class MessageAppended(Value, frozen=True):
     """When it was written, where a recording says so; the envelope has when it was logged."""
     model: str | None = None
     stop_reason: str | None = None
+    stale_thinking: bool = False
+    """Whether its thinking may have been signed for another request than what stands before it here: neither
+    it nor any before it is shown."""
+    owner: str | None = None
+    """Whose it is, where that is somebody else than the owner of the conversation."""
+    conversation_owner: str | None = None
+    """Whose the conversation is; said once, by the first message that was appended with an owner."""
 
 
 class CompactionRequested(Value, frozen=True):
@@ -72,6 +81,16 @@ class OmittedMessage(Value, frozen=True):
     tokens: int
 
 
+class GivenInPart(Value, frozen=True):
+    """A covered message of which the summariser was given a part only; all of it can be read back."""
+
+    position: int
+    given: int
+    """Characters of it that the summariser was given."""
+    characters: int
+    """Characters that it has."""
+
+
 class CompactionPerformed(Value, frozen=True):
     """A summary was accepted and stands for what it covers from now on."""
 
@@ -110,16 +129,20 @@ class CompactionPerformed(Value, frozen=True):
     leaf: LeafSummary | None = None
     omitted: tuple[OmittedMessage, ...] = ()
     """What was too large to be summarised: named in the text, and recallable."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """What of the messages that it covers first the summariser was not given whole."""
     block: Block | None = None
     """The provider's own signed compaction block, rendered in place of the text, unchanged."""
     model_calls: int = 1
-    """How often a summariser was asked, retries included."""
+    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
     topics: tuple[Topic, ...] = ()
     """What the covered messages are about, the most important first; labels, never a filter."""
     topics_shown: int = 0
     """How many of these are named beside the summary."""
     message_count: int | None = None
     """How many messages the conversation had then."""
+    topics_ask: bool = True
+    """Whether the line that names them says to ask the tool that recalls: requests carried it."""
 
 
 class CompactionFailed(Value, frozen=True):
@@ -182,6 +205,29 @@ class MessagesCondensed(Value, frozen=True):
     """Characters shown from the beginning of each result; with 0 only the marker is left."""
 
 
+class SaidPart(Value, frozen=True):
+    """A text, an image or a document of a user's message that is shown shorter from now on."""
+
+    position: int
+    block: int
+    """Its place among the blocks of the message, from 0."""
+    tokens_freed: int
+
+
+class UserContentShortened(Value, frozen=True):
+    """What a user said or showed is too large to stay whole; its content stays in the log."""
+
+    parts: tuple[SaidPart, ...]
+    head: int
+    tail: int
+    """Characters shown from the beginning and from the end of a text; of an image or a document only a
+    marker is left."""
+
+
+Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened
+"""The decisions that show parts of messages shorter."""
+
+
 class MessagePinned(Value, frozen=True):
     """A message or a text was marked to be kept word for word until it is unpinned."""
 
@@ -204,14 +250,6 @@ class ConversationLabelled(Value, frozen=True):
     """The conversation was given a name for people."""
 
     label: str
-
-
-class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed in place; its place is left."""
-
-    version: int
-    remains: str
-    """The SHA-256 of what is left of its payload."""
 
 
 class MessageErased(Value, frozen=True):
@@ -259,6 +297,7 @@ Event = (
     | SummarySuperseded
     | ToolContentOffloaded
     | MessagesCondensed
+    | UserContentShortened
     | MessagePinned
     | MessageUnpinned
     | NotesFlushed
@@ -267,5 +306,6 @@ Event = (
     | MessageErased
     | ConversationErased
     | ConversationForked
+    | RequestFrameChanged
     | EventLost
 )

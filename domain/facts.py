@@ -57,6 +57,17 @@ class ActiveSummary(Value, frozen=True):
     """Whether it brought the conversation down to its target (invariant 7)."""
 
 
+class SummaryLength(NamedTuple):
+    """How long a summary was that somebody wrote."""
+
+    summariser: str
+    model: str
+    text: int
+    """Tokens of the text."""
+    beside: int
+    """Tokens of all that is rendered with it: heading, guidance, topics and ledger."""
+
+
 class Pin(NamedTuple):
     """A text that is never summarised."""
 

@@ -20,9 +20,11 @@ from .events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from .facts import LiveMessage, Pin
 from .fading import REMEMBERED, fading
@@ -33,10 +35,11 @@ from .folding_summaries import (
     requested,
     reverted,
     size,
-    without_thinking,
 )
+from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .remembering import MemoriesChosen, NotesFlushed
+from .thinking import behind_new_prefix, without_thinking
 
 NOTES_REMEMBERED = 64
 """So many of the newest times that notes were taken are compared with."""
@@ -58,11 +61,10 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return failed(state, event, version)
         case CompactionReverted():
             return reverted(state, event, version)
-        case ToolContentOffloaded() | MessagesCondensed():
+        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
             return _shortened(state, event.parts, version)
         case MessagePinned():
-            pin = Pin(event.pin_id, version, event.position, event.tokens)
-            return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+            return _pinned(state, event, version)
         case MessageUnpinned():
             return _unpinned(state, event.pin_id, version)
         case NotesFlushed():
@@ -71,13 +73,14 @@ def evolve(state: Conversation, event: Event) -> Conversation:
             return _quoting(state, event, version)
         case SummarySuperseded() | ConversationForked():
             return state.replaced(version=version)
+        case RequestFrameChanged():
+            return _framed(state, event, version)
         case MessageErased():
             return _erased(state, event, version)
         case ConversationErased():
             return Conversation(version=version, erased=True)
         case EventLost():
-            length = state.length if event.position is None else event.position + 1
-            return state.replaced(version=version, length=length)
+            return state.replaced(version=version, length=_length(state, event))
         case ConversationLabelled():
             return state.replaced(version=version, label=event.label)
         case _:
@@ -105,15 +108,20 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
     pending, pinned = state.answer_pending, state.pinned_positions
-    older, older_tokens = state.older_live, state.older_tokens
+    older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
+    thinking_from = state.thinking_from
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
         fact = _fact(event, version)
-        if pending and fact.role == "assistant":
-            fact, pending = without_thinking(fact), False
+        if event.stale_thinking:
+            tokens -= sum(m.thinking for m in live)
+            live[:] = map(without_thinking, live)
+        if event.stale_thinking or (pending and fact.role == "assistant"):
+            fact, pending, thinking_from = without_thinking(fact), False, event.position + 1
         live.append(fact)
         tokens += fact.tokens
+        owner = owner or event.conversation_owner
         if preamble == length:
             if event.message.role == "system":
                 preamble += 1
@@ -133,7 +141,9 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         older_live=older,
         older_tokens=older_tokens,
         live_tokens=tokens,
+        thinking_from=thinking_from,
         answer_pending=pending,
+        owner=owner,
     )
 
 
@@ -154,38 +164,38 @@ def _fact(event: MessageAppended, version: int) -> LiveMessage:
 
 
 def _erased(state: Conversation, event: MessageErased, version: int) -> Conversation:
-    live = tuple(
+    live = [
         m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
         if m.position == event.position
-        else without_thinking(m)
+        else m
         for m in state.live
-    )
+    ]
     # A message that is only counted is not among them.
     counted = event.tokens_freed and not any(m.position == event.position for m in live)
     older = state.older_tokens - (event.tokens_freed if counted else 0)
-    return state.replaced(
-        version=version,
-        live=live,
-        older_tokens=older,
-        live_tokens=older + sum(m.tokens for m in live),
-        answer_pending=True,
-    )
+    return behind_new_prefix(state, live, version=version, older_tokens=older)
 
 
-def _shortened(state: Conversation, parts: Iterable[ShortenedPart], version: int) -> Conversation:
+def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
+    pending = state.answer_pending
+    frame = known_frame(state.frame, event, version)
+    state = state.replaced(version=version, frame=frame)
+    if not event.binds_thinking:
+        return state
+    # The answer that follows was asked for with this frame.
+    return behind_new_prefix(state, state.live).replaced(answer_pending=pending)
+
+
+def _shortened(
+    state: Conversation, parts: Iterable[ShortenedPart | SaidPart], version: int
+) -> Conversation:
     freed: dict[int, int] = {}
     for part in parts:
         freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
-    live = tuple(
-        _previewed(m, freed[m.position], version) if m.position in freed else m
-        for m in map(without_thinking, state.live)
-    )
-    return state.replaced(
-        version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
-        answer_pending=True,
-    )
+    live = [
+        _previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live
+    ]
+    return behind_new_prefix(state, live, version=version)
 
 
 def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
@@ -200,26 +210,29 @@ def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversati
     )
 
 
+def _length(state: Conversation, lost: EventLost) -> int:
+    return state.length if lost.position is None else lost.position + 1
+
+
+def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversation:
+    pin = Pin(event.pin_id, version, event.position, event.tokens)
+    return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+
+
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
     if not shown:
         return state.replaced(version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
-    return _with_new_prefix(state, version).replaced(pins=pins)
+    return behind_new_prefix(state, state.live, version=version, pins=pins)
 
 
 def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
-    return _with_new_prefix(state, version).replaced(
-        memories_tokens=event.tokens, memories_at=version if event.tokens else 0
-    )
-
-
-def _with_new_prefix(state: Conversation, version: int) -> Conversation:
-    live = tuple(map(without_thinking, state.live))
-    return state.replaced(
+    return behind_new_prefix(
+        state,
+        state.live,
         version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
-        answer_pending=True,
+        memories_tokens=event.tokens,
+        memories_at=version if event.tokens else 0,
     )
 
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from .conversation import Conversation
 from .erasing import ERASED
 from .events import CompactionFailed, CompactionPerformed, CompactionRequested, CompactionReverted
+from .expecting import with_length
 from .facts import ActiveSummary, Attempt, LiveMessage, Setbacks
 from .fading import REMEMBERED, fading
+from .thinking import behind_new_prefix
 
 
 def requested(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
@@ -23,16 +25,13 @@ def requested(state: Conversation, event: CompactionRequested, version: int) -> 
 
 def compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     """A summary stands for what it covers."""
-    live = tuple(without_thinking(m) for m in state.live if not event.coverage.covers(m.position))
-    live_tokens = sum(m.tokens for m in live)
-    after = [m.version for m in live if m.position >= event.coverage.stop]
+    left = [m for m in state.live if not event.coverage.covers(m.position)]
+    state = behind_new_prefix(state, left, older_live=0, older_tokens=0)
+    live_tokens = state.live_tokens
+    after = [m.version for m in left if m.position >= event.coverage.stop]
     return state.replaced(
         version=version,
-        live=live,
-        older_live=0,
-        older_tokens=0,
         live_from=after[0] if after else version,
-        live_tokens=live_tokens,
         summary=ActiveSummary(
             summary_id=event.summary_id,
             version=version,
@@ -48,9 +47,9 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
             leaves=_leaves(state, event, version),
             effective=event.effective,
         ),
-        answer_pending=True,
         attempt=None,
         setbacks=Setbacks(),
+        lengths=with_length(state.lengths, event),
         compactions=state.compactions + 1,
     )
 
@@ -58,25 +57,22 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
 def remade(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     """A summary was made anew in the place of the one before."""
     # In the place of the summary before: what is live stays so, and the guard counts as before.
-    before = state.summary
-    live = tuple(map(without_thinking, state.live))
+    before, tokens = state.summary, state.tokens
+    state = behind_new_prefix(state, state.live)
     return state.replaced(
         version=version,
-        live=live,
-        live_tokens=state.older_tokens + sum(m.tokens for m in live),
         summary=ActiveSummary(
             summary_id=event.summary_id,
             version=version,
             coverage=event.coverage,
             tokens=event.tokens,
             at_length=before.at_length if before else state.length,
-            at_tokens=before.at_tokens if before else state.tokens,
+            at_tokens=before.at_tokens if before else tokens,
             generation=event.generation,
             text_tokens=event.text_tokens,
             leaves=(version,) if event.leaf else (),
             effective=event.effective,
         ),
-        answer_pending=True,
         attempt=None,
     )
 
@@ -96,30 +92,29 @@ def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tu
     before = state.summary.leaves if state.summary else ()
     if event.leaf is None or (state.summary is not None and not before):
         return ()
+    if state.summary is not None and state.summary.coverage == event.coverage:
+        return (*before[:-1], version)  # The same messages, summarised once more.
     return (*before, version)
 
 
 def reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
     """What the newest summary covered is live again."""
     back = (*event.messages, *state.live)
-    live = tuple(without_thinking(m) for m in sorted(back, key=lambda m: m.position))
-    live_tokens = event.older_tokens + sum(m.tokens for m in live)
-    state = state.replaced(
+    state = behind_new_prefix(
+        state,
+        sorted(back, key=lambda m: m.position),
         version=version,
-        live=live,
         older_live=event.older_live,
         older_tokens=event.older_tokens,
         live_from=event.live_from,
-        live_tokens=live_tokens,
         summary=event.restored,
-        answer_pending=True,
     )
     # The next compaction by size must not come at once and make the same summary again.
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
     state = state.replaced(setbacks=setbacks)
-    return _bounded(state) if len(live) > REMEMBERED else state
+    return _bounded(state) if len(state.live) > REMEMBERED else state
 
 
 def _bounded(state: Conversation) -> Conversation:
@@ -134,9 +129,3 @@ def _bounded(state: Conversation) -> Conversation:
 def size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
     """The tokens of some of these messages."""
     return sum(message.tokens for message in live if message.position in positions)
-
-
-def without_thinking(message: LiveMessage) -> LiveMessage:
-    """The message as it is shown behind another prefix."""
-    # Signed thinking is valid only behind the very prefix it was made with; the prefix has changed.
-    return message._replace(tokens=message.tokens - message.thinking, thinking=0)

@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 
 from .errors import RefoldError
-from .events import LeafSummary, OmittedMessage
+from .events import GivenInPart, LeafSummary, OmittedMessage
 from .facts import Topic
 from .ledger.line import LedgerLine
 from .messages import Block
+from .saying import is_blank, is_repetition
 from .value import Value
 
 
@@ -42,22 +43,30 @@ class Summary(Value, frozen=True):
     ledger_shown: int = 0
     leaf: LeafSummary | None = None
     omitted: tuple[OmittedMessage, ...] = ()
+    given_in_part: tuple[GivenInPart, ...] = ()
     block: Block | None = None
     model_calls: int = 1
     topics: tuple[Topic, ...] = ()
     topics_shown: int = 0
+    topics_ask: bool = True
 
 
 def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:
     """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
 
+    Empty is as well what has no letter and no digit in it, and repetitive what is one word or a few words
+    again and again.
+
     Raises:
         SummaryRefused: with the reason.
     """
-    if not text.strip():
-        raise SummaryRefused("empty", "the summary is empty")
+    if is_blank(text):
+        problem = "is empty" if not text.strip() else "has no words in it, only marks or blanks"
+        raise SummaryRefused("empty", f"the summary {problem}")
     if not complete:
         raise SummaryRefused("incomplete", "the summary was cut off before its end")
+    if is_repetition(text):
+        raise SummaryRefused("repetitive", "the summary is the same words again and again")
     if _is_error(text):
         raise SummaryRefused("error_text", f"an error in place of a summary: {text.strip()[:200]}")
     missing = [part for part in required if part not in text]
@@ -80,7 +89,7 @@ def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int)
         )
     if text_tokens > limit:
         raise SummaryRefused(
-            "too_long", f"the summary has {text_tokens:,} tokens, allowed are {limit:,}"
+            "too_long", f"the summary has {text_tokens:,} tokens, there is room for {limit:,}"
         )
 
 

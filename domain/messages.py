@@ -22,13 +22,19 @@ SHOWN = frozenset({"image", "document"})
 class Message(Value, frozen=True):
     """One message: a role and its content, a string or content blocks.
 
-    Unknown block types and unknown fields of a block are kept as they came.
+    Unknown block types, unknown fields of a block and of the message are kept as they came.
     """
 
     role: Role
     content: str | tuple[Block, ...]
     author: Author | None = None
     """Who wrote it, where that was said when it was appended. No provider is sent this."""
+    extra: Block | None = None
+    """What else the message came with (a name, metadata, the usage of a reply), as JSON data. No
+    provider is sent this."""
+    unknown: tuple[str, ...] = ()
+    """The types of its blocks that the provider does not take there, as far as was known when it was
+    appended: these blocks are shown as text."""
 
     def blocks(self) -> tuple[Block, ...]:
         """The content as blocks; a string is one text block."""

@@ -10,10 +10,12 @@ from .ledger import cues
 from .ledger.gathering import Source, gather
 from .ledger.headings import sense_of, shown
 from .ledger.line import LedgerLine
+from .ledger.quotes import own_words, quotes_in
 from .ledger.ranking import Ranking
-from .ledger.speech import sentences, user_words, without_code
+from .ledger.speech import sentences, user_words
 from .ledger.wording import clean, redact, squeeze
 from .messages import Message, said
+from .posing import broken_up
 from .remembering import Note, NotesFlushed
 
 LEDGER = "ledger"
@@ -60,7 +62,7 @@ def fitting_notes(
     seen = {_said(note.text) for note in known}
     kept: list[Note] = []
     for note in notes:
-        text = squeeze(redact(plain(clean(note.text))), LONGEST_NOTE)
+        text = squeeze(redact(plain(clean(broken_up(note.text)))), LONGEST_NOTE)
         if not (said := _said(text)) or said in seen or _leads_in(text):
             continue
         seen.add(said)
@@ -83,11 +85,14 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     """Rules, decisions, what is left to do and exact values of the user's, oldest first."""
     heard = [(position, _heard(message)) for position, message in messages]
     titles = {position: headings(said(message)) for position, message in heard}
-    gathered = [line for line in gather(heard).lines if _is_whole(line, titles)]
-    told = list(_told(heard))
+    gathered = [
+        line for line in gather(heard).lines if line.author != "quoted" and _is_whole(line, titles)
+    ]
+    own = {position: _own(message) for position, message in heard}
+    told = list(_told(own))
     known = {line.text for line in gathered if line.kind != "request"}
-    own = {line.text for line in told}
-    lines = [line for line in gathered if line.kind != "request" or line.text not in own]
+    texts = {line.text for line in told}
+    lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
     lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
     latest = max((line.position for line in gathered if line.kind == "request"), default=-1)
@@ -98,21 +103,39 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
             [x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score
         )[:most]
     ]
+    chosen = [_in_sentence(line, own[line.position]) for line in chosen]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
-def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
+def _own(message: Message) -> str:
+    """What a person says in a message, without what it quotes; of what is long the beginning."""
+    if message.role != "user" or message.author in ("program", "tool"):
+        return ""
+    words = user_words(said(message))[:_TYPED]
+    return own_words(words, quotes_in(words))
+
+
+def _told(own: Mapping[int, str]) -> Iterator[LedgerLine]:
     """Sentences in which a user tells once and for all, or of what that person likes or has: in a chat
     these are not in the ledger.
     """
-    for position, message in messages:
-        is_typed = message.role == "user" and message.author not in ("program", "tool")
-        text = without_code(user_words(said(message)))[:_TYPED] if is_typed else ""
+    for position, text in own.items():
         for span in sentences(text):
             found, under = text[span.start : span.stop], shown(text, span.under)
             kind = _kind(found)
             if kind and (sense_of(under) != "forbids" or lasting.is_order(found)):
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
+
+
+def _in_sentence(line: LedgerLine, own: str) -> LedgerLine:
+    """A value in the whole sentence that tells it, where that is short: a part of one can say the opposite."""
+    if line.kind != "value" or not line.note:
+        return line
+    for span in sentences(own):
+        found = own[span.start : span.stop]
+        if line.text in found and len(found) <= lasting.LONGEST:
+            return line.replaced(text=found, note="")
+    return line
 
 
 def _kind(found: str) -> Literal["rule", "value"] | None:

@@ -6,7 +6,14 @@ from .budget import Budget
 from .conversation import Conversation
 from .events import ShortenedPart, ToolContentOffloaded
 from .policy import CompactionPolicy
-from .shortening import ToolPart, is_enough, is_worth_it, thinking_tokens, whole_from
+from .shortening import (
+    ToolPart,
+    is_enough,
+    is_worth_it,
+    thinking_tokens,
+    unanswered_from,
+    whole_from,
+)
 
 
 def much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
@@ -24,15 +31,17 @@ def choose_offloads(
 ) -> tuple[ToolPart, ...]:
     """The parts to show as previews of a request with ``size`` tokens; none where it gains little.
 
-    Giants first, wherever they stand. If that is not enough, all large parts before the messages that
-    stay whole, at once: the prefix then stays as it is for longer than if some were left for later.
+    Giants first, wherever they stand, the oldest first and no more than needed. If that is not enough,
+    all large parts before the messages that stay whole, at once: the prefix then stays as it is for
+    longer than if some were left for later.
     """
     candidates = much_smaller(parts)
     giant = budget.room * policy.giant_share
-    giants = tuple(p for p in candidates if p.tokens > giant)
+    giants = _giants(candidates, state, giant)
     thinking = thinking_tokens(state)
-    if giants and is_enough(size, size - thinking - _freed(giants), budget, policy):
-        return giants
+    for count in range(1, len(giants) + 1):
+        if is_enough(size, size - thinking - _freed(giants[:count]), budget, policy):
+            return giants[:count]
     stop = whole_from(state, budget, policy)
     older = tuple(
         p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
@@ -41,6 +50,18 @@ def choose_offloads(
     if giants or is_worth_it(_freed(chosen) + thinking, budget, policy):
         return chosen
     return ()
+
+
+def _giants(parts: Sequence[ToolPart], state: Conversation, giant: float) -> tuple[ToolPart, ...]:
+    """The giants, those that the model has answered before the others.
+
+    Of what it has not answered yet some must be left to see: an image has no preview.
+    """
+    fresh = unanswered_from(state)
+    giants = [p for p in parts if p.tokens > giant]
+    older = (p for p in giants if p.position < fresh)
+    newer = (p for p in giants if p.position >= fresh and not p.blind)
+    return (*older, *newer)
 
 
 def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:

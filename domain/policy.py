@@ -1,12 +1,36 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
-from pydantic import ConfigDict, Field
+import difflib
+from typing import TYPE_CHECKING, Any
 
+from pydantic import ConfigDict, Field, ValidationError
+
+from .errors import InvalidSetting
 from .value import Value
 
 
 class CompactionPolicy(Value, frozen=True):
     """Settings of compaction. Shares are fractions of the context window unless they say otherwise."""
+
+    if not TYPE_CHECKING:  # Type checkers know the fields; this would hide them.
+
+        def __init__(self, **fields: Any) -> None:
+            """Make a policy; a field that cannot be is an ``InvalidSetting`` that names it."""
+            if type(self) is not CompactionPolicy:
+                super().__init__(**fields)
+                return
+            for name, value in fields.items():
+                if isinstance(value, bool):  # Python takes True for 1.
+                    raise _refused(name, value, "a number")
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                name = str(first["loc"][0])
+                raise _refused(name, first["input"], first["msg"]) from None
+
+        # What is stored is validated past it.
+        __init__.__pydantic_base_init__ = True
 
     # The table of settings is made from the texts below the fields.
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -31,7 +55,7 @@ class CompactionPolicy(Value, frozen=True):
     is one of them."""
     whole_turn_share: float = Field(default=0.5, ge=0, le=1)
     """A compaction cuts between turns where that keeps at least this share of the newest tokens that
-    a cut inside a turn would keep (on demand: covers, of what it would cover); else it divides a turn."""
+    a cut inside a turn would keep; else it cuts inside a turn."""
 
     summary_tier: float = Field(default=0.10, gt=0, lt=1)
     """Tier 1: a summary aims at no more than this share of the budget (requirement B3); the ledger
@@ -64,7 +88,9 @@ class CompactionPolicy(Value, frozen=True):
     summary_tokens: int = Field(default=8_000, ge=100)
     """The length a summary aims at (requirement D5)."""
     summary_slack: float = Field(default=1.2, ge=1)
-    """A summary longer than its aim times this is refused (requirement D5)."""
+    """A summary is asked to be no longer than its aim times this. A complete one that is longer is
+    accepted while the request stays under the trigger and it is smaller than what it stands for
+    (requirement D5)."""
     summary_tries: int = Field(default=3, ge=1, le=10)
     """A summariser is asked so often in all while its trouble is one that passes (requirement D6)."""
     repairs: int = Field(default=1, ge=0, le=3)
@@ -76,12 +102,13 @@ class CompactionPolicy(Value, frozen=True):
     """Open requests older than the newest are kept word for word up to this share of the target."""
 
     split_share: float = Field(default=0.5, gt=0, le=1)
-    """A turn that would leave more than this share of the window, times ``split_slack``, in the
-    context is divided (requirement A5)."""
+    """Where a cut lies in a turn that has more than this share of the window, times ``split_slack``, the
+    beginning of the turn is summarised in a text of its own behind that of the turns before it. Else
+    all that is covered is summarised in one text, wherever the cut lies (requirement A5)."""
     split_slack: float = Field(default=1.2, ge=1)
     """See ``split_share``."""
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)
-    """The share of a divided turn that is at least summarised, if its messages are small
+    """The share of a turn that is at least summarised where a cut lies in it, if its messages are small
     (requirement A15)."""
     split_prefix_least: float = Field(default=0.15, gt=0, le=1)
     """The same, if its messages are large."""
@@ -98,11 +125,15 @@ class CompactionPolicy(Value, frozen=True):
     """A message over this share of the summariser's window is left out of it (requirement C7)."""
 
     rebuild_after: int = Field(default=5, ge=1)
-    """A summary is built anew from leaf summaries after it was carried over so many times."""
-    rebuild_over_tokens: int = Field(default=1_000, ge=0)
-    """A summary longer than this is built anew at the next compaction (requirement B8)."""
+    """A summary is built anew after it was carried over so many times: from all texts that a model wrote
+    before, and from extracts by code where code wrote them."""
+    rebuild_over_share: float = Field(default=1.5, ge=1)
+    """A summary longer than this share of the length that is asked for is built anew at the next
+    compaction, from the texts that were written before (requirement B8)."""
+    rebuild_over_tokens: int | None = Field(default=None, ge=0)
+    """The same as a fixed length; where it is set, ``rebuild_over_share`` does not count."""
     leaf_tokens: int = Field(default=1_000, ge=50)
-    """The length of a leaf summary."""
+    """The length of a leaf summary: an extract by code of what a compaction covered first."""
 
     ledger_share: float = Field(default=0.10, ge=0, le=0.5)
     """The ledger takes at most this share of the budget."""
@@ -113,10 +144,13 @@ class CompactionPolicy(Value, frozen=True):
     failure_characters: int = Field(default=240, ge=40)
     """Characters of each (requirement A13)."""
 
+    first_summary_after: int | None = Field(default=None, ge=1)
+    """No summary is made while a conversation has no more messages than this (30 is a good number), but
+    on demand, or where a request would not fit without one. None: however few there are (requirement
+    B15)."""
     archive_over: int | None = Field(default=None, ge=10)
-    """A compaction is due as well when a conversation has more live messages than this and
-    ``archive_buffer`` together; it then keeps no more than this (requirement B7 says 200). None: only
-    when the context grows too large."""
+    """A compaction is due as well when a conversation has more live messages than this; it then keeps
+    ``archive_buffer`` fewer (requirement B7 says 200). None: only when the context grows too large."""
     archive_buffer: int = Field(default=20, ge=0)
     """See ``archive_over`` (requirement B7)."""
     topics_kept: int = Field(default=40, ge=0)
@@ -131,3 +165,15 @@ class CompactionPolicy(Value, frozen=True):
     again; by five times as much while the breaker is open, and after a compaction (invariant 7)."""
     breaker_after: int = Field(default=3, ge=1)
     """After so many failures in a row the circuit breaker opens."""
+
+
+def _refused(name: str, value: object, problem: str) -> InvalidSetting:
+    known = CompactionPolicy.model_fields
+    if name not in known:
+        alike = difflib.get_close_matches(name, list(known), n=1)
+        hint = f" (did you mean {alike[0]}?)" if alike else ""
+        message = f"CompactionPolicy has no field {name!r}{hint}"
+    else:
+        said = problem.removeprefix("Input should be ")
+        message = f"CompactionPolicy: {name} = {str(value)[:80]!r}: must be {said}"
+    return InvalidSetting(message, setting=name, value=value)

@@ -1,6 +1,7 @@
 """Whether what a person wrote beside a conversation quotes a message: titles, own pins, a focus."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from .events import (
     CompactionFailed,
@@ -10,6 +11,7 @@ from .events import (
     Event,
     MessagePinned,
 )
+from .frames import FramePart, RequestFrameChanged
 from .json_data import is_list, is_object
 from .labelling import WITHDRAWN_LABEL
 from .messages import Message
@@ -94,6 +96,8 @@ def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> b
             return is_quoted(event.text)
         case CompactionRequested() | CompactionPerformed() | CompactionFailed():
             return event.attempt_id in attempts
+        case RequestFrameChanged():
+            return any(_part_quotes(part, is_quoted) for part in event.parts)
         case _:
             return False
 
@@ -105,8 +109,33 @@ def without_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
             return event.replaced(label=WITHDRAWN_LABEL)
         case CompactionRequested() | CompactionPerformed() if _is(event.focus, is_quoted):
             return event.replaced(focus=marker)
+        case RequestFrameChanged():
+            parts = (_part_without(part, is_quoted, marker) for part in event.parts)
+            return event.replaced(parts=tuple(parts))
         case _:
             return event
+
+
+def _part_quotes(part: FramePart, is_quoted: IsQuoted) -> bool:
+    return any(map(is_quoted, _texts_in(part.value)))
+
+
+def _part_without(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePart:
+    if not _part_quotes(part, is_quoted):
+        return part
+    return part.replaced(value=_without_lines(part.value, is_quoted, marker))
+
+
+def _without_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
+    """The value with ``marker`` for each line that quotes; for a whole text where the quotation has lines."""
+    if isinstance(value, str):
+        text = "\n".join(marker if is_quoted(line) else line for line in value.split("\n"))
+        return marker if is_quoted(text) else text
+    if is_list(value):
+        return [_without_lines(part, is_quoted, marker) for part in value]
+    if is_object(value):
+        return {key: _without_lines(part, is_quoted, marker) for key, part in value.items()}
+    return value
 
 
 def _is(text: str | None, is_quoted: IsQuoted) -> bool:

@@ -1,8 +1,10 @@
 """What is remembered beside the summary: durable notes, and earlier messages that are quoted. These names
 are the storage format, like those in ``events``."""
 
+from collections.abc import Collection
 from typing import Literal
 
+from .rewriting import Rewritten
 from .value import Value
 
 NoteKind = Literal["decision", "preference", "constraint", "task", "fact"]
@@ -42,18 +44,34 @@ class NotesFlushed(Value, frozen=True):
     they were logged."""
 
 
+MemoryKind = Literal["message", "note", "summary"]
+
+
 class ChosenMemory(Value, frozen=True):
-    """An excerpt of an earlier message of the same conversation."""
+    """An excerpt of an earlier message, or of what was noted or summarised in another conversation."""
 
     position: int
+    """Of the message, or of the first one that a note or summary was made of."""
     message_id: str
+    """Of the message or summary; of a note the id of its flush, and its number there."""
     role: str
-    """Who said it; ``tool`` for the result of a tool."""
+    """Who said it; ``tool`` for the result of a tool, ``note`` and ``summary`` for what was made of several."""
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""
     text: str
     score: float
     """Relative to the best one: over 0, at most 1."""
+    thread_id: str | None = None
+    """The conversation that it comes from, where that is another one."""
+    kind: MemoryKind = "message"
+    start: int = 0
+    """Of another conversation: it was made of messages at positions ``start`` …"""
+    stop: int = 0
+    """… up to but not including this one."""
+
+    def is_made_of(self, thread_id: str, positions: Collection[int]) -> bool:
+        """Whether it comes from one of these messages of another conversation."""
+        return self.thread_id == thread_id and any(self.start <= p < self.stop for p in positions)
 
 
 class MemoriesChosen(Value, frozen=True):
@@ -65,3 +83,6 @@ class MemoriesChosen(Value, frozen=True):
     """The best first; none takes back those before."""
     tokens: int
     """As rendered, with heading and guidance."""
+    rewritten: tuple[Rewritten, ...] = ()
+    """Earlier choices of this conversation that lost their content, since what they quoted of another
+    conversation was erased there."""

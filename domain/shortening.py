@@ -7,20 +7,26 @@ from .calls import open_calls
 from .conversation import Conversation
 from .facts import LiveMessage
 from .policy import CompactionPolicy
+from .thinking import stays_from
 
-Side = Literal["call", "result"]
+Side = Literal["call", "result", "said"]
+"""Of a tool call; or what a user said or showed, where ``call_id`` is the place of the block."""
 
 
 class ToolPart(NamedTuple):
-    """One side of a tool call of a live message, with what it would cost if it were shown shorter."""
+    """One side of a tool call of a live message, or a block of a user's message, with what it would cost
+    if it were shown shorter.
+    """
 
     position: int
     call_id: str
     side: Side
-    """The call's input, or its result."""
+    """The call's input, or its result; or what a user said."""
     tokens: int
     """Its size as it is shown now."""
     short_tokens: int
+    blind: bool = False
+    """Whether nothing of it is to be seen then: it is an image, say."""
 
     @property
     def freed(self) -> int:
@@ -55,27 +61,40 @@ def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) ->
     all that was said after it, for nobody has read that yet.
     """
     room = int(budget.conversation * policy.whole_tier)
-    start = state.length
+    start, first = state.length, stays_from(state)
     for message in state.live[: -policy.whole_last - 1 : -1]:
-        room -= _without_thinking(message)
+        room -= shown_after_a_decision(message, first)
         if room < 0:
             break
         start = message.position
+    return min(start, last_response(state))
+
+
+def last_response(state: Conversation) -> int:
+    """The position of the model's last response; 0 where it has said nothing."""
     answers = (m.position for m in reversed(state.live) if m.role == "assistant")
-    return min(start, next(answers, 0))
+    return next(answers, 0)
+
+
+def unanswered_from(state: Conversation) -> int:
+    """The position from which on the model has read nothing yet."""
+    last = next((m.position for m in reversed(state.live) if m.role == "assistant"), -1)
+    return last + 1
 
 
 def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
     """Whether the messages before those that stay whole fit their tier (requirement B4)."""
     stop = whole_from(state, budget, policy)
     older = (m for m in state.live if state.preamble <= m.position < stop)
-    tokens = state.older_tokens + sum(map(_without_thinking, older))
+    first = stays_from(state)
+    tokens = state.older_tokens + sum(shown_after_a_decision(m, first) for m in older)
     return tokens <= budget.conversation * policy.condensed_tier
 
 
 def thinking_tokens(state: Conversation) -> int:
-    """What any decision saves besides: thinking is not shown behind a prefix that has changed."""
-    return sum(m.thinking for m in state.live)
+    """What any decision saves besides: of most thinking nothing is shown behind a prefix that has changed."""
+    first = stays_from(state)
+    return sum(m.thinking for m in state.live if m.position < first)
 
 
 def is_worth_it(freed: int, budget: Budget, policy: CompactionPolicy) -> bool:
@@ -86,18 +105,18 @@ def is_worth_it(freed: int, budget: Budget, policy: CompactionPolicy) -> bool:
 def is_enough(before: int, after: int, budget: Budget, policy: CompactionPolicy) -> bool:
     """Whether a request that shrank from ``before`` to ``after`` tokens needs no summary now.
 
-    It meets the target; or much was freed (requirement D2) and it is so far below the trigger that
-    the next decision is not due soon: each one has the provider read the whole prefix anew.
+    It meets the target; or much was freed, and it is under the trigger (requirement D2). Little is not
+    enough: each decision has the provider read the whole prefix anew, and the next would be due soon.
     """
     if after <= budget.target:
         return True
-    well_under = (budget.trigger + budget.target) // 2
-    return before - after >= _enough(budget, policy) and after <= well_under
+    return before - after >= _enough(budget, policy) and after < budget.trigger
 
 
 def _enough(budget: Budget, policy: CompactionPolicy) -> int:
     return min(policy.enough_freed_tokens, int(policy.enough_freed_share * budget.window))
 
 
-def _without_thinking(message: LiveMessage) -> int:
-    return message.tokens - message.thinking
+def shown_after_a_decision(message: LiveMessage, thinking_from: int) -> int:
+    """The tokens of a message behind a changed prefix; ``thinking_from``: where thinking stays from."""
+    return message.tokens - (message.thinking if message.position < thinking_from else 0)

@@ -1,4 +1,4 @@
-"""Split turns: a turn too big to stay whole is divided; its beginning is summarised (A5, A15)."""
+"""Split turns: of a turn too big to stay whole the beginning is summarised in a text of its own."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -27,6 +27,7 @@ class Turns:
 
     def __init__(self, state: Conversation, kept: frozenset[int]) -> None:
         """``kept``: the positions that stay whatever the cut."""
+        self._state = state
         self._beginnings = turn_beginnings(state)
         self._end = state.length
         messages = [m for m in state.live if m.position not in kept]
@@ -52,6 +53,29 @@ class Turns:
         turn = self._sums[last] - self._sums[first]
         return Division(begin, self._sums[middle] - self._sums[first], turn, turn / (last - first))
 
+    def split_at(self, cut: int, window: int, policy: CompactionPolicy) -> int | None:
+        """Return where the turn begins whose beginning gets a summary of its own; None where it is one text.
+
+        It gets one where the content from the beginning of the turn on is more than ``largest_kept``,
+        and there is history before it. Where there is none, or where the beginning was covered long
+        ago, what is covered of the turn is the history: it is told in the sections of one.
+        """
+        divided = self.division(cut)
+        if divided is None or not self._has_history(divided.begin):
+            return None
+        content = (m.tokens - m.thinking for m in self._state.live if m.position >= divided.begin)
+        return divided.begin if sum(content) > largest_kept(window, policy) else None
+
+    def _has_history(self, begin: int) -> bool:
+        if self._state.summary is None:
+            return bool(self._positions) and self._positions[0] < begin
+        return begin != self._beginnings[0] or self._is_request(begin)
+
+    def _is_request(self, position: int) -> bool:
+        # Behind a summary the first of what is left begins a turn only if somebody asks in it.
+        first = next((m for m in self._state.live if m.position == position), None)
+        return first is not None and first.role == "user" and first.speaks and not first.results
+
 
 def least_prefix(average: float, window: int, policy: CompactionPolicy) -> float:
     """The share of a divided turn that is at least summarised, for messages of this average size.
@@ -66,7 +90,7 @@ def least_prefix(average: float, window: int, policy: CompactionPolicy) -> float
 
 
 def largest_kept(window: int, policy: CompactionPolicy) -> int:
-    """The most that may stay behind a cut before a turn is divided, in tokens (requirement A5)."""
+    """Return the tokens of a turn above which its beginning gets a summary of its own (requirement A5)."""
     return int(window * policy.split_share * policy.split_slack)
 
 

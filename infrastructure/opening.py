@@ -11,11 +11,18 @@ from refold.application.async_memory import AsyncMemory
 from refold.application.core import Core
 from refold.application.derived import forget_erased
 from refold.application.errors import LogError
+from refold.application.frames.asked import Asked
+from refold.application.frames.framed_log import FramedLog
+from refold.application.generations.log import GenerationsLog
+from refold.application.generations.recall import by_thread
+from refold.application.generations.views import GenerationsViews
 from refold.application.memory import Memory
 from refold.application.notes.writing import write_notes
 from refold.application.opening_process import OpeningProcess
 from refold.application.ports import Summariser, TokenCounter
 from refold.application.recall.parts import RecallParts
+from refold.application.unwritten import UnwrittenWrites
+from refold.application.unwritten_log import UnwrittenLog
 
 from .options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
 from .options import Options as Options
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .notes.folder import MarkdownFolder
+    from .notes.reading import MarkdownReader
     from .observing.notices import Notice
     from .observing.wiring import Observing
     from .settings.model import RefoldSettings
@@ -88,6 +96,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _opened(path: str | Path, options: Options) -> Core:
+    from .checking_options import check_options
     from .log.keeping import SQLiteKeeper
     from .observing.wiring import Observing
     from .processes import ThisProcess
@@ -95,20 +104,21 @@ def _opened(path: str | Path, options: Options) -> Core:
     from .tokens.estimator import EstimatingTokenCounter
     from .tools.anthropic import AnthropicTools
 
-    _refuse_unknown(options)
+    check_options(path, options)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
-    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers", ()))
+    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
     embedded = observing.summariser(ExtractiveSummariser(counter=counter))
     chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
+    asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
     core = Core(
-        log=observing.log(stores.log),
+        log=FramedLog(UnwrittenLog(observing.log(log), unwritten), asked),
         keeper=SQLiteKeeper(stores.log, key),
-        views=stores.views,
-        recall=stores.recall,
+        views=GenerationsViews(stores.views, log),
+        recall=_recall(stores, log, options),
         counter=counter,
         summariser=chosen,
         fallback=embedded,
@@ -116,14 +126,24 @@ def _opened(path: str | Path, options: Options) -> Core:
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
+        markdown=_markdown(configuration),
         instructions=instructions,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
         process=OpeningProcess(str(path)),
         sdk_tools=AnthropicTools(),
+        asked=asked,
+        unwritten=unwritten,
+        turns=stores.log.turns,
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core
+
+
+def _recall(stores: "_Stores", log: GenerationsLog, options: Options) -> RecallParts:
+    backend = options.get("search_backend")
+    hands_over = backend is None or isinstance(backend, str)
+    return by_thread(stores.recall, log, hands_over=hands_over)
 
 
 class _Stores(NamedTuple):
@@ -197,13 +217,18 @@ def _summariser(
     observing: "Observing",
 ) -> Summariser | None:
     """The summariser that was given or named; None for the embedded one."""
+    from refold.application.summarising.last_resort import SummariesOff
+
     from .summarisers.retrying import retrying
 
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":
             return None
-        from .summarisers.choosing import anthropic_summariser
+        if settings.summariser == "off":
+            return SummariesOff(counter.count_text)
+        from .summarisers.choosing import anthropic_summariser, warn_without_key
 
+        warn_without_key(settings.summariser)
         given = anthropic_summariser(
             settings.summariser,
             counter,
@@ -212,15 +237,6 @@ def _summariser(
             timeout=settings.summariser_timeout,
         )
     return retrying(given, settings.summary_tries, each=observing.summariser)
-
-
-def _refuse_unknown(options: Options) -> None:
-    for name in options:
-        if name not in Options.__annotations__:
-            from .settings.sources import nearest
-
-            hint = nearest(name, Options.__annotations__)
-            raise TypeError(f"refold.open has no argument {name!r}{hint}")
 
 
 def _instructions(configuration: "Configuration") -> str:
@@ -242,6 +258,17 @@ def _notes_folder(path: str | Path, configuration: "Configuration") -> "Markdown
     from .notes.folder import MarkdownFolder
 
     return MarkdownFolder(folder, None if str(path) == ":memory:" else Path(path))
+
+
+def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
+    """The Markdown files that are searched, if the settings name a folder."""
+    notes = configuration.for_core().notes
+    folder = notes.searched or notes.folder
+    if folder is None:
+        return None
+    from .notes.reading import MarkdownReader
+
+    return MarkdownReader(folder)
 
 
 def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":

@@ -10,7 +10,9 @@ from refold.application.recall.vectors import Embedder
 from refold.domain.policy import CompactionPolicy
 
 if TYPE_CHECKING:
-    from refold.application.rendering.render import SummaryPlace
+    from refold.application.core import OwnerMemories
+    from refold.application.recall.results import RecallMode
+    from refold.domain.frames import SummaryPlace
 
     from .log.stored.encryption import KeySource
     from .observing.callbacks import OnCompaction
@@ -65,13 +67,23 @@ class Options(TypedDict, total=False):
     backend_timeout: float | None
     """Seconds until such a program counts as hanging."""
     compaction_wait: float | None
+    request_bytes: int | None
+    shorten_texts: bool | None
     """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
     recall_tokens: int | None
     """The room of one answer of recall, in tokens."""
+    recall_hits: int | None
+    """How many hits an answer of recall has at most, where the question does not say."""
+    recall_least_score: float | None
+    """Only hits with at least this share of the best one's score, where the question does not say."""
+    recall_mode: "RecallMode | None"
+    """``keyword``, ``vector`` or ``hybrid``, where the question does not say."""
     notes: "NotesBy | None"
     """Who takes durable notes before a compaction: ``"auto"``, ``"ledger"`` or ``"off"``."""
     notes_folder: str | Path | None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: str | Path | None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched; without it ``notes_folder``."""
     notes_reserve_tokens: int | None
     notes_soft_tokens: int | None
     """Notes are taken when a request reaches the window less both."""
@@ -81,6 +93,8 @@ class Options(TypedDict, total=False):
     """Only those with at least this share of the best one's score."""
     memories_tokens: int | None
     """The room of all of them together."""
+    owner_memories: "OwnerMemories | None"
+    """What is quoted of other conversations of the same owner: ``notes``, ``summaries`` as well, ``off``."""
     instruction_files: Sequence[str | Path] | None
     """Files such as AGENTS.md that are part of the system text behind yours, in this order; read now."""
     instruction_characters: int | None

@@ -1,6 +1,6 @@
 """Use cases: erase messages, or a conversation, with everything that was copied or made from them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from refold.application.addresses import position_in
 from refold.application.core import Core
@@ -16,6 +16,8 @@ from refold.domain.remembering import NotesFlushed
 from .erasing_plan import Done, ErasurePlan, erasable
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
+from .of_owner import messages_of_owner
+from .quotations import Choices, Quotations, withdrawal
 from .remaking import Remade, remade
 from .renoting import Renoted, renoted
 
@@ -58,12 +60,20 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     state = core.log.load(thread_id).state
     if not state.version:
         raise InvalidThreadId(f"there is no conversation {thread_id!r}: nothing was erased")
+    core.unwritten.forget(thread_id)
     erasing = _Erasing(core, reason, whole=thread_id)
     reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
     noted = [thread_id] if state.notes_at is not None else []
     return _report(core, erasing.finish().values(), noted).replaced(
         thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
     )
+
+
+def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
+    """Erase every message of an owner, in all conversations in one transaction; those of others stay."""
+    erasing = _Erasing(core, reason, owner=owner)
+    erasing.begin(lambda load: messages_of_owner(core, load, owner))
+    return _report(core, erasing.finish().values()).replaced(owner=owner)
 
 
 def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:
@@ -174,7 +184,11 @@ def _ids(flushes: Iterable[NotesFlushed]) -> frozenset[str]:
 class _Erasing:
     """One erasure, in all conversations that it reaches."""
 
-    def __init__(self, core: Core, reason: str, whole: str | None = None) -> None:
+    def __init__(
+        self, core: Core, reason: str, whole: str | None = None, owner: str | None = None
+    ) -> None:
+        self._owner = owner
+        """Whose messages are erased, if it is about all of a person's."""
         self._core = core
         self._reason = reason
         self._whole = whole
@@ -185,6 +199,7 @@ class _Erasing:
         """What is noted in each conversation, and what had been erased there when that was written."""
         self._reach: Callable[[Loading], Positions] = lambda _: {}
         self._done: dict[str, Done] = {}
+        self._quotations = Quotations(core)
 
     def begin(self, reach: Callable[[Loading], Positions]) -> Positions:
         """Prepare it in the conversations that ``reach`` finds: the long part of the work, which is done
@@ -197,6 +212,7 @@ class _Erasing:
             known = self.traced(loaded, positions)
             self._prepared[thread_id] = self._remade(loaded, known)
             self._noted[thread_id] = known.erased, self._renoted(known)
+        self._quotations.of(self._core.log.load, self._gone(self._core.log.load, found))
         return found
 
     def finish(self) -> Mapping[str, Done]:
@@ -211,7 +227,8 @@ class _Erasing:
         thread_id = loaded.thread_id
         known = self._known.get(thread_id)
         if known is None or known.positions != positions:
-            known = Lineage(thread_id, positions)
+            own = self._owner is not None and loaded.state.owner == self._owner
+            known = Lineage(thread_id, positions, takes_all=own)
         known = trace(self._core, loaded, known)
         self._known[thread_id] = known
         return known
@@ -220,19 +237,31 @@ class _Erasing:
         # Somebody may have forked, appended or compacted since it was prepared.
         self._done.clear()
         erasures: dict[str, Erasure] = {}
-        for thread_id, positions in self._reach(load).items():
+        reached = self._reach(load)
+        quoting = dict(self._quotations.of(load, self._gone(load, reached)))
+        for thread_id, positions in reached.items():
             now = load(thread_id)
             if now.state.erased:
                 continue
-            plan = self._plan(now, self.traced(now, positions))
+            plan = self._plan(now, self.traced(now, positions), quoting.get(thread_id, {}))
             if plan.messages:
+                quoting.pop(thread_id, None)
                 self._done[thread_id] = plan.done()
                 erasures[thread_id] = plan.erasure()
         if self._whole is not None:
+            quoting.pop(self._whole, None)
             erasures.update(self._emptied(load(self._whole)))
+        for thread_id, choices in quoting.items():
+            erasures[thread_id], self._done[thread_id] = withdrawal(load(thread_id), choices)
         return erasures
 
-    def _plan(self, now: LoadedConversation, known: Lineage) -> ErasurePlan:
+    def _gone(self, load: Loading, reached: Positions) -> Mapping[str, Collection[int]]:
+        """Everything that is erased, by conversation."""
+        if self._whole is None:
+            return reached
+        return {**reached, self._whole: range(load(self._whole).state.length)}
+
+    def _plan(self, now: LoadedConversation, known: Lineage, quoting: Choices) -> ErasurePlan:
         messages = erasable(self._core, now, known)
         prepared = self._prepared.get(now.thread_id)
         active = now.window.summary.summary_id if now.window.summary else None
@@ -241,7 +270,7 @@ class _Erasing:
         erased, noted = self._noted.get(now.thread_id, (None, Renoted()))
         if erased != known.erased or noted.replaces != _ids(_withdrawn(known).values()):
             noted = self._renoted(known)
-        return ErasurePlan(now, known, messages, prepared, noted, self._reason)
+        return ErasurePlan(now, known, messages, prepared, noted, self._reason, quoting)
 
     def _remade(self, loaded: LoadedConversation, known: Lineage) -> Remade | None:
         active = loaded.state.summary

@@ -1,7 +1,7 @@
 """What an erasure removes from one conversation, and what happens there with that."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,8 +27,9 @@ from refold.domain.events import (
     MessagePinned,
     Rewritten,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.labelling import WITHDRAWN_LABEL
-from refold.domain.quoting import quoted_from, without_quotes
+from refold.domain.quoting import without_quotes
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .erasure_report import Place, RebuiltSummary, Removed
@@ -64,6 +65,8 @@ class ErasurePlan:
     remade: Remade | None
     renoted: Renoted
     reason: str
+    quoting: Mapping[int, MemoriesChosen] = field(default_factory=dict[int, MemoriesChosen])
+    """By version: choices of memories that quote what is erased in another conversation."""
 
     def erasure(self) -> Erasure:
         """As the log takes it."""
@@ -97,13 +100,17 @@ class ErasurePlan:
         for message in self.messages:
             position = frozenset((message.position,))
             marker = marker_of(self.now.thread_id, message.position)
-            is_quoted = quoted_from(self.known.said(position))
+            is_quoted = self.known.is_quoted(position)
             for version, event in self.known.made_from(position):
                 before = lost.get(version, _Lost(event, event, message.position))
                 left = without_quotes(remains_of(before.left, marker), is_quoted, WITHDRAWN)
                 # The message itself is marked as erased even where it holds nothing but calls.
                 if left != before.left or isinstance(event, MessageAppended):
                     lost[version] = before._replace(left=left)
+        for version, event in self.quoting.items():
+            # Any of the erasures that are recorded here vouches for it.
+            known = _Lost(event, remains_of(event, ""), self.messages[0].position)
+            lost.setdefault(version, known)
         return lost
 
     def _events(self, rewritten: Sequence[Rewritten]) -> Sequence[Event]:
@@ -173,6 +180,9 @@ def _places(event: Event, left: Event) -> Iterable[tuple[Place, int]]:
             yield "notes", len(event.notes)
         case MemoriesChosen(), _:
             yield "quoted memory", len(event.memories)
+        case RequestFrameChanged(), RequestFrameChanged():
+            pairs = zip(event.parts, left.parts, strict=True)
+            yield "system text", sum(part != after for part, after in pairs)
         case CompactionPerformed(), CompactionPerformed():
             yield "summary", 1
             yield "leaf", 1 if event.leaf else 0

@@ -17,6 +17,7 @@ Place = Literal[
     "notes",
     "notes files",
     "quoted memory",
+    "system text",
     "event",
     "read models",
     "recall index",
@@ -27,7 +28,8 @@ Place = Literal[
 of the conversation and of a compaction, that quoted the message; ``pin``: of the message, or one that
 quoted it. ``topics``: of a summary; ``notes``: that were taken of messages before they left the context;
 ``notes files``: what the folder that is configured says of them. ``quoted memory``: a quotation in the
-system text, now or earlier. ``event``: of an erased conversation, whatever it was. The last four are
+system text, now or earlier; ``system text``: the caller's, or a tool's definition, that quoted the message,
+as it was recorded. ``event``: of an erased conversation, whatever it was. The last four are
 derived from the log, and made anew from what remains: ``vectors`` of texts, and what was handed to a
 ``search backend``, are named where there may be any."""
 
@@ -78,6 +80,9 @@ class ErasureReport(Value, frozen=True):
     it until a program that names the folder opens the log."""
     conversation: bool = False
     """Whether the whole conversation was erased."""
+    owner: str | None = None
+    """Whose messages were erased in all conversations, if it was about a person; ``removed`` names each
+    place, and ``thread_id`` is empty."""
 
     @property
     def changed(self) -> bool:

@@ -20,8 +20,9 @@ from refold.domain.events import (
     MessageErased,
     MessagePinned,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
-from refold.domain.quoting import is_quoting, quoted_from, quoting_attempts
+from refold.domain.quoting import IsQuoted, is_quoting, quoted_from, quoting_attempts
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 AT_ONCE = 1_000
@@ -45,6 +46,8 @@ class Lineage(NamedTuple):
     """Every position that was erased before, asked for or not."""
     decisions: tuple[tuple[int, Event], ...] = ()
     """Everything that may hold text made from messages, or quoted from them, with its version."""
+    takes_all: bool = False
+    """Whether everything that a person wrote beside the messages goes with them, quoting or not."""
 
     @property
     def fresh(self) -> frozenset[int]:
@@ -54,6 +57,10 @@ class Lineage(NamedTuple):
     def said(self, positions: frozenset[int]) -> list[Message]:
         """The messages at these positions."""
         return [self.messages[p][1].message for p in sorted(positions & self.messages.keys())]
+
+    def is_quoted(self, positions: frozenset[int]) -> IsQuoted:
+        """Tells of a text beside the messages at these positions whether it goes with them."""
+        return _every_text if self.takes_all else quoted_from(self.said(positions))
 
     def made_from(self, positions: frozenset[int]) -> Iterator[tuple[int, Event]]:
         """The events with text of messages at these positions, or quoting it, themselves included."""
@@ -65,11 +72,15 @@ class Lineage(NamedTuple):
         for position in sorted(positions & self.messages.keys()):
             logged, said = self.messages[position]
             yield logged.version, said
-        is_quoted = quoted_from(self.said(positions))
+        is_quoted = self.is_quoted(positions)
         quoting = quoting_attempts((event for _, event in self.decisions), is_quoted)
         for version, event in self.decisions:
             if is_made_from(event, positions, attempts) or is_quoting(event, quoting, is_quoted):
                 yield version, event
+
+
+def _every_text(text: str) -> bool:
+    return bool(text)
 
 
 def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
@@ -82,11 +93,11 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
     places = StreamPlaces(partial(core.log.read, thread_id), version, loaded.state.length)
     messages, decisions = dict(known.messages), list(known.decisions)
     erased = set(known.erased)
-    for position in sorted(known.positions - messages.keys()):
-        for logged in places.messages(position, position + 1):
-            if isinstance(logged.event, MessageAppended) and logged.event.position == position:
-                messages[position] = logged, logged.event
-                erased.update({position} if logged.erased else ())
+    for first, stop in _runs(known.positions - messages.keys()):
+        for logged in places.messages(first, stop):
+            if isinstance(logged.event, MessageAppended) and logged.event.position >= first:
+                messages[logged.event.position] = logged, logged.event
+                erased.update({logged.event.position} if logged.erased else ())
     for logged in places.decisions_after(known.version):
         event = logged.event
         match event:
@@ -100,13 +111,30 @@ def trace(core: Core, loaded: LoadedConversation, known: Lineage) -> Lineage:
                 | NotesFlushed()
                 | MemoriesChosen()
                 | ConversationLabelled()
+                | RequestFrameChanged()
             ):
                 decisions.append((logged.version, event))
             case _:
                 pass
-    return Lineage(
-        thread_id, known.positions, version, messages, frozenset(erased), tuple(decisions)
+    return known._replace(
+        version=version,
+        messages=messages,
+        erased=frozenset(erased),
+        decisions=tuple(decisions),
     )
+
+
+def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First and end of each row of positions one after the other."""
+    first = stop = -1
+    for position in sorted(positions):
+        if position != stop:
+            if stop > first:
+                yield first, stop
+            first = position
+        stop = position + 1
+    if stop > first:
+        yield first, stop
 
 
 def copies(core: Core, thread_id: str, versions: Mapping[int, int]) -> Mapping[str, frozenset[int]]:

@@ -27,6 +27,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.messages import gist
+from refold.domain.posing import broken_up
 
 from .rereading import read_again, reread_positions, stretch_of
 
@@ -110,13 +111,16 @@ class _Remaking:
         leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
         room = self._old.tokens - self._overhead - self._limit - self._of_topics
         ledger = await asyncio.to_thread(gathering.kept, max(0, room))
-        return self._recorded(leaves, await self._text(leaves), ledger, topics)
+        text = broken_up(await self._text(leaves))
+        return self._recorded(leaves, text, ledger, topics)
 
     @property
     def _of_topics(self) -> int:
         """What the topics of the old one take."""
         shown = self._old.topics[: self._old.topics_shown]
-        return topics_tokens(shown, self._count, apart=self._old.block is not None)
+        return topics_tokens(
+            shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask
+        )
 
     @property
     def _limit(self) -> int:
@@ -178,7 +182,7 @@ class _Remaking:
         requested = _requested(self._core, old, before, digest)
         text_tokens = self._count(text)
         tokens = text_tokens + self._overhead + ledger.tokens
-        topics = gathered.kept(old.tokens - tokens, apart=False)
+        topics = gathered.kept(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
         performed = _performed(requested, old).replaced(
             summary_id=self._core.new_id(),
@@ -234,6 +238,7 @@ def _performed(requested: CompactionRequested, old: CompactionPerformed) -> Comp
         split_turn_prefix=None,
         split_at=None,
         generation=0,
+        given_in_part=(),
         block=None,
         model_calls=0,
     )

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
+from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.conversation import Conversation
 from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
 from refold.domain.events import Event, MessageErased, Rewritten
-from refold.domain.remembering import NotesFlushed
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .erasing_plan import erased_message
 from .lineage import read
@@ -47,7 +48,29 @@ def erased_since(
         for e in events
     )
     lost = frozenset(later.messages)
-    return *recorded, *_summary(core, then, lost, into), *_notes(core, then, later, lost)
+    return (
+        *recorded,
+        *_quotations(core, then, state),
+        *_summary(core, then, lost, into),
+        *_notes(core, then, later, lost),
+    )
+
+
+def _quotations(
+    core: Core, then: LoadedConversation, state: Conversation
+) -> tuple[MemoriesChosen, ...]:
+    """Vouch for choices of memories that were withdrawn since, for what other conversations lost."""
+    version, newest = then.state.version, core.log.load(then.thread_id).state.version
+    rewritten = {
+        one.version: one
+        for logged in read(core, then.thread_id, version + 1, newest)
+        if isinstance(logged.event, MemoriesChosen)
+        for one in logged.event.rewritten
+        if one.version <= version
+    }
+    if not rewritten:
+        return ()
+    return withdraw_memories(state, then.window.memories, tuple(rewritten.values()))
 
 
 def _summary(

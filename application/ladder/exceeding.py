@@ -1,9 +1,15 @@
 """The error for a request that no rung of the ladder makes small enough."""
 
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
 from refold.application.loaded import LoadedConversation
+from refold.application.projections.entries import held_entries
 from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation
-from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge
+from refold.domain.errors import ContextWindowExceeded, PinnedContentTooLarge, RequestTooLarge
+
+Name = TypeVar("Name")
 
 NAMED = 3
 """So many of the largest culprits are named."""
@@ -23,20 +29,61 @@ def window_exceeded(
             needed,
             budget.limit,
             f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. "
-            f"{_way_out('Unpin some of it', 'use a model with a larger window', budget)}",
+            f"{_way_out(_unpin(loaded), 'use a model with a larger window', budget)}",
             pins=tuple(pin.pin_id for pin in loaded.state.pins),
             pinned=pinned,
             instructions=budget.instructions,
         )
-    messages = {f"message {m.position} ({m.role})": m.tokens for m in loaded.state.live}
-    named = ", ".join(f"{message} {tokens:,} tokens" for message, tokens in _largest(messages))
+    largest = _largest({m.position: m.tokens for m in loaded.state.live})
+    named = ", ".join(f"{_message(loaded, at)} {tokens:,} tokens" for at, tokens in largest)
     return ContextWindowExceeded(
         needed,
         budget.limit,
-        f"{fixed}the largest messages that must stay word for word: {named or 'none'}. "
-        f"{_way_out('Use a model with a larger window', 'send less at once', budget)}",
+        f"{fixed}the largest messages in it: {named or 'none'}. "
+        f"{_way_out(_smaller(loaded, largest, budget), 'use a model with a larger window', budget)}",
         instructions=budget.instructions,
     )
+
+
+def too_many_bytes(loaded: LoadedConversation, needed: int, budget: Budget) -> RequestTooLarge:
+    """What to raise for a request of ``needed`` bytes that no rung makes small enough."""
+    sizes = {entry.position: entry.bytes for entry in held_entries(loaded.window.entries)}
+    largest = _largest(sizes)
+    named = ", ".join(f"{_message(loaded, at)} {size:,} bytes" for at, size in largest)
+    return RequestTooLarge(
+        needed,
+        budget.byte_limit,
+        f"system text and tools {budget.fixed_bytes:,} bytes; the largest messages in it: "
+        f"{named or 'none'}. {_smaller(loaded, largest, budget)}, or allow larger requests (`request_bytes`)",
+    )
+
+
+def _message(loaded: LoadedConversation, position: int) -> str:
+    roles = {m.position: m.role for m in loaded.state.live}
+    pin = _pin_of(loaded, position)
+    return f"message {position} ({roles.get(position, 'message')}{f', pinned as {pin!r}' if pin else ''})"
+
+
+def _pin_of(loaded: LoadedConversation, position: int) -> str | None:
+    pins = (pin for pin in loaded.state.pins if not pin.tokens and pin.position == position)
+    return next((pin.pin_id for pin in pins), None)
+
+
+def _unpin(loaded: LoadedConversation) -> str:
+    return f"Unpin some of it (`chat.unpin({loaded.state.pins[-1].pin_id!r})`)"
+
+
+def _smaller(loaded: LoadedConversation, largest: Sequence[tuple[int, int]], budget: Budget) -> str:
+    """How to make the largest message smaller: it is stored already, so that sending less is no help."""
+    if not largest or budget.fixed >= budget.limit or budget.fixed_bytes >= budget.byte_limit:
+        is_given = budget.fixed > budget.instructions
+        return "Send a shorter system text or fewer tools" if is_given else ""
+    position = largest[0][0]
+    erase = f"remove message {position} for good with `chat.erase({position})`"
+    pin = _pin_of(loaded, position)
+    if pin is not None:
+        return f"Unpin it with `chat.unpin({pin!r})`, so that it can be shown shorter, or {erase}"
+    return erase[0].upper() + erase[1:]
 
 
 def _fixed(budget: Budget) -> str:
@@ -47,21 +94,24 @@ def _fixed(budget: Budget) -> str:
 
 
 def _way_out(first: str, second: str, budget: Budget) -> str:
+    if not first:
+        first, second = second[0].upper() + second[1:], ""
+    first = f"{first}, {second}" if second and budget.instructions else first
     if not budget.instructions:
-        return f"{first}, or {second}"
+        return f"{first}, or {second}" if second else first
     return (
-        f"{first}, {second}, name fewer instruction files (`instruction_files`), or allow fewer "
-        "characters of them (`instruction_characters`, `instruction_total`)"
+        f"{first}, name fewer instruction files (`instruction_files`), or allow fewer characters of them "
+        "(`instruction_characters`, `instruction_total`)"
     )
 
 
-def is_out_of_reach(state: Conversation, budget: Budget) -> bool:
+def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
     """Whether what no rung makes smaller does not fit by itself: then nothing is folded for it in vain.
 
-    Fixed parts, pins, and what the user said since the model last spoke.
+    Fixed parts, pins, and what the user said since the model last spoke; ``texts_shortened``: without that.
     """
     pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
-    unanswered = True
+    unanswered = not texts_shortened
     for message in reversed(state.live):
         unanswered = unanswered and message.role != "assistant"
         if message.position in pinned or (unanswered and not message.results):
@@ -82,5 +132,5 @@ def _name(pin_id: str, position: int | None) -> str:
     return f"pin {pin_id!r}" + (f" of message {position}" if position is not None else "")
 
 
-def _largest(sizes: dict[str, int]) -> list[tuple[str, int]]:
+def _largest(sizes: Mapping[Name, int]) -> list[tuple[Name, int]]:
     return sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:NAMED]

@@ -19,11 +19,13 @@ class Measured(NamedTuple):
     """For decisions, which know the size of the conversation alone."""
     plain: Budget
     """As it was given."""
+    bytes: int = 0
+    """Of the whole request as JSON; 0 where it is not rendered, for it does not fit."""
 
 
 def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
-    """Measure the newest version."""
-    return measured_as(core, core.log.load(thread_id), budget)
+    """Measure the newest version, with the frame of the newest request."""
+    return measured_as(core, core.asked.framed(core.log.load(thread_id)), budget)
 
 
 def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
@@ -45,4 +47,5 @@ def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measu
         place=core.settings.summary_place,
     )
     extra = max(0, rendered.tokens - loaded.state.tokens)
-    return Measured(loaded, rendered.tokens + budget.fixed, budget.carrying(extra), budget)
+    size, weight = rendered.tokens + budget.fixed, rendered.bytes + budget.fixed_bytes
+    return Measured(loaded, size, budget.carrying(extra), budget, weight)

@@ -1,7 +1,7 @@
 """The tool inputs and results of the live messages: what each would cost if it were shown shorter."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from refold.application.addresses import address_of
 from refold.application.core import Core
@@ -9,9 +9,38 @@ from refold.application.loaded import LoadedConversation
 from refold.application.projections.entries import Entry, held_entries
 from refold.application.projections.window import Preview
 from refold.application.rendering.preview import shortened
-from refold.domain.events import ShortenedPart
-from refold.domain.messages import THINKING, Block, Message
+from refold.domain.events import SaidPart, ShortenedPart
+from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.shortening import Side, ToolPart, shortenable
+
+
+class Decided(NamedTuple):
+    """A part that is to be shown shorter, and what that saves."""
+
+    position: int
+    call_id: str
+    side: Side
+    tokens_freed: int
+
+
+def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
+    """The parts of tool calls among these, as events name them."""
+    return tuple(
+        ShortenedPart(
+            position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
+        )
+        for p in parts
+        if p.side != "said"
+    )
+
+
+def of_users(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
+    """The parts of users' messages among these, as events name them."""
+    return tuple(
+        SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
+        for p in parts
+        if p.side == "said"
+    )
 
 
 class _Name(NamedTuple):
@@ -19,35 +48,48 @@ class _Name(NamedTuple):
     side: Side
 
 
+TOOLS: frozenset[Side] = frozenset(("call", "result"))
+SAID: frozenset[Side] = frozenset(("said",))
+
+
 def tool_parts(
-    core: Core, loaded: LoadedConversation, preview: Preview, *, least: int = 0
+    core: Core,
+    loaded: LoadedConversation,
+    preview: Preview,
+    *,
+    least: int = 0,
+    sides: frozenset[Side] = TOOLS,
+    size: Callable[[Block], int] | None = None,
 ) -> list[ToolPart]:
     """The parts that may be shown as such a preview and are not yet as short, oldest first.
 
-    ``least``: messages of no more tokens are passed over, for measuring is what costs here.
+    ``least``: messages of no more tokens are passed over, for measuring is what costs here. ``sides``:
+    of which kind they are. ``size`` measures them in another unit than tokens.
     """
+    size = size or (lambda block: _size(core, [block]))
     allowed = shortenable(loaded.state)
     found: list[ToolPart] = []
     for entry in held_entries(loaded.window.entries):
         if entry.tokens - entry.thinking <= least:
             continue
         address = address_of(loaded.thread_id, entry.position)
-        for block in entry.message.blocks():
-            name = _name_of(entry, block)
-            if name is None or not allowed.allows(entry.position, *name):
+        for index, block in enumerate(entry.message.blocks()):
+            name = _name_of(entry, index, block)
+            if name is None or name.side not in sides or not allowed.allows(entry.position, *name):
                 continue
             shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
             if _is_as_short(shown, preview):
                 continue
-            now = _size(core, [shortened(block, shown, address) if shown else block])
-            then = _size(core, [shortened(block, preview, address)])
-            found.append(ToolPart(entry.position, *name, now, then))
+            now = size(shortened(block, shown, address) if shown else block)
+            then = size(shortened(block, preview, address))
+            blind = block.get("type") != "tool_use" and not text_of(block)
+            found.append(ToolPart(entry.position, *name, now, then, blind))
     return found
 
 
 def decided(
     core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
-) -> tuple[ShortenedPart, ...]:
+) -> tuple[Decided, ...]:
     """The parts with what such a preview of each saves: sums of them equal what is rendered."""
     freed: dict[int, dict[_Name, int]] = {}
     for part in parts:
@@ -57,7 +99,7 @@ def decided(
     shown: dict[int, dict[_Name, Preview]] = {position: {} for position in freed}
     for (position, call_id, side), before in loaded.window.previews.items():
         if position in shown:
-            shown[position][_Name(call_id, "call" if side == "call" else "result")] = before
+            shown[position][_Name(call_id, cast(Side, side))] = before
     return tuple(
         part
         for entry in held_entries(loaded.window.entries)
@@ -80,18 +122,18 @@ class _Shown(NamedTuple):
 
     def blocks(self) -> list[Block]:
         """Its blocks, without thinking."""
-        blocks = [b for b in self.entry.message.blocks() if b.get("type") not in THINKING]
-        return [self._block(block) for block in blocks]
+        blocks = enumerate(self.entry.message.blocks())
+        return [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
 
-    def _block(self, block: Block) -> Block:
-        name = _name_of(self.entry, block)
+    def _block(self, index: int, block: Block) -> Block:
+        name = _name_of(self.entry, index, block)
         preview = self.previews.get(name) if name is not None else None
         return block if preview is None else shortened(block, preview, self.address)
 
 
 def _decided_in(
     core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
-) -> Iterator[ShortenedPart]:
+) -> Iterator[Decided]:
     # The message is measured as a whole, and the last part takes what the roundings of all come to. In
     # the tokens that were recorded with the message, whatever the counter has learnt since.
     recorded = shown.entry.tokens - shown.entry.thinking
@@ -103,21 +145,18 @@ def _decided_in(
     shares = {name: freed[name] * recorded // now for name in others}
     shares[last] = saved - sum(shares.values())
     for name, tokens in shares.items():
-        yield ShortenedPart(
-            position=shown.entry.position,
-            call_id=name.call_id,
-            side=name.side,
-            tokens_freed=tokens,
-        )
+        yield Decided(shown.entry.position, name.call_id, name.side, tokens)
 
 
-def _name_of(entry: Entry, block: Block) -> _Name | None:
+def _name_of(entry: Entry, index: int, block: Block) -> _Name | None:
     # In messages of another role they are shown as plain text, or not at all.
     match block.get("type"), entry.message.role:
         case "tool_use", "assistant":
             return _Name(str(block.get("id")), "call")
         case "tool_result", "user":
             return _Name(str(block.get("tool_use_id")), "result")
+        case "text" | "image" | "document", "user":
+            return _Name(str(index), "said")
         case _:
             return None
 

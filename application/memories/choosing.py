@@ -4,11 +4,17 @@ import logging
 from collections.abc import Sequence
 
 from refold.application.core import Core
+from refold.application.errors import LogError
 from refold.application.ladder.measuring import Measured, measured
 from refold.application.loaded import LoadedConversation
 from refold.application.rendering.memories import memories_size
 from refold.domain.budget import Budget
-from refold.domain.choosing_memories import choose_memories, forget_memories, memories_room
+from refold.domain.choosing_memories import (
+    choose_memories,
+    forget_memories,
+    is_before_first_answer,
+    memories_room,
+)
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event
 
@@ -29,11 +35,38 @@ def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None
     """
     if not core.settings.memories.most and not core.log.load(thread_id).state.memories_tokens:
         return 0
+    return _choose(core, thread_id, budget, below)
+
+
+def choose_at_first(core: Core, thread_id: str, budget: Budget) -> bool:
+    """Quote what matters of other conversations of the same owner in the first request of this one; whether
+    anything is. Later requests show the same, so that the prefix holds. A log that cannot be written
+    leaves the request as it is.
+    """
+    if not wants_first_choice(core, core.log.load(thread_id).state):
+        return False
+    try:
+        return bool(_choose(core, thread_id, budget, None, own=False))
+    except LogError as error:
+        logger.warning("conversation %r: nothing is quoted in it: %s", thread_id, error)
+        return False
+
+
+def wants_first_choice(core: Core, state: Conversation) -> bool:
+    """Whether the next request is the first, and something of other conversations may be quoted in it."""
+    settings = core.settings.memories
+    is_on = bool(settings.most) and settings.of_owner != "off" and state.owner is not None
+    return is_on and is_before_first_answer(state)
+
+
+def _choose(
+    core: Core, thread_id: str, budget: Budget, below: int | None, *, own: bool = True
+) -> int:
     for _ in range(TRIES):
         before = measured(core, thread_id, budget)
         room = _room(core, before, below)
         try:
-            found = look_up(core, before.loaded, room)
+            found = look_up(core, before.loaded, room, own=own)
         except Exception:  # Whatever it is, the request can be sent without.
             logger.exception("conversation %r: no memories could be looked up", thread_id)
             found = None
@@ -74,7 +107,7 @@ class _Choice:
 
     def decide(self, now: LoadedConversation) -> Sequence[Event]:
         before = self._before.loaded.state
-        self.overtaken = not _only_grew(before, now.state)
+        self.overtaken = not _only_grew(before, now.state) or self._has_lost_sources()
         if self.overtaken:  # What was found may be erased by now.
             return ()
         if self._found is None:
@@ -90,7 +123,19 @@ class _Choice:
             tokens=size,
         )
 
+    def _has_lost_sources(self) -> bool:
+        """Whether something that is to be quoted of another conversation was erased since: nobody erases
+        while this is decided.
+        """
+        for thread_id, version in self._found.sources if self._found else ():
+            logged = self._core.log.read_at(thread_id, [version])
+            if not logged or logged[0].erased or self._core.log.load(thread_id).state.erased:
+                return True
+        return False
+
 
 def _only_grew(before: Conversation, now: Conversation) -> bool:
     """Whether nothing but messages was added."""
+    if before.first_message_id not in ("", now.first_message_id):
+        return False  # It was erased, and another one begun.
     return now.version - before.version == now.length - before.length

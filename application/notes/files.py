@@ -1,15 +1,19 @@
 """Notes as files for people: ``MEMORY.md`` for what lasts, one file a day for everything."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import groupby
 from operator import attrgetter
 
 from refold.application.addresses import SCHEME, address_of
 from refold.application.read_models import ConversationRow, NoteRow
+from refold.domain.noting import LEDGER
 
 MEMORY = "MEMORY.md"
 DAILY = "memory"
 """The folder of the files by day."""
+OWNERS = "owners"
+"""The folder that has one for each owner."""
 _LASTING: Mapping[str, str] = {
     "decision": "Decisions",
     "preference": "Preferences",
@@ -19,21 +23,57 @@ _SHOWN_SOURCES = 3
 
 
 def files_of(
-    notes: Iterable[NoteRow], conversations: Iterable[ConversationRow] = ()
+    notes: Iterable[NoteRow],
+    conversations: Iterable[ConversationRow] = (),
+    owners_of: Callable[[str], Mapping[int, str]] = lambda _: {},
 ) -> Mapping[str, str]:
-    """By path: what each file says. ``MEMORY.md`` has decisions, preferences and constraints, by kind and
-    conversation; a day's file all that was noted on it (UTC). Every line ends with its sources.
+    """By path: what each file says. What was noted in conversations of an owner stands in a folder of
+       theirs alone (``owner_folder``). What was noted of messages that name another owner of their own
+       (``owners_of``: by position) stands in none.
+    ``MEMORY.md`` has decisions, preferences and constraints, by kind and
+       conversation; a day's file all that was noted on it (UTC). Every line ends with its sources.
 
-    ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
-    stand under the one that they were taken in.
+       ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
+       stand under the one that they were taken in.
     """
-    notes = _without_copies(notes, conversations)
+    rows = list(conversations)
+    owners = {row.thread_id: row.owner for row in rows}
+    by_owner: dict[str | None, list[NoteRow]] = {}
+    for note in _without_copies(_without_others(notes, owners_of), rows):
+        by_owner.setdefault(owners.get(note.thread_id), []).append(note)
+    files: dict[str, str] = {}
+    for owner, own in by_owner.items():
+        before = "" if owner is None else f"{owner_folder(owner)}/"
+        files.update({before + name: text for name, text in _files_of(own).items()})
+    return files
+
+
+def owner_folder(owner: str) -> str:
+    """The folder of an owner's notes: readable, and another one for each owner on every file system."""
+    readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in owner.lower())[:40]
+    return f"{OWNERS}/{readable}-{blake2b(owner.encode(), digest_size=8).hexdigest()}"
+
+
+def _files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
     files: dict[str, str] = {}
     if lasting := _memory(notes):
         files[MEMORY] = lasting
     for day, of_day in groupby(sorted(notes, key=_day), _day):
         files[f"{DAILY}/{day}.md"] = _daily(day, list(of_day))
     return files
+
+
+def _without_others(
+    notes: Iterable[NoteRow], owners_of: Callable[[str], Mapping[int, str]]
+) -> Iterator[NoteRow]:
+    known: dict[str, frozenset[int]] = {}
+    for note in notes:
+        if note.thread_id not in known:
+            known[note.thread_id] = frozenset(owners_of(note.thread_id))
+        # Code names the messages that a note comes from; a model may have used any that it was given.
+        exact = note.source_positions if note.taken_by == LEDGER else ()
+        if known[note.thread_id].isdisjoint(exact or range(note.start, note.stop)):
+            yield note
 
 
 def _without_copies(

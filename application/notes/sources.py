@@ -49,6 +49,8 @@ def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
 
 def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
     """Whether a message was erased since: then notes may hold what is to be forgotten."""
+    if then.state.first_message_id not in ("", now.state.first_message_id):
+        return True  # All of it was, and something else was begun.
     events = _read(core, then.thread_id, then.state.version + 1, now.state.version)
     return any(isinstance(logged.event, MessageErased) for logged in events)
 

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from refold.application.blocking import to_the_end
+from refold.application.containing import Contained
 from refold.application.core import Core
-from refold.application.errors import SummariserError
+from refold.application.errors import LogError, SummariserError
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage, Summariser
+from refold.application.unwritten import Unwritten
 from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event
@@ -110,7 +112,10 @@ class NoteTaking:
             flush = await asyncio.to_thread(
                 self._flush, loaded, range(start, stop), messages, taken
             )
-            recorded = await to_the_end(self._record, loaded, flush)
+            recorded = await to_the_end(self._recorded, loaded, flush)
+        except LogError as error:
+            logger.warning("conversation %r: no notes were taken: %s", self._thread_id, error)
+            return
         except Exception:  # Notes cost neither the compaction nor the turn.
             logger.exception("conversation %r: no notes were taken", self._thread_id)
             return
@@ -123,7 +128,8 @@ class NoteTaking:
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
         try:
             async with asyncio.timeout(self._core.settings.policy.lease_seconds / PATIENCE):
-                draft = await self._ask(request)
+                with Contained():
+                    draft = await self._ask(request)
         except TimeoutError:
             return _Taken(reason="timeout", calls=1)
         except SummariserError as error:
@@ -158,13 +164,26 @@ class NoteTaking:
             reason=taken.reason,
         )
 
-    def _record(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
+    def _recorded(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
+        """Record them, now or as soon as the log can be written; whether that is done."""
+
         def decide(now: LoadedConversation) -> Sequence[Event]:
             if is_erased_since(self._core, then, now):
                 return ()  # The next cycle takes notes of what is left.
             return flush_notes(now.state, flush)
 
-        _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        def written(_: LoadedConversation, events: Sequence[Event]) -> None:
+            if events:
+                write_notes(self._core)
+
+        try:
+            _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        except LogError as error:
+            if flush.taken_by == LEDGER:
+                raise  # Code takes them again.
+            kept = Unwritten("notes of a model", decide, written)
+            self._core.unwritten.keep(self._thread_id, kept, error)
+            return False
         return bool(events)
 
 

@@ -19,7 +19,9 @@ def write_notes(core: Core) -> bool:
         return True
     try:
         core.notes_folder.write(
-            lambda: files_of(core.views.all_notes(), core.views.conversations())
+            lambda: files_of(
+                core.views.all_notes(), core.views.conversations(), core.views.owners_of
+            )
         )
     except (OSError, RefoldError) as error:
         logger.warning("the files of notes cannot be written: %s", error)

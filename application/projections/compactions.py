@@ -21,7 +21,9 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
@@ -55,6 +57,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | NotesFlushed()
@@ -63,6 +66,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return ()

@@ -22,14 +22,16 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.ledger.speech import user_words
 from refold.domain.messages import Message, gist, said
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, written
 
-VERSION = 4
+VERSION = 5
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -53,6 +55,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 if event.position == 0:
                     to |= {"created_at": written(logged, event), "last_activity": ""}
                 more.update(messages=1, tokens=event.tokens)
+                if event.conversation_owner is not None:
+                    to["owner"] = event.conversation_owner
             case CompactionPerformed():
                 more["compactions"] += 1
             case EventLost():
@@ -70,10 +74,12 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | SummarySuperseded()
                 | ToolContentOffloaded()
                 | MessagesCondensed()
+                | UserContentShortened()
                 | MessagePinned()
                 | MessageUnpinned()
                 | NotesFlushed()
                 | MemoriesChosen()
+                | RequestFrameChanged()
                 | MessageErased()
             ):
                 pass
@@ -111,6 +117,7 @@ def _begun(logged: LoggedEvent) -> ConversationRow:
         forked_at=None,
         first_words=None,
         first_words_at=None,
+        owner=None,
     )
 
 

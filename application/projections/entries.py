@@ -7,6 +7,8 @@ from itertools import islice
 from operator import eq
 from typing import NamedTuple, Protocol, cast, overload
 
+from refold.domain.byte_size import byte_size
+from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 
 
@@ -20,6 +22,21 @@ class Entry(NamedTuple):
     """Of the whole message, thinking included."""
     thinking: int
     stop_reason: str | None
+    bytes: int = 0
+    """Of the whole message as JSON."""
+
+
+def entry_of(event: MessageAppended) -> Entry:
+    """The entry of an appended message."""
+    return Entry(
+        event.position,
+        event.message_id,
+        event.message,
+        event.tokens,
+        event.thinking_tokens,
+        event.stop_reason,
+        byte_size(event.message.content),
+    )
 
 
 class Words(NamedTuple):

@@ -13,6 +13,7 @@ from refold.domain.events import (
     ConversationForked,
     ConversationLabelled,
     EventLost,
+    GivenInPart,
     MessageAppended,
     MessageErased,
     MessagePinned,
@@ -20,7 +21,9 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 
@@ -77,7 +80,7 @@ class Decisions:
             case CompactionReverted():
                 self._undo(event.summary_id, when)
                 self.prefix_changed.append(when)
-            case ToolContentOffloaded() | MessagesCondensed():
+            case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
                 self.shortened.update((part.position, when) for part in event.parts)
                 self.prefix_changed.append(when)
             case MessagePinned():
@@ -86,6 +89,8 @@ class Decisions:
                 if event.pin_id in self._in_ledger:
                     self.prefix_changed.append(when)
             case MemoriesChosen():
+                self.prefix_changed.append(when)
+            case RequestFrameChanged(binds_thinking=True) | MessageAppended(stale_thinking=True):
                 self.prefix_changed.append(when)
             case MessageErased():
                 self.erased[event.position] = when
@@ -99,6 +104,7 @@ class Decisions:
                 | ConversationLabelled()
                 | ConversationErased()
                 | ConversationForked()
+                | RequestFrameChanged()
                 | EventLost()
             ):
                 pass
@@ -127,6 +133,11 @@ class Decisions:
     def uncovering(self, position: int) -> Undone | None:
         """The newest undoing of a compaction that had covered a message."""
         found = (u for u in reversed(self.undone) if u.compaction.event.coverage.covers(position))
+        return next(found, None)
+
+    def given_in_part(self, position: int) -> GivenInPart | None:
+        """Return how much of a covered message a summariser was given, where that was not all."""
+        found = (g for c in self.standing for g in c.event.given_in_part if g.position == position)
         return next(found, None)
 
     def thinking_dropped(self, version: int) -> When | None:

@@ -22,13 +22,15 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import THINKING, Block, Message
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, Replaced, utc
 
-VERSION = 3
+VERSION = 4
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 LOST = "[lost]"
@@ -58,6 +60,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | SummarySuperseded()
                 | ToolContentOffloaded()
                 | MessagesCondensed()
+                | UserContentShortened()
                 | MessagePinned()
                 | MessageUnpinned()
                 | NotesFlushed()
@@ -66,6 +69,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessageErased()
                 | ConversationErased()
                 | ConversationForked()
+                | RequestFrameChanged()
                 | EventLost()
             ):
                 pass
@@ -114,10 +118,11 @@ def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
         utc(event.written_at) if event.written_at else logged.at,
         event.tokens,
         readable(message),
+        event.owner,
     )
 
 
 def _lost(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
     """The row of a message of which only the place is left, so that positions have no gaps."""
     place = (logged.thread_id, position, logged.version)
-    return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST)
+    return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST, None)

@@ -22,7 +22,9 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Change, Removed, one_by_one
@@ -46,6 +48,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | SummarySuperseded()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | MemoriesChosen()
@@ -53,6 +56,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return ()

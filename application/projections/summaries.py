@@ -22,7 +22,9 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one
@@ -50,6 +52,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | CompactionFailed()
             | ToolContentOffloaded()
             | MessagesCondensed()
+            | UserContentShortened()
             | MessagePinned()
             | MessageUnpinned()
             | NotesFlushed()
@@ -58,6 +61,7 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             | MessageErased()
             | ConversationErased()
             | ConversationForked()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return ()

@@ -1,6 +1,6 @@
 """What does the model see? The live messages, the active summary, and what was decided about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, assert_never
 
@@ -20,10 +20,12 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
-    ShortenedPart,
+    Shortening,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .entries import (
@@ -32,12 +34,15 @@ from .entries import (
     LongEntries,
     StoredMessages,
     StoredRun,
+    entry_of,
     held_entries,
     shelved,
 )
 
 PreviewKey = tuple[int, str, str]
-"""Position, call id, and side of a tool call: ``call`` or ``result``."""
+"""Position, call id, and side of a tool call: ``call`` or ``result``; for what a user said or showed the
+place of the block among those of its message, and ``said``."""
+SAID = "said"
 
 
 Method = Literal["offload", "soft-trim", "hard-clear"]
@@ -74,9 +79,9 @@ class Window:
     memories: MemoriesChosen | None = None
     """Earlier messages that are quoted in the system text."""
     thinking_from: int = 0
-    """Messages before this position are rendered without thinking: the prefix has changed since."""
-    answer_pending: bool = False
-    """Whether the next answer may have been asked for before that: it loses its thinking as well."""
+    """Messages before this position are rendered without thinking, as the state of the conversation says."""
+    thoughts_once: bool = False
+    """Whether thinking that was stored twice is shown in its first place only, as the state says."""
     measures: Mapping[int, int] = field(default_factory=dict[int, int])
     """By position: the size of what is left of a live message that was erased."""
 
@@ -101,7 +106,7 @@ def project(
     An undone compaction must lie among ``events`` together with its undoing: a window does not keep
     what was covered (see ``must_reload``). Or it is among ``undone``, by the ids of summaries.
     """
-    if not window.answer_pending and all(isinstance(e, MessageAppended) for e in events):
+    if all(isinstance(e, MessageAppended) for e in events):
         # An append: nothing changes but the end.
         added = tuple(entry_of(e) for e in events if isinstance(e, MessageAppended))
         return replace(window, entries=_with(window.entries, added))
@@ -133,11 +138,10 @@ class _Folding:
         if isinstance(window.entries, LongEntries):
             self._kept, self._stored = list(window.entries.kept), window.entries.stored
             self._entries = list(window.entries.newest)
-        self._length = window.entries[-1].position + 1 if window.entries else 0
         self._summary, self._previews, self._pins = window.summary, window.previews, window.pins
         self._summaries = {window.summary.summary_id: window.summary} if window.summary else {}
         self._memories = window.memories
-        self._thinking_from, self._pending = window.thinking_from, window.answer_pending
+        self._thinking_from = window.thinking_from
         self._measures = window.measures
 
     def window(self) -> Window:
@@ -152,8 +156,7 @@ class _Folding:
             self._pins,
             self._memories,
             self._thinking_from,
-            self._pending,
-            self._measures,
+            measures=self._measures,
         )
 
     def take(self, event: Event) -> None:
@@ -166,24 +169,18 @@ class _Folding:
                 # One that is not known here was replaced later: the active one is always at hand.
                 restored = event.restored.summary_id if event.restored else ""
                 self._summary = self._summaries.get(restored)
-                self._prefix_changed()
-            case ToolContentOffloaded():
-                self._shortened(event.parts, Preview(event.head, event.tail, 0))
-            case MessagesCondensed():
-                method: Method = "soft-trim" if event.characters else "hard-clear"
-                self._shortened(event.parts, Preview(event.characters, 0, 0, method))
+            case ToolContentOffloaded() | UserContentShortened() | MessagesCondensed():
+                self._shortened(*_shortening(event))
             case MessageErased():
                 self._erased(event)
             case MemoriesChosen():
-                self._quote(event)
+                self._memories = event if event.memories else None
             case ConversationErased():
                 self._forget()
-            case EventLost(position=int(position)):
-                self._length = position + 1
             case MessagePinned():
                 self._pin(event)
             case MessageUnpinned():
-                self._pinned(tuple(pin for pin in self._pins if pin.pin_id != event.pin_id))
+                self._pins = tuple(pin for pin in self._pins if pin.pin_id != event.pin_id)
             case (
                 CompactionRequested()
                 | CompactionFailed()
@@ -191,6 +188,7 @@ class _Folding:
                 | NotesFlushed()
                 | ConversationLabelled()
                 | ConversationForked()
+                | RequestFrameChanged()
                 | EventLost()
             ):
                 pass
@@ -199,13 +197,9 @@ class _Folding:
 
     def _appended(self, event: MessageAppended) -> None:
         self._entries.append(entry_of(event))
-        self._length = event.position + 1
-        if self._pending and event.message.role == "assistant":
-            self._thinking_from, self._pending = self._length, False
 
     def _compacted(self, event: CompactionPerformed) -> None:
         self._summaries[event.summary_id] = event
-        self._prefix_changed()
         if event.summary_id in self._undone:
             return
         covers = event.coverage.covers
@@ -229,14 +223,12 @@ class _Folding:
         self._kept += before + left
         self._stored = run.from_on(coverage.stop) if coverage.stop < run.stop else None
 
-    def _shortened(self, parts: Sequence[ShortenedPart], shown: Preview) -> None:
+    def _shortened(self, parts: Iterable[tuple[PreviewKey, int]], shown: Preview) -> None:
         previews = dict(self._previews)
-        for part in parts:
-            key = (part.position, part.call_id, part.side)
+        for key, freed in parts:
             before = previews[key].tokens_freed if key in previews else 0
-            previews[key] = shown._replace(tokens_freed=before + part.tokens_freed)
+            previews[key] = shown._replace(tokens_freed=before + freed)
         self._previews = previews
-        self._prefix_changed()
 
     def _erased(self, event: MessageErased) -> None:
         # The message itself was rewritten in the log: only its measure is still the old one.
@@ -249,11 +241,6 @@ class _Folding:
             for some in (self._kept, self._entries)
         )
         self._previews = {key: p for key, p in self._previews.items() if key[0] != at}
-        self._prefix_changed()
-
-    def _quote(self, event: MemoriesChosen) -> None:
-        self._memories = event if event.memories else None
-        self._prefix_changed()
 
     def _forget(self) -> None:
         self._entries, self._summary, self._pins, self._memories = [], None, (), None
@@ -263,15 +250,22 @@ class _Folding:
     def _pin(self, event: MessagePinned) -> None:
         if event.tokens:
             pin = PinnedText(event.pin_id, event.position, event.text, event.tokens)
-            self._pinned((*self._pins, pin))
+            self._pins = (*self._pins, pin)
 
-    def _pinned(self, pins: tuple[PinnedText, ...]) -> None:
-        if pins != self._pins:
-            self._pins = pins
-            self._prefix_changed()
 
-    def _prefix_changed(self) -> None:
-        self._thinking_from, self._pending = self._length, True
+def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Preview]:
+    """What a decision shows shorter, with the tokens that each saves, and how it is shown."""
+    match event:
+        case UserContentShortened():
+            said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
+            return said, Preview(event.head, event.tail, 0)
+        case ToolContentOffloaded():
+            shown = Preview(event.head, event.tail, 0)
+        case MessagesCondensed():
+            shown = Preview(
+                event.characters, 0, 0, "soft-trim" if event.characters else "hard-clear"
+            )
+    return (((p.position, p.call_id, p.side), p.tokens_freed) for p in event.parts), shown
 
 
 def must_reload(events: Sequence[Event]) -> bool:
@@ -279,16 +273,4 @@ def must_reload(events: Sequence[Event]) -> bool:
     return any(
         isinstance(event, CompactionReverted | MessageErased | ConversationErased)
         for event in events
-    )
-
-
-def entry_of(event: MessageAppended) -> Entry:
-    """The entry of an appended message."""
-    return Entry(
-        event.position,
-        event.message_id,
-        event.message,
-        event.tokens,
-        event.thinking_tokens,
-        event.stop_reason,
     )

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 
+from refold.application.containing import Contained
 from refold.application.errors import EmbedderError
 
 from .missing_vectors import understood
@@ -55,7 +56,8 @@ class Asked:
             if time.monotonic() < refused_at + min(pause, LONGEST_QUESTIONS_PAUSE):
                 raise EmbedderError(error.reason, str(error))
         try:
-            vector = self._embedder.embed_query(text)
+            with Contained():
+                vector = self._embedder.embed_query(text)
             if not any(vector):
                 raise EmbedderError("bad_answer", "the embedder gave nothing but zeros")
         except Exception as raised:  # An embedder of the user's own may raise anything.

@@ -1,6 +1,6 @@
 """Use case: say what a summary stands for: its text, its leaves, and the original messages page by page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from refold.application.core import Core
@@ -104,9 +104,16 @@ def expand(
 
 
 def expand_anywhere(
-    core: Core, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
+    core: Core,
+    summary_id: str,
+    start: int = 0,
+    max_tokens: int | None = None,
+    limit: int = 20,
+    *,
+    within: Collection[str] | None = None,
 ) -> ExpandedSummary:
     """The same, of whichever conversation made it: a fork has the summaries of its source as well.
+    ``within``: only of these.
 
     Raises:
         UnknownSummary: names the newest ones that there are, or those that begin so.
@@ -115,7 +122,11 @@ def expand_anywhere(
     """
     rows_of_all: list[SummaryRow] = []
     places: dict[str, str] = {}
-    conversations = [c for c in core.views.conversations() if c.compactions]
+    conversations = [
+        c
+        for c in core.views.conversations()
+        if c.compactions and (within is None or c.thread_id in within)
+    ]
     for conversation in sorted(
         conversations, key=lambda c: (c.forked_from is not None, c.created_at)
     ):

@@ -1,21 +1,25 @@
 """Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from refold.application.containing import Contained, described
 from refold.application.core import Core
 from refold.application.errors import BackendError, EmbedderError
 
 from .asked import Asked
 from .asking import Question
 from .backend import BackendHit, SearchBackend
-from .index import Filters
+from .index import Filters, Found
 from .inquiry import Inquiry
 from .parts import RecallParts
 from .passages import Passage
 from .ranking import Ranked, every_passage, ranked
 from .results import RecallMode
 from .vectors import Vector, VectorStore
+
+logger = logging.getLogger(__name__)
 
 CANDIDATES = 50
 """Passages that are ranked, by words and by meaning each."""
@@ -64,6 +68,7 @@ class Finding:
             except EmbedderError as error:
                 self._by_words_since(f"the vectors cannot be searched: {error}")
         found = self._core.recall.index.find(self._question.tokens, filters, limit=CANDIDATES)
+        found = _only_visible(found, filters)
         return ranked(self._question, found, filters=filters)
 
     def _by_meaning(
@@ -73,13 +78,14 @@ class Finding:
         near = vectors.nearest(model, query, filters, CANDIDATES)
         tokens = () if self.mode == "vector" else self._question.tokens
         found = index.find(tokens, filters, limit=CANDIDATES, also=[one.number for one in near])
+        found = _only_visible(found, filters)
         if self.mode == "vector":
             return _nearest(found.candidates, {one.number: one.cosine for one in near})
         cosines = vectors.cosines(model, query, every_passage(found))
         return ranked(self._question, found, cosines, filters)
 
     def _by_backend(self, backend: SearchBackend, filters: Filters) -> Sequence[Ranked]:
-        hits = backend.find(self._question.text, self.mode, filters.thread_id, CANDIDATES)
+        hits = _hits(backend, self._question.text, self.mode, filters.thread_id)
         best = sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)
         found: dict[tuple[str, int], Ranked] = {}
         for hit in best:
@@ -137,6 +143,32 @@ class Finding:
         self._notices.append(f"{name} cannot answer, the built-in search did: {error}")
         if self.mode != "keyword":
             self._vector = self._vector_of_question()
+
+
+def _hits(
+    backend: SearchBackend, query: str, mode: RecallMode, thread_id: str | None
+) -> Sequence[BackendHit]:
+    try:
+        with Contained():
+            return backend.find(query, mode, thread_id, CANDIDATES)
+    except BackendError:
+        raise
+    except Exception as raised:  # A program of the user's own may raise anything.
+        logger.warning("search backend %r failed", backend.name, exc_info=raised)
+        raise BackendError("raised", described(raised)) from raised
+
+
+def _only_visible(found: Found, filters: Filters) -> Found:
+    """What was found without the neighbours that may not be seen: no hit is ranked by their words."""
+    visible = filters.visible
+    if visible is None:
+        return found
+    beside = {
+        place: lets
+        for place, passages in found.neighbours.items()
+        if (lets := [p for p in passages if visible.lets(p.owner, p.thread_id)])
+    }
+    return found._replace(neighbours=beside)
 
 
 def asked_of(parts: RecallParts) -> Asked | None:

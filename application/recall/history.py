@@ -48,6 +48,8 @@ class HistoryQuery(NamedTuple):
     """Of all texts together, from 50; None: as long as the settings say."""
     recall: str = "recall"
     """How who asks calls the search by words; a notice names it."""
+    hidden: frozenset[int] = frozenset()
+    """Positions that are out of reach for who asks."""
 
 
 def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPage:
@@ -70,9 +72,11 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
         return nothing.replaced(notice=f"there is no message in conversation {thread_id!r}")
     missing: tuple[str, ...] = ()
     positions: Sequence[int] = reach
+    if query.hidden:
+        positions = [position for position in reach if position not in query.hidden]
     if query.ids:
         found, missing = _positions(core, loaded, query.ids)
-        positions = sorted(position for position in found if position in reach)
+        positions = sorted(p for p in found if p in reach and p not in query.hidden)
     page = record_page(core, loaded, Wanted(positions, query.text, limit, room))
     notices = [*_missed(core, thread_id, missing)]
     if page.records:

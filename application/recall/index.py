@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from refold.application.event_log import Damage
+from refold.application.owners.visible import Visible
 
 from .passages import Passage, PassageKind
 
@@ -27,6 +28,8 @@ class Filters(NamedTuple):
     """From the first up to but not including the second."""
     leave_out: frozenset[int] = frozenset()
     """Positions of the conversation that are not wanted: what the context shows already."""
+    visible: Visible | None = None
+    """Whose words may be found; None: anybody's."""
 
 
 NO_FILTERS = Filters()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypedDict, cast, get_args
 
+from refold.application.owners.scope import Scope, read_scope
 from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting
 
@@ -51,6 +52,9 @@ class RecallOptions(TypedDict, total=False):
     """How many messages are shown before and after each hit: 0 to 10, 1 by default."""
     max_tokens: int | None
     """The room of the answer, hits and neighbours: from 50. None: as long as the settings say."""
+    scope: Scope
+    """How far to look: ``conversation`` (of a conversation the default), ``owner``, what is of the same owner
+    in all conversations, or ``all``, everything in the log, whoever it is of."""
 
 
 class Inquiry(NamedTuple):
@@ -68,6 +72,8 @@ class Inquiry(NamedTuple):
     neighbours: int
     """How many messages are shown before a hit, and after it."""
     max_tokens: int | None
+    scope: Scope | None = None
+    """None: as far as is usual for who asks."""
 
 
 def inquire(
@@ -85,12 +91,9 @@ def inquire(
     in_context: InContext = "mark",
     neighbours: int = 1,
     max_tokens: int | None = None,
+    scope: Scope | None = None,
 ) -> Inquiry:
-    """Check everything that was given.
-
-    Raises:
-        InvalidSetting: says what cannot be, and what is allowed.
-    """
+    """Check everything that was given; raises ``InvalidSetting``, which says what is allowed."""
     _check("query", query, isinstance(cast("object", query), str), "a question as text")
     if mode is not None:
         _one_of("mode", mode, get_args(RecallMode))
@@ -108,6 +111,7 @@ def inquire(
         leave_out=in_context == "leave_out",
         neighbours=whole_number("neighbours", neighbours, 0, MOST_NEIGHBOURS),
         max_tokens=max_tokens,
+        scope=None if scope is None else read_scope(scope),
     )
 
 

@@ -1,9 +1,11 @@
 """The passages without a vector are looked for, and embedded batch by batch, newest first."""
 
 import logging
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from refold.application.containing import Contained, described
 from refold.application.errors import EmbedderError
 
 from .index import RecallIndex
@@ -167,7 +169,8 @@ class MissingVectors:
 
     def _add(self, texts: Mapping[str, str]) -> None:
         try:
-            vectors = self._embedder.embed_documents(list(texts.values()))
+            with Contained():
+                vectors = self._embedder.embed_documents(list(texts.values()))
         except Exception as raised:  # An embedder of the user's own may raise anything.
             raise understood(raised) from raised
         if len(vectors) != len(texts):
@@ -197,8 +200,17 @@ def understood(raised: Exception) -> EmbedderError:
     """What an exception means for search by meaning."""
     if isinstance(raised, EmbedderError):
         return raised
-    logger.warning("making vectors failed", exc_info=raised)
-    return EmbedderError("raised", f"{type(raised).__name__}: {raised}")
+    kind = type(raised).__name__
+    if kind not in _told:  # Each text is tried again by itself; and the message may quote it.
+        _told.add(kind)
+        place = traceback.extract_tb(raised.__traceback__)[-1:]
+        where = f" ({place[0].filename}, line {place[0].lineno})" if place else ""
+        logger.warning("making vectors failed: %s%s", kind, where)
+    return EmbedderError("raised", described(raised))
+
+
+_told: set[str] = set()
+"""The kinds of exceptions that the log has been told of."""
 
 
 def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:

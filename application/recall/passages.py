@@ -19,7 +19,7 @@ from refold.domain.messages import Block, Message
 from .dates import MONTHS
 from .tokens import padded, tokens_of
 
-VERSION = 3
+VERSION = 4
 """Raised whenever a message gives other passages: an index of another version is folded anew."""
 LONGEST = 2_000
 """Characters of a passage."""
@@ -70,6 +70,8 @@ class Passage(NamedTuple):
     stand those of the date."""
     digest: str
     """Of the words and nothing else: equal words have one vector."""
+    owner: str = ""
+    """Whose the message is, where that is somebody else than the owner of the conversation."""
 
 
 class Before(NamedTuple):
@@ -133,6 +135,7 @@ def passages_of(
                         piece.kind == "text" and _QUESTION.search(words) is not None,
                         padded((*tokens, *_date_tokens(at[:10]))),
                         digest_of(words),
+                        event.owner or "",
                     )
                 )
     left = tuple(calls.items())[-OPEN_CALLS:] if calls else ()

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from refold.application.core import Core
+from refold.application.owners.scope import OwnerScope
+from refold.application.owners.visible import Visible
 
 from .asking import Question, ask
 from .finding import Finding
 from .fitting import fitted
 from .index import Filters
 from .inquiry import Inquiry
+from .passages import PassageKind
 from .ranking import Ranked
 from .results import Recalled, RecallHit
 from .showing import Shower
@@ -24,7 +27,7 @@ NO_WORDS = "the question has no words to look for"
 
 
 def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
-    """The passages of one conversation that answer best.
+    """The passages that answer best: of one conversation, or as far as its owner asks for.
 
     Raises:
         ConversationGone: it was erased as a whole.
@@ -33,19 +36,28 @@ def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
     loaded = core.log.load(thread_id).present()
     if not loaded.state.version:
         return _nothing(inquiry, f"there is no conversation {thread_id!r} in this log")
-    asking = _Asking(core, inquiry)
-    answer = asking.answer(Sight(loaded) if inquiry.leave_out else None)
+    scope = inquiry.scope or "conversation"
+    if scope == "conversation":
+        asking = _Asking(core, inquiry)
+        answer = asking.answer(Sight(loaded) if inquiry.leave_out else None)
+    else:
+        visible = OwnerScope(core, scope, thread_id).visible()
+        filters = inquiry.filters._replace(thread_id=None, visible=visible)
+        # Without an owner it is this conversation alone: nothing else is its own.
+        answer = _Asking(core, inquiry._replace(filters=filters)).answer(None)
     core.log.load(thread_id).present()  # Nothing of it is told if it was erased meanwhile.
     return answer
 
 
-def search(core: Core, inquiry: Inquiry) -> Recalled:
-    """The passages of all conversations that answer best; each hit names its own.
+def search(core: Core, inquiry: Inquiry, visible: Visible | None = None) -> Recalled:
+    """The passages of all conversations that answer best, as far as they are ``visible``; each hit names
+    its own.
 
     Raises:
         LogError: the log cannot be read.
     """
-    return _Asking(core, inquiry).answer(None)
+    filters = inquiry.filters._replace(visible=visible)
+    return _Asking(core, inquiry._replace(filters=filters)).answer(None)
 
 
 class _Selected(NamedTuple):
@@ -63,7 +75,7 @@ class _Asking:
         self._core = core
         self._inquiry = inquiry
         self._question: Question = ask(inquiry.query)
-        self._shower = Shower(core, inquiry.neighbours)
+        self._shower = Shower(core, inquiry.neighbours, inquiry.filters.visible)
 
     def answer(self, sight: Sight | None) -> Recalled:
         """The answer; ``sight`` of the only conversation, where what it shows is left out."""
@@ -111,7 +123,8 @@ class _Asking:
         filters = self._inquiry.filters
         if selected.hits or selected.left_out or not filters.tools:
             return
-        of_tools = Filters(thread_id=filters.thread_id, kinds=frozenset(("call", "result")))
+        kinds = frozenset[PassageKind](("call", "result"))
+        of_tools = Filters(filters.thread_id, kinds=kinds, visible=filters.visible)
         passages = self._core.recall.index.passages(filters=of_tools)
         known = sorted({passage.tool for passage in passages if passage.tool})
         if filters.tools.isdisjoint(known):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from refold.application.projections.seen import Fate
+from refold.application.short_reprs import ShortRepr
 from refold.domain.value import Value
 
 from .passages import PassageKind
@@ -24,7 +25,7 @@ class Neighbour(Value, frozen=True):
     erased: bool = False
 
 
-class RecallHit(Value, frozen=True):
+class RecallHit(ShortRepr, Value, frozen=True):
     """A passage that answers, read from the log."""
 
     thread_id: str

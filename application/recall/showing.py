@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.event_log import LoggedEvent
+from refold.application.owners.visible import Visible
 from refold.application.projections.messages import readable
 from refold.application.projections.row_changes import utc
 from refold.domain.events import MessageAppended
@@ -42,9 +43,13 @@ class Said:
 
 
 class Shower:
-    """Makes hits of passages, with so many ``neighbours`` on each side; remembers what it has read."""
+    """Makes hits of passages, with so many ``neighbours`` on each side; remembers what it has read.
 
-    def __init__(self, core: Core, neighbours: int) -> None:
+    Nothing is shown that is not ``visible``, whatever the index says.
+    """
+
+    def __init__(self, core: Core, neighbours: int, visible: Visible | None = None) -> None:
+        self._visible = visible
         self._core = core
         self._number = neighbours
         self._sights: dict[str, Sight | None] = {}
@@ -85,9 +90,12 @@ class Shower:
 
     def _read(self, places: Iterable[Place]) -> None:
         for logged in events_at(self._core, places).values():
-            if isinstance(logged.event, MessageAppended):
+            if isinstance(logged.event, MessageAppended) and self._lets(logged, logged.event):
                 said = Said(logged, logged.event)
                 self._said[logged.thread_id, logged.event.position] = said
+
+    def _lets(self, logged: LoggedEvent, event: MessageAppended) -> bool:
+        return self._visible is None or self._visible.lets(event.owner, logged.thread_id)
 
     def _beside(self, hit: RecallHit) -> Iterator[int]:
         sight = self._sight(hit.thread_id)

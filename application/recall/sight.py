@@ -5,7 +5,7 @@ from refold.application.loaded import LoadedConversation
 from refold.application.projections.entries import Entry, entry_at, positions_of
 from refold.application.projections.messages import readable
 from refold.application.projections.seen import Fate, fate_of
-from refold.application.projections.window import Preview, PreviewKey
+from refold.application.projections.window import SAID, Preview, PreviewKey
 from refold.application.rendering.preview import shortened
 from refold.domain.messages import Block, Message
 
@@ -49,14 +49,19 @@ class Sight:
     def _shortened(self, entry: Entry, previews: dict[PreviewKey, Preview]) -> Message:
         address = address_of(self.thread_id, entry.position)
 
-        def shown(block: Block) -> Block:
-            preview = previews.get(_key(entry.position, block))
+        def shown(index: int, block: Block) -> Block:
+            preview = previews.get(_key(entry.position, index, block))
             return block if preview is None else shortened(block, preview, address)
 
-        return entry.message.replaced(content=tuple(map(shown, entry.message.blocks())))
+        blocks = (shown(index, block) for index, block in enumerate(entry.message.blocks()))
+        return entry.message.replaced(content=tuple(blocks))
 
 
-def _key(position: int, block: Block) -> PreviewKey:
-    if block.get("type") == "tool_result":
-        return (position, str(block.get("tool_use_id")), "result")
-    return (position, str(block.get("id")), "call")
+def _key(position: int, index: int, block: Block) -> PreviewKey:
+    match block.get("type"):
+        case "tool_result":
+            return (position, str(block.get("tool_use_id")), "result")
+        case "tool_use":
+            return (position, str(block.get("id")), "call")
+        case _:
+            return (position, str(index), SAID)

@@ -17,6 +17,7 @@ from refold.domain.events import (
     Event,
     MessagesCondensed,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
@@ -237,7 +238,7 @@ def _deed(event: Event) -> Deed | None:
             return "compaction"
         case CompactionFailed():
             return "failure"
-        case ToolContentOffloaded():
+        case ToolContentOffloaded() | UserContentShortened():
             return "offload"
         case MessagesCondensed():
             return "condense"

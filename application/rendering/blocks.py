@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from refold.domain.block_words import block_words
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import THINKING, Block, text_of
 
@@ -12,6 +13,7 @@ from . import texts
 T = TypeVar("T")
 
 _BAD_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_NO_NAME = re.compile(r"[^\w.-]")
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
@@ -91,6 +93,26 @@ def tool_result(block: Block, call_id: str) -> Block:
     if block.get("is_error") and not _has_content(result.get("content")):
         result["content"] = texts.EMPTY_ERROR
     return result
+
+
+def parts_replaced(result: Block, replace: Callable[[Block], Block]) -> Block:
+    """A tool result with some of the parts that it lists replaced."""
+    content = result.get("content")
+    if not is_list(content):
+        return result
+    return {**result, "content": [replace(p) if is_object(p) else p for p in content]}
+
+
+def unknown_marker(block: Block, address: str) -> str:
+    """What says that a block of an unknown type is shown as text, and where it is kept."""
+    kind = _NO_NAME.sub("", str(block.get("type") or ""))[:80] or "unknown"
+    return texts.UNKNOWN.format(kind=kind, address=address)
+
+
+def unknown_block(block: Block, marker: str) -> Block:
+    """A block that no provider takes, as text: the marker, then its words, if it has any."""
+    words = block_words(block).strip()
+    return text_block(copied(f"{marker}\n{words}" if words else marker))
 
 
 def orphan_result(block: Block) -> Block:

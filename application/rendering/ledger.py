@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from refold.application.projections.window import PinnedText
-from refold.domain.ledger.line import Kind, LedgerLine
+from refold.domain.ledger.line import Kind, LedgerLine, Writer
 
 from .fences import LINE_BREAK, fenced
 from .texts import LEDGER_GUIDANCE, LEDGER_HEADING
@@ -28,7 +28,12 @@ _TITLES: dict[Kind, str] = {
     "value": "Exact values",
 }
 _OF_THE_USER: frozenset[Kind] = frozenset({"request", "prohibition", "rule"})
-_UNKNOWN = " in messages whose author is not recorded"
+_OF_WRITERS: dict[Writer | None, str] = {
+    None: " of the user",
+    "person": " of the user",
+    "unknown": " in messages whose author is not recorded",
+    "quoted": " in texts that were quoted",
+}
 _TAGS: dict[Kind, str] = {"read": "read-files", "modified": "modified-files"}
 _PINNED = "Pinned"
 
@@ -68,7 +73,7 @@ def heading_of(line: LedgerLine) -> Heading:
         return Heading(f"<{tag}>", (f"</{tag}>",))
     title = _TITLES[line.kind]
     if line.kind in _OF_THE_USER:
-        title += _UNKNOWN if line.author == "unknown" else " of the user"
+        title += _OF_WRITERS[line.author]
     return Heading(f"## {title}")
 
 
@@ -76,7 +81,7 @@ HEADINGS = tuple(
     dict.fromkeys(
         heading_of(LedgerLine(kind=kind, text="", position=0, author=author))
         for kind in (*_TITLES, *_TAGS)
-        for author in (None, "unknown")
+        for author in _OF_WRITERS
     )
 )
 """All headings, in the order in which they are rendered."""

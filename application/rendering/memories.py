@@ -7,7 +7,7 @@ from refold.domain.remembering import ChosenMemory
 
 from .blocks import copied
 from .fences import fenced
-from .texts import MEMORIES_GUIDANCE, MEMORIES_HEADING
+from .texts import MEMORIES_GUIDANCE, MEMORIES_HEADING, OWNER_MEMORIES_GUIDANCE
 from .turns import FRAME_TOKENS
 
 
@@ -20,11 +20,13 @@ def memories_text(thread_id: str, memories: Sequence[ChosenMemory]) -> str:
     if not memories:
         return ""
     quoted = (
-        f"[{address_of(thread_id, memory.position)}] {memory.role}{_when(memory)}\n"
+        f"[{address_of(memory.thread_id or thread_id, memory.position)}] {memory.role}{_when(memory)}\n"
         f"{fenced(copied(memory.text))}"
         for memory in memories
     )
-    return "\n".join([MEMORIES_GUIDANCE, "", MEMORIES_HEADING, *quoted])
+    is_own = all(memory.thread_id is None for memory in memories)
+    guidance = MEMORIES_GUIDANCE if is_own else OWNER_MEMORIES_GUIDANCE
+    return "\n".join([guidance, "", MEMORIES_HEADING, *quoted])
 
 
 def _when(memory: ChosenMemory) -> str:

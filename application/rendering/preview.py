@@ -11,10 +11,18 @@ from . import texts
 
 
 def shortened(block: Block, preview: Preview, address: str) -> Block:
-    """A ``tool_use`` or ``tool_result`` block with its texts cut as ``preview`` says."""
-    if block.get("type") == "tool_use":
-        return {**block, "input": _cut_all(block.get("input"), preview, address)}
-    return {**block, "content": _result(block, preview, address)}
+    """A ``tool_use`` or ``tool_result`` block with its texts cut as ``preview`` says; a text of a user
+    cut likewise, and a marker for an image or a document.
+    """
+    match block.get("type"):
+        case "tool_use":
+            return {**block, "input": _cut_all(block.get("input"), preview, address)}
+        case "text":
+            return {**block, "text": _cut_text(str(block.get("text") or ""), preview, address)}
+        case "image" | "document" as kind:
+            return {"type": "text", "text": texts.shown_marker(kind, address)}
+        case _:
+            return {**block, "content": _result(block, preview, address)}
 
 
 def _result(block: Block, preview: Preview, address: str) -> str:
@@ -56,6 +64,14 @@ def _cut_all(value: Any, preview: Preview, address: str) -> Any:
     if is_list(value):
         return [_cut_all(v, preview, address) for v in value]
     return value
+
+
+def _cut_text(text: str, preview: Preview, address: str) -> str:
+    shown = preview.head + preview.tail
+    marker = texts.text_marker(shown, len(text), address)
+    if len(text) <= shown + len(marker):
+        return text
+    return text[: preview.head] + marker + (text[-preview.tail :] if preview.tail else "")
 
 
 def _cut(text: str, preview: Preview, address: str) -> str:

@@ -1,11 +1,13 @@
 """Render the window of a conversation: pure, and the same bytes for the same log at any time."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from refold.application.addresses import address_of
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import Window
+from refold.domain.byte_size import byte_size
+from refold.domain.frames import SummaryPlace
 from refold.domain.messages import Block, said
 
 from . import texts
@@ -15,10 +17,11 @@ from .memories import memories_text
 from .topics import topics_line
 from .turns import FRAME_TOKENS, TurnBuilder
 
+_TURN_BYTES = 40
+"""Of a turn besides its content: role, names and brackets."""
+
 System = str | Sequence[Block] | None
 """A system prompt as the Messages API takes it."""
-SummaryPlace = Literal["user", "system"]
-"""Where summary and ledger stand: open the first user turn, or close the system text (requirement A7)."""
 
 
 class Rendered(NamedTuple):
@@ -33,6 +36,8 @@ class Rendered(NamedTuple):
     """Summary and ledger as texts, wherever they stand."""
     opening: int = 0
     """With how many blocks of the memory the first turn opens."""
+    bytes: int = 0
+    """As ``tokens``, of the body of a request; at most a little too many."""
 
 
 def render(
@@ -57,16 +62,15 @@ def render(
         builder.open(memory.blocks)
     else:
         own.extend(memory.texts)
-    quoted = window.memories
-    if quoted is not None:
+    if (quoted := window.memories) is not None:
         own.append(memories_text(thread_id, quoted.memories))
     builder.add(entries)
     messages = builder.finished()
-    freed = sum(p.tokens_freed for p in window.previews.values())
     said_here = sum(
         e.tokens - (e.thinking if e.position < window.thinking_from else 0) for e in entries
     )
-    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here - freed
+    tokens = sum(e.tokens for e in preamble) + memory.tokens + said_here
+    tokens -= sum(p.tokens_freed for p in window.previews.values())
     tokens += quoted.tokens if quoted is not None else 0
     return Rendered(
         _joined(system, [t for t in own if t.strip()]),
@@ -74,7 +78,12 @@ def render(
         tokens + builder.extra_tokens,
         memory.texts,
         builder.opening,
+        _bytes(entries, [*own, *memory.texts]) + builder.extra_bytes,
     )
+
+
+def _bytes(entries: Sequence[Entry], beside: Sequence[str]) -> int:
+    return sum(e.bytes + _TURN_BYTES for e in entries) + sum(map(byte_size, beside))
 
 
 class _Memory(NamedTuple):
@@ -104,7 +113,8 @@ def _memory(window: Window, count: Callable[[str], int], *, signed: bool) -> _Me
     guidance: list[str] = []
     topics = ""
     if summary is not None:
-        topics = copied(topics_line(summary.topics[: summary.topics_shown]))
+        topics = topics_line(summary.topics[: summary.topics_shown], ask=summary.topics_ask)
+        topics = copied(topics)
         text = texts.summary_text(copied(summary.text))
         shown.append(f"{text}\n\n{topics}" if topics else text)
         said = texts.SIGNED_GUIDANCE if block else texts.SUMMARY_GUIDANCE
@@ -135,6 +145,6 @@ def _split_preamble(window: Window) -> tuple[Sequence[Entry], Sequence[Entry]]:
 def _joined(system: System, own: list[str]) -> str | list[Block]:
     if system is None or isinstance(system, str):
         given = system.strip() if system else ""
-        return "\n\n".join([*([system] if system and given else []), *own])
+        return "\n\n".join([*([copied(system)] if system and given else []), *own])
     kept = [copied(b) for b in system if str(b.get("text", "")).strip()]
     return [*kept, *({"type": "text", "text": text} for text in own)]

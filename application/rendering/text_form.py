@@ -67,4 +67,5 @@ def _is_note(role: str, block: Mapping[str, Any]) -> bool:
 
 
 def _message(role: str, content: tuple[Any, ...]) -> Message:
-    return Message.trusted({"role": role, "content": content, "author": None})
+    fields = {"role": role, "content": content, "author": None, "extra": None, "unknown": ()}
+    return Message.trusted(fields)

@@ -11,17 +11,19 @@ from .turns import FRAME_TOKENS
 _BETWEEN = ", "
 
 
-def topics_line(topics: Sequence[Topic]) -> str:
-    """The line; empty where there is none to name."""
+def topics_line(topics: Sequence[Topic], *, ask: bool) -> str:
+    """The line; empty where there is none to name. ``ask``: it says which tool knows more."""
     if not topics:
         return ""
     names = _BETWEEN.join(topic.name for topic in topics)
-    return f"{TOPICS_HEADING}: {names} (ask {RECALL_MEMORY})"
+    return f"{TOPICS_HEADING}: {names}" + (f" (ask {RECALL_MEMORY})" if ask else "")
 
 
-def topics_tokens(topics: Sequence[Topic], count: Callable[[str], int], *, apart: bool) -> int:
+def topics_tokens(
+    topics: Sequence[Topic], count: Callable[[str], int], *, apart: bool, ask: bool
+) -> int:
     """What the line costs with the guidance that goes with it; ``apart``: in a block of its own."""
     if not topics:
         return 0
     frame = FRAME_TOKENS if apart else 0
-    return count(f"\n\n{topics_line(topics)}") + count(f" {TOPICS_GUIDANCE}") + frame
+    return count(f"\n\n{topics_line(topics, ask=ask)}") + count(f" {TOPICS_GUIDANCE}") + frame

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from refold.application.projections.entries import Entry
-from refold.application.projections.window import PreviewKey, Window
+from refold.application.projections.window import SAID, PreviewKey, Window
+from refold.domain.block_kinds import is_unknown
+from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
 
 from . import blocks, texts
@@ -27,12 +29,16 @@ class TurnBuilder:
         self.turns: list[Turn] = []
         self.extra_tokens = 0
         """The size of everything here that no message brought along."""
+        self.extra_bytes = 0
+        """The same in bytes, less what is shown shorter."""
         self.opening = 0
         """With how many blocks of the memory the first turn opens."""
         self._window = window
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
+        self._thoughts: set[tuple[Any, ...]] = set()
+        """The signed thinking so far: what is stored twice is valid in its first place only."""
         self._server_calls = _server_calls(window)
         self._calls: list[tuple[str, str]] = []
         """Calls of the last assistant turn without a result: id as logged, id as rendered."""
@@ -75,20 +81,26 @@ class TurnBuilder:
     def _user(self, entry: Entry) -> None:
         content = entry.message.content
         alone = not self._others and not self._results and not self._calls
-        if isinstance(content, str) and content.strip() and alone:
-            self._as_it_came = blocks.copied(content)
-        else:
-            self._as_it_came = None
-        for block in entry.message.blocks():
+        self._as_it_came = None
+        for index, block in enumerate(entry.message.blocks()):
             if block.get("type") == "tool_result":
                 self._result(entry, block)
-            elif (shown := blocks.user_block(block)) is not None:
+                continue
+            if is_unknown(block, entry.message.unknown):
+                self._others.append(self._as_text(entry, block))
+                continue
+            said = self._as_shown(entry, block, (entry.position, str(index), SAID))
+            if (shown := blocks.user_block(said)) is not None:
                 self._others.append(shown)
+                if isinstance(content, str) and alone:
+                    self._as_it_came = shown["text"]
 
     def _result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
         call_id = self._answered(logged_id)
         block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
+        if entry.message.unknown:
+            block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
         if call_id is None:
             self._others.append(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
@@ -148,11 +160,18 @@ class TurnBuilder:
         shown: list[Block] = []
         calls: list[tuple[str, str]] = []
         for logged in entry.message.blocks():
+            if is_unknown(logged, entry.message.unknown):
+                shown.append(self._as_text(entry, logged))
+                thinking = False  # What follows was signed behind the block as it came.
+                continue
             block = logged
             if block.get("type") == "tool_use":
                 key = (entry.position, str(block.get("id")), "call")
                 block = self._as_shown(entry, block, key)
-            made = blocks.assistant_block(block, thinking=thinking, calls=self._server_calls)
+            is_new = self._is_new(block)
+            made = blocks.assistant_block(
+                block, thinking=thinking and is_new, calls=self._server_calls
+            )
             if made is None:
                 continue
             if made.get("type") == "tool_use":
@@ -163,11 +182,29 @@ class TurnBuilder:
             shown.pop()
         return shown, calls
 
+    def _is_new(self, block: Block) -> bool:
+        if not self._window.thoughts_once or block.get("type") not in THINKING:
+            return True
+        thought = tuple(str(block.get(name)) for name in ("thinking", "signature", "data"))
+        is_new = thought not in self._thoughts
+        self._thoughts.add(thought)
+        return is_new
+
+    def _as_text(self, entry: Entry, block: Block) -> Block:
+        marker = blocks.unknown_marker(block, self._address(entry.position))
+        self._measure(marker)
+        return blocks.unknown_block(block, marker)
+
+    def _known_part(self, entry: Entry, part: Block) -> Block:
+        return self._as_text(entry, part) if is_unknown(part, entry.message.unknown) else part
+
     def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)
         if preview is None:
             return block
-        return shortened(block, preview, self._address(entry.position))
+        shown = shortened(block, preview, self._address(entry.position))
+        self.extra_bytes += byte_size(shown) - byte_size(block)
+        return shown
 
     def _unused_id(self, call_id: str, position: int) -> str:
         candidate, number = call_id, position
@@ -195,6 +232,7 @@ class TurnBuilder:
         self._measure(text)
 
     def _measure(self, text: str) -> None:
+        self.extra_bytes += byte_size(text) + 100
         self.extra_tokens += self._count(text) + FRAME_TOKENS
 
 

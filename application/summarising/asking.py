@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from refold.application.containing import Contained
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports import Summariser, SummaryDraft, SummaryRequest, is_by_code
 from refold.domain.judging import SummaryRefused
 from refold.domain.policy import CompactionPolicy
 
@@ -25,8 +26,8 @@ class Asking:
 
     @property
     def model_calls(self) -> int:
-        """All calls together."""
-        return self.calls + self.retries
+        """All calls of a model together; none where code alone is asked."""
+        return 0 if is_by_code(self._summariser) else self.calls + self.retries
 
     def needs(self, calls: int) -> None:
         """Refuse before the first of so many calls what cannot come to an end.
@@ -67,7 +68,8 @@ class Asking:
         self.needs(1)
         self.calls += 1
         try:
-            draft = await self._summariser.summarise(request)
+            with Contained():
+                draft = await self._summariser.summarise(request)
         except SummariserError as error:
             self.retries += max(0, error.attempts - 1)
             raise

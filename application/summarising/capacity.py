@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from refold.application.errors import SummariserError
 from refold.application.ports import BoundedSummariser, SourceMessage, Summariser, SummaryRequest
+from refold.domain.budget import SHORTEST_SUMMARY
 from refold.domain.events import OmittedMessage
 from refold.domain.policy import CompactionPolicy
 
@@ -32,6 +33,37 @@ def capacity_of(summariser: Summariser) -> Capacity | None:
     if isinstance(summariser, BoundedSummariser):
         return Capacity(summariser.window, summariser.measure)
     return None
+
+
+def fitting_length(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
+    """Return the longest answer to ask for, up to the limit of ``request``, in a window of this size.
+
+    It leaves a chunk's share of the window for messages, beside an answer and one that is carried on;
+    where there is no such length, the shortest that says anything.
+    """
+    usable, bare = capacity.window / policy.chunk_slack, _bare(request)
+
+    def leaves_room(limit: int) -> bool:
+        floor = capacity.measure(bare.replaced(limit_tokens=limit))
+        return usable - floor - limit >= usable * policy.chunk_share
+
+    least, most = SHORTEST_SUMMARY, request.limit_tokens
+    if most <= least or leaves_room(most):
+        return most
+    while least + 1 < most:
+        middle = (least + most) // 2
+        least, most = (middle, most) if leaves_room(middle) else (least, middle)
+    return least
+
+
+def carried_room(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
+    """Return what a text that is carried on may take in a window, so that messages fit beside it."""
+    usable = capacity.window / policy.chunk_slack
+    return int(usable * (1 - policy.chunk_least) - capacity.measure(_bare(request)))
+
+
+def _bare(request: SummaryRequest) -> SummaryRequest:
+    return request.replaced(messages=(), previous=None, previous_block=None)
 
 
 def portioned(
@@ -77,13 +109,24 @@ def _position(omitted: OmittedMessage) -> int:
     return omitted.position
 
 
+def chunk_share(average: float, usable: float, policy: CompactionPolicy) -> float:
+    """Return the share of a window that a chunk takes, for messages of this average size.
+
+    ``chunk_share`` for the smallest messages, falling evenly to ``chunk_least`` for messages of
+    ``chunk_large`` of the window and more.
+    """
+    least = min(policy.chunk_least, policy.chunk_share)
+    fallen = min(1.0, average / max(1.0, policy.chunk_large * usable))
+    return policy.chunk_share - (policy.chunk_share - least) * fallen
+
+
 class _Scale:
     """Measures messages as they would really be sent, and tells how much fits."""
 
     def __init__(
         self, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
     ) -> None:
-        self._bare = request.replaced(messages=(), previous=None, previous_block=None)
+        self._bare = _bare(request)
         self._measure = capacity.measure
         self._floor = capacity.measure(self._bare)
         carried = capacity.measure(self._bare.replaced(previous=request.previous)) - self._floor
@@ -92,9 +135,8 @@ class _Scale:
         """What messages may take of one call, beside what every call carries on."""
         self.oversized = min(self.most, int(usable * policy.oversized_share))
         self.total = self._together(request.messages)
-        is_large = self.total > policy.chunk_large * usable * len(request.messages)
-        share = policy.chunk_least if is_large else policy.chunk_share
-        self.chunk = min(self.most, int(usable * share))
+        average = self.total / max(1, len(request.messages))
+        self.chunk = min(self.most, int(usable * chunk_share(average, usable, policy)))
 
     def size(self, source: SourceMessage) -> int:
         """Of one message."""

@@ -1,6 +1,7 @@
 """The last resort (requirement C8): a note that says what was folded away and how to read it back."""
 
 import hashlib
+import re
 from collections.abc import Callable
 
 from refold.application.addresses import address_of
@@ -8,11 +9,22 @@ from refold.application.ports import SummaryDraft, SummaryRequest
 
 from .cutting import cut
 
+NOTE = "note"
+"""The name of the summariser of last resort."""
+OFF = "off"
+"""The name of what stands in for one where summaries are switched off."""
 ALGORITHM = "refold-note-1"
 _FINGERPRINT = hashlib.sha256(ALGORITHM.encode()).hexdigest()
 _NOTE = (
     "[Messages {first} to {last} could not be summarised. They are kept: each can be read back by its "
     "address, {start} to {end}.]"
+)
+_DROPPED = (
+    "[Messages {first} to {last} are no longer shown: there is no summary of them. They are kept: each can "
+    "be read back by its address, {start} to {end}.]"
+)
+_DROPPED_BEFORE = re.compile(
+    r"\[Messages (\d{1,9}) to \d{1,9} are (?:no longer shown: |kept at )[^\n]*\]\Z"
 )
 _SHORT = "[Messages {first} to {last} are kept at {start} and after.]"
 
@@ -30,7 +42,12 @@ class NoteSummariser:
     @property
     def name(self) -> str:
         """``note``."""
-        return "note"
+        return NOTE
+
+    @property
+    def by_code(self) -> bool:
+        """True: no model is asked."""
+        return True
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Answers at once."""
@@ -55,12 +72,63 @@ class NoteSummariser:
         positions += [one.position for one in request.omitted]
         if not positions:
             return ""
-        first, last = min(positions), max(positions)
+        return self._filled(_NOTE, _SHORT, min(positions), max(positions), request)
+
+    def _filled(
+        self, whole: str, short: str, first: int, last: int, request: SummaryRequest
+    ) -> str:
         values = {
             "first": first,
             "last": last,
             "start": address_of(self._thread_id, first),
             "end": address_of(self._thread_id, last),
         }
-        note = _NOTE.format(**values)
-        return note if self._count(note) <= request.limit_tokens else _SHORT.format(**values)
+        note = whole.format(**values)
+        return note if self._count(note) <= request.limit_tokens else short.format(**values)
+
+
+class SummariesOff:
+    """Stands where a summariser would, where summaries are switched off; nothing is asked of it."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+
+    @property
+    def name(self) -> str:
+        """``off``."""
+        return OFF
+
+    @property
+    def by_code(self) -> bool:
+        """True: no model is asked."""
+        return True
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        """Say that there is no summary, of a conversation that is not named."""
+        return await self.of("").summarise(request)
+
+    def of(self, thread_id: str) -> "DropNotes":
+        """Return what writes the notes of one conversation."""
+        return DropNotes(thread_id, self._count)
+
+
+class DropNotes(NoteSummariser):
+    """Writes one note of all that is no longer shown, behind a summary that was made before."""
+
+    @property
+    def name(self) -> str:
+        """``off``."""
+        return OFF
+
+    def _text(self, request: SummaryRequest) -> str:
+        before = request.previous or ""
+        found = _DROPPED_BEFORE.search(before)
+        positions = [m.position for m in request.messages]
+        positions += [one.position for one in request.omitted]
+        positions += [int(found[1])] if found else []
+        if not positions:
+            return before
+        note = self._filled(_DROPPED, _SHORT, min(positions), max(positions), request)
+        kept = before[: found.start()].rstrip() if found else before
+        room = request.limit_tokens - self._count(f"\n\n{note}") - 1
+        return "\n\n".join(filter(None, (cut(kept, room, self._count) if kept else "", note)))

@@ -1,8 +1,13 @@
-"""Leaf summaries: extracts by code of what each compaction covered first, to build from anew."""
+"""What a summary is built from anew: what a model wrote before, and leaf summaries.
 
+Leaf summaries are extracts by code of what each compaction covered first.
+"""
+
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage, SummaryRequest
@@ -11,11 +16,14 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
 
 from .cutting import cut
-from .last_resort import NoteSummariser
+from .joining import history_text, whole_text
+from .last_resort import NOTE, OFF, NoteSummariser
 
 logger = logging.getLogger(__name__)
 
 _RANGE = "Extracted by code from messages {first} to {last}:"
+_BY_MODEL = "Written by "
+_WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
 _SHORTER = 3
 """What is older is shortened to a third (requirement B8)."""
 
@@ -64,6 +72,50 @@ def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, 
     return tuple(found)
 
 
+def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    """Return all that was written of what the active summary covers, in order, from the log.
+
+    Of each compaction the text that a model wrote for it, and the extract by code beside it: the model
+    says why, the extract holds what a model passed over. What a model wrote stands for all messages
+    that were covered by then; of a divided turn it is two texts.
+    """
+    summary = loaded.state.summary
+    found: list[LeafSummary] = []
+    for version in summary.leaves if summary else ():
+        [logged] = core.log.read(loaded.thread_id, version, version)
+        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
+            found += [*_written(core, logged.event), logged.event.leaf]
+    return tuple(found)
+
+
+def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
+    if event.summariser in names_of_code(core):
+        return []
+    start, stop = event.coverage.start, event.coverage.stop
+    parts = [(start, stop, whole_text(event))]
+    if event.is_split_turn and event.split_turn_prefix and event.split_at is not None:
+        at = event.split_at
+        parts = [(start, at, history_text(event)), (at, stop, event.split_turn_prefix)]
+    return [_text_of(core, event.model, *part) for part in parts if part[2].strip()]
+
+
+def names_of_code(core: Core) -> frozenset[str]:
+    """Return the names of the summarisers that ask no model."""
+    return frozenset((core.fallback.name, NOTE, OFF))
+
+
+def is_written(leaf: LeafSummary) -> bool:
+    """Return whether it is what a model wrote, and not an extract."""
+    return leaf.text.startswith(_BY_MODEL)
+
+
+def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSummary:
+    heading = _WRITTEN.format(model=model, first=start, last=max(start, stop - 1))
+    text = f"{heading}\n\n{text}"
+    tokens = core.counter.count_text(text)
+    return LeafSummary(start=start, stop=stop, text=text, tokens=tokens)
+
+
 async def text_of_leaves(
     core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
 ) -> str:
@@ -71,29 +123,46 @@ async def text_of_leaves(
     older ones together shortened to a third or less where all are too much (requirement B8).
     """
     count = core.counter.count_text
-    texts = [headed(leaf) for leaf in leaves]
-    if count("\n\n".join(texts)) <= room:
-        return "\n\n".join(texts)
-    newest: list[str] = []
-    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
-        newest.insert(0, texts.pop())
-    older = "\n\n".join(texts)
-    target = max(SHORTEST_SUMMARY, min(count(older) // _SHORTER, room // 2))
-    limit = int(target * core.settings.policy.summary_slack)
-    request = SummaryRequest(messages=(), previous=older, target_tokens=target, limit_tokens=limit)
-    shortened = cut(await _extract(core, thread_id, request), limit, count)
+    older, newest = await asyncio.to_thread(_apart, leaves, room, count)
+    if not older:
+        return "\n\n".join(newest)
+    shortened = await text_within(core, thread_id, older, room // 2)
     return "\n\n".join([shortened, *newest])
 
 
+def _apart(
+    leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
+) -> tuple[str, list[str]]:
+    """The older ones together, nothing where all have room; and the newest, each whole."""
+    texts = [headed(leaf) for leaf in leaves]
+    if count("\n\n".join(texts)) <= room:
+        return "", texts
+    newest: list[str] = []
+    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
+        newest.insert(0, texts.pop())
+    return "\n\n".join(texts), newest
+
+
+async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
+    """Return a text in about a third of its length or less, in about ``room`` tokens, by code."""
+    count = core.counter.count_text
+    target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
+    limit = int(target * core.settings.policy.summary_slack)
+    request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
+    return cut(await _extract(core, thread_id, request), limit, count)
+
+
 def headed(leaf: LeafSummary) -> str:
-    """The text of a leaf under a line that says what it was extracted from."""
+    """The text of a leaf under a line that says what it was extracted from, and by whom."""
     heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
-    return leaf.text if leaf.text.startswith(heading) else f"{heading}\n\n{leaf.text}"
+    has_one = leaf.text.startswith((heading, _BY_MODEL))
+    return leaf.text if has_one else f"{heading}\n\n{leaf.text}"
 
 
 async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
     try:
-        return (await core.fallback.summarise(request)).text
+        with Contained():
+            return (await core.fallback.summarise(request)).text
     except Exception:  # A summariser of the user's own may raise anything.
         logger.exception("the embedded summariser failed: a note stands for its extract")
         note = NoteSummariser(thread_id, core.counter.count_text)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from refold.application.core import Core
 from refold.application.errors import LogError
 from refold.application.loaded import LoadedConversation
-from refold.application.ports import SourceMessage
+from refold.application.ports import SourceMessage, Summariser, is_by_code, signs
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
 from refold.domain.rebuilding import must_rebuild
 
-from .leaves import stored_leaves
+from .last_resort import OFF
+from .leaves import earlier_texts, is_written, names_of_code
 from .selecting import selected
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,8 @@ class Source(NamedTuple):
     too long for that, what is read closely."""
     before: CompactionPerformed | None = None
     leaves: tuple[LeafSummary, ...] = ()
-    """What the summary is built from in place of the one before, where it is built anew."""
+    """What the summary is built from in place of the one before, where it is built anew: texts that a
+    model wrote before, and extracts by code."""
     focus: str | None = None
     skimmed: int = 0
     """How many more messages were only looked through."""
@@ -48,25 +50,41 @@ class Source(NamedTuple):
 
 
 def source_of(
-    core: Core, loaded: LoadedConversation, plan: CompactionPlan, focus: str | None
+    core: Core,
+    loaded: LoadedConversation,
+    plan: CompactionPlan,
+    focus: str | None,
+    summariser: Summariser,
 ) -> Source:
     """The source of a plan that was made on this very conversation."""
     read = selected(loaded.window.entries, plan.coverage)
     return Source(
         messages=read.messages,
         before=loaded.window.summary,
-        leaves=_leaves(core, loaded),
+        leaves=_leaves(core, loaded, plan, summariser),
         focus=focus,
         skimmed=read.skimmed,
         looked=read.digest,
     )
 
 
-def _leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
-    if not must_rebuild(loaded.state.summary, core.settings.policy):
+def _leaves(
+    core: Core, loaded: LoadedConversation, plan: CompactionPlan, summariser: Summariser
+) -> tuple[LeafSummary, ...]:
+    before = loaded.window.summary
+    if before is not None and before.block is not None and signs(summariser):
+        return ()  # A signed block is carried on by its provider: texts in its place would lose it.
+    if summariser.name == OFF:
+        return ()  # Its note stands for all; extracts would be a summary.
+    must = must_rebuild(loaded.state.summary, core.settings.policy, plan.target_tokens)
+    by_code = before is not None and before.summariser in names_of_code(core)
+    stepped_in = by_code and not is_by_code(summariser)
+    if not must and not stepped_in:
         return ()
     try:
-        return stored_leaves(core, loaded)
+        texts = earlier_texts(core, loaded)
+        # Where code stepped in for a model, what the model wrote before is carried on by the next one.
+        return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
         logger.warning("conversation %r: the summary is carried on: %s", loaded.thread_id, error)
         return ()

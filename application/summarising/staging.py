@@ -5,13 +5,20 @@ from refold.application.loaded import LoadedConversation
 from refold.application.ports import Summariser
 from refold.domain.compacting import is_breaker_open
 
-from .last_resort import NoteSummariser
+from .last_resort import NoteSummariser, SummariesOff
+
+
+def chosen_stage(core: Core, thread_id: str) -> Summariser:
+    """Return the summariser that was chosen, for one conversation."""
+    chosen = core.summariser
+    return chosen.of(thread_id) if isinstance(chosen, SummariesOff) else chosen
 
 
 def first_stage(core: Core, loaded: LoadedConversation, window: int) -> Summariser:
     """The summariser that was chosen; code alone while the circuit breaker is open."""
     is_open = is_breaker_open(loaded.state, window, core.settings.policy)
-    return core.fallback if is_open else core.summariser
+    chosen = chosen_stage(core, loaded.thread_id)
+    return core.fallback if is_open and not isinstance(chosen, NoteSummariser) else chosen
 
 
 def next_stage(core: Core, thread_id: str, failed: Summariser) -> Summariser | None:

@@ -3,11 +3,11 @@
 import asyncio
 
 from refold.application.core import Core
-from refold.application.keeping import KeptLedger, kept_ledger
+from refold.application.keeping import Gathering, KeptLedger, gathered
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import Summariser, signs
 from refold.application.topics.keeping import KeptTopics, TopicGathering
-from refold.domain.budget import SHORTEST_SUMMARY, Budget
+from refold.domain.budget import SHORTEST_SUMMARY, Budget, ledger_target
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.judging import Summary
 
@@ -19,6 +19,8 @@ from .sources import Source
 from .writing import Task, Writer, Written
 
 _TOPICAL = 1_000
+_ROOM_FOR_TOPICS = 200
+"""Tokens that the ledger leaves to the topics, where it takes room that a text left free."""
 _MOST_CARRIED = 100
 """So many messages that were left out stay on record from summary to summary; leaves hold them all."""
 
@@ -38,7 +40,8 @@ async def summarised(
         SummaryRefused, SummariserError: there is no text that is fit.
     """
     room = min(plan.ledger_tokens, plan.covered_tokens - budget.summary_overhead - SHORTEST_SUMMARY)
-    ledger = await asyncio.to_thread(kept_ledger, core, before, source.messages, max(0, room))
+    gathering = await asyncio.to_thread(gathered, core, before, source.messages)
+    ledger = await asyncio.to_thread(gathering.kept, max(0, room))
     split_at = None if signs(summariser) else plan.split_at
     task = Task(
         plan=plan,
@@ -51,16 +54,36 @@ async def summarised(
         skimming=_skimming(before.thread_id, source),
     )
     written = await Writer(core, before.thread_id, summariser, asking, task).write()
+    ledger = await asyncio.to_thread(_roomier, core, gathering, ledger, plan, budget, written)
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
-    made = _finished(core, summariser.name, task, written, ledger).replaced(
+    made = await asyncio.to_thread(_finished, core, summariser.name, task, written, ledger)
+    made = made.replaced(
         model_calls=asking.model_calls,
-        source_digest=source.digest(written.omitted),
+        source_digest=await asyncio.to_thread(source.digest, written.omitted),
         leaf=leaf,
     )
     topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
     return made.replaced(
         topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
+
+
+def _roomier(
+    core: Core,
+    gathering: Gathering,
+    ledger: KeptLedger,
+    plan: CompactionPlan,
+    budget: Budget,
+    written: Written,
+) -> KeptLedger:
+    """The ledger with the room that the text left free, where not all of it could be shown."""
+    text = core.counter.count_text(written.text)
+    spare = min(plan.limit_tokens, plan.covered_tokens - budget.summary_overhead - 1) - text
+    room = plan.ledger_tokens + spare - min(_ROOM_FOR_TOPICS, spare // 2)
+    room = min(room, ledger_target(budget, core.settings.policy))
+    if ledger.shown == len(ledger.lines) or room <= plan.ledger_tokens:
+        return ledger
+    return gathering.kept(room)
 
 
 def _skimming(thread_id: str, source: Source) -> str:
@@ -85,9 +108,9 @@ def _topics(
         source.messages[-_TOPICAL:] if source.skimmed else source.messages, written.topics
     )
     # They stand where text and ledger leave room: the size that was aimed at is not theirs to exceed.
-    left = plan.limit_tokens - made.text_tokens + max(0, plan.ledger_tokens - ledger.tokens)
+    left = plan.limit_tokens - made.text_tokens + plan.ledger_tokens - ledger.tokens
     room = min(left, plan.covered_tokens - made.tokens - 1)
-    return gathering.kept(room, apart=made.block is not None)
+    return gathering.kept(room, apart=made.block is not None, ask=made.topics_ask)
 
 
 def _finished(
@@ -111,5 +134,7 @@ def _finished(
         ledger=ledger.lines,
         ledger_shown=ledger.shown,
         omitted=written.omitted,
+        given_in_part=written.given_in_part,
         block=written.block,
+        topics_ask=task.budget.recalls,
     )

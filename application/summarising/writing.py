@@ -6,26 +6,27 @@ from typing import NamedTuple
 
 from refold.application.core import Core
 from refold.application.errors import SummariserError
+from refold.application.observing import tell_chunk
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.domain.budget import Budget
+from refold.domain.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.cuts.planner import CompactionPlan
-from refold.domain.events import OmittedMessage
+from refold.domain.events import GivenInPart, OmittedMessage
 from refold.domain.judging import judge_length, judge_text
 from refold.domain.messages import Block
+from refold.domain.posing import broken_up
 
 from .asking import Asking
-from .capacity import capacity_of, portioned
+from .capacity import capacity_of, carried_room, fitting_length, portioned
 from .chunking import Chunk, Weighed, chunked, rounds_of
 from .dividing import Divided, Part, share_of
 from .joining import joined
-from .leaves import text_of_leaves
+from .leaves import text_of_leaves, text_within
 from .leaving_out import naming
 
 _NAMING_SHARE = 3
 """Naming what was left out takes at most a third of a text."""
-_LEAVES_ROOM = 4
-"""Leaves may be so many times longer than the summary made of them, for a summariser whose window
-is not known."""
+_LEAVES_ROOM = 8
+"""Texts from before may be so many times longer than the summary made of them; less in a small window."""
 
 
 class Task(NamedTuple):
@@ -57,6 +58,8 @@ class Written(NamedTuple):
     block: Block | None
     topics: tuple[str, ...]
     """What a model says that it is about."""
+    given_in_part: tuple[GivenInPart, ...] = ()
+    """What no answer was made from as a whole."""
 
 
 class Writer:
@@ -75,9 +78,16 @@ class Writer:
         self._beside = task.budget.summary_overhead + task.ledger_tokens
         most = task.plan.covered_tokens - self._beside - 1
         self._limit = max(1, min(task.plan.limit_tokens, most))
+        if self._capacity is not None:
+            bare = self._request(task.divided.history, (), "", self._limit)
+            self._limit = fitting_length(bare, self._capacity, core.settings.policy)
+        self._longest = max(self._limit, min(task.plan.accepted_tokens, most))
         self._omitted = task.named
         self._accepted: list[SummaryDraft] = []
         self._topics: list[str] = []
+        self._given_in_part: list[GivenInPart] = []
+        self._sizes: dict[str, int] = {}
+        """Of what each part is made from."""
 
     async def write(self) -> Written:
         """Both parts, joined, with what was left out named at the end.
@@ -87,15 +97,17 @@ class Writer:
         """
         history, turn = self._task.divided.history, self._task.divided.turn
         if turn.is_empty:
-            text, prefix = await self._part(history, self._room), None
+            text, prefix = broken_up(await self._part(history, self._room)), None
         else:
             first = ""
+            for part in (history, turn):
+                self._sizes[part.kind] = await asyncio.to_thread(self._source, part)
             if not history.is_empty:
-                first = await self._part(history, lambda: self._share(history, turn))
+                apart = max(0, self._room() - self._share(history, turn))
+                written = self._part(history, lambda: self._share(history, turn), apart=apart)
+                first = broken_up(await written)
             before = joined(first, " ")
-            prefix = await self._part(
-                turn, lambda: max(1, self._room() - self._count(before)), first
-            )
+            prefix = broken_up(await self._part(turn, lambda: self._turn_room(turn, before), first))
             text = joined(first, prefix)
         return self._written(text, prefix)
 
@@ -108,12 +120,16 @@ class Writer:
             prefix=prefix or None,
             omitted=self._omitted,
             newest=newest,
-            required=tuple(part for draft in self._accepted for part in draft.required),
+            required=tuple(broken_up(r) for draft in self._accepted for r in draft.required),
             block=newest.block if newest and newest.text == whole else None,
             topics=tuple(self._topics),
+            given_in_part=tuple(self._given_in_part),
         )
 
-    async def _part(self, part: Part, room: Callable[[], int], beside: str = "") -> str:
+    async def _part(
+        self, part: Part, room: Callable[[], int], beside: str = "", apart: int = 0
+    ) -> str:
+        """Write one part beside another; ``apart``: tokens that are set apart for the one to come."""
         if not part.messages and part.previous and self._count(part.previous) <= room():
             return part.previous  # Nothing is new: what was recorded stays word for word.
         text, block = await self._carried(part), part.previous_block
@@ -121,12 +137,15 @@ class Writer:
         if not chunks and self._count(text) <= room():
             return text
         chunks = chunks or ((),)
+        done = 0
         draft: SummaryDraft | None = None
         while chunks:
             request = self._request(part, chunks[0], text, room())
             request = request.replaced(previous_block=block, omitted=omitted)
+            # What is carried into another call must fit there; the last answer may be longer than asked.
+            longest = self._longest - apart if len(chunks) == 1 else 0
             try:
-                draft = await self._asking.ask(request, self._judging(request, beside))
+                draft = await self._asking.ask(request, self._judging(request, beside, longest))
             except SummariserError as error:
                 if error.reason != "too_large" or self._has_shrunk:
                     raise
@@ -136,25 +155,41 @@ class Writer:
                 omitted += more
                 continue
             chunks, text, block = chunks[1:], draft.text, draft.block
+            done += 1
+            if done + len(chunks) > 1:
+                tell_chunk(self._core, self._thread_id, done, done + len(chunks))
             self._topics += draft.topics
+            self._given_in_part += draft.given_in_part
         if draft is not None:
             self._accepted.append(draft)
         return text
 
     async def _carried(self, part: Part) -> str:
         if not part.leaves:
-            return part.previous
+            return await self._shortened(part)
         room = _LEAVES_ROOM * self._task.plan.limit_tokens
         if self._capacity is not None:
             policy = self._core.settings.policy
-            room = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
+            own = int(self._capacity.window / policy.chunk_slack * policy.chunk_share)
+            room = min(room, own)
         return await text_of_leaves(self._core, self._thread_id, part.leaves, room)
+
+    async def _shortened(self, part: Part) -> str:
+        """Return the text before, in a window that has no room for it shortened by code."""
+        if self._capacity is None or not part.previous:
+            return part.previous
+        bare = self._request(part, (), "", self._limit)
+        room = carried_room(bare, self._capacity, self._core.settings.policy)
+        if self._count(part.previous) <= max(room, SHORTEST_SUMMARY):
+            return part.previous
+        room = max(room, SHORTEST_SUMMARY)
+        return await text_within(self._core, self._thread_id, part.previous, room)
 
     async def _portions(
         self, part: Part, messages: Chunk, text: str, room: int
     ) -> tuple[tuple[Chunk, ...], tuple[OmittedMessage, ...]]:
         if self._capacity is None:
-            return self._by_guess(messages), ()
+            return await asyncio.to_thread(self._by_guess, messages), ()
         request = self._request(part, messages, text, room)
         policy = self._core.settings.policy
         chunks, omitted = await asyncio.to_thread(
@@ -176,13 +211,17 @@ class Writer:
             ledger=self._task.ledger,
         )
 
-    def _judging(self, request: SummaryRequest, beside: str) -> Callable[[SummaryDraft], None]:
+    def _judging(
+        self, request: SummaryRequest, beside: str, longest: int
+    ) -> Callable[[SummaryDraft], None]:
         def judge(draft: SummaryDraft) -> None:
             judge_text(draft.text, complete=draft.complete, required=draft.required)
             tokens = self._count(draft.text)
             rendered = tokens + self._beside + self._count(beside)
             covered = self._task.plan.covered_tokens
-            judge_length(tokens, request.limit_tokens, rendered, covered)
+            # A complete text that is longer than asked is paid for: it is taken where there is room.
+            left = longest - self._count(beside) - self._ending()
+            judge_length(tokens, max(request.limit_tokens, left), rendered, covered)
 
         return judge
 
@@ -205,7 +244,7 @@ class Writer:
     def _share(self, history: Part, turn: Part) -> int:
         """What the history may take beside the turn; half of it, if nothing about it is new."""
         room = max(2, self._room() - self._count(joined("", " ")))
-        share = share_of(self._source(history), self._source(turn), room)
+        share = share_of(self._sizes[history.kind], self._sizes[turn.kind], room)
         return share if history.messages else max(share, room // 2)
 
     def _source(self, part: Part) -> int:
@@ -213,8 +252,16 @@ class Writer:
         return self._size(part.messages) + (leaves or self._count(part.previous))
 
     def _room(self) -> int:
-        ending = self._naming() + self._task.skimming
-        return max(1, self._limit - self._count(ending))
+        return max(1, self._limit - self._ending())
+
+    def _ending(self) -> int:
+        return self._count(self._naming() + self._task.skimming)
+
+    def _turn_room(self, turn: Part, before: str) -> int:
+        """Return what a turn's part may take behind a text, which may be longer than it was asked to be."""
+        left = self._room() - self._count(before)
+        share = share_of(self._source(turn), self._count(before), self._limit)
+        return max(1, left, min(share, self._longest - self._count(before) - self._ending()))
 
     def _naming(self) -> str:
         return naming(self._thread_id, self._omitted, self._limit // _NAMING_SHARE, self._count)

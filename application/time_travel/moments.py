@@ -10,9 +10,10 @@ from refold.application.loaded import LoadedConversation
 from refold.application.projections.row_changes import utc
 from refold.domain.errors import InvalidSetting, UnknownMessage
 
-At: TypeAlias = int | datetime
-"""A version of a conversation, or a time with a time zone: then as it was after the newest message that was
-written by then, as ``messages`` and ``refold show`` give the times, and after what was decided by then."""
+At: TypeAlias = int | datetime | str
+"""A version of a conversation, or a time with a time zone, also as text in ISO 8601, as results give it: then as
+it was after the newest message that was written by then, as ``messages`` and ``refold show`` give the times,
+and after what was decided by then."""
 _MOST = 2**63 - 1
 """The highest version that a store can look for."""
 
@@ -50,6 +51,8 @@ def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
 
 
 def _version(core: Core, thread_id: str, at: At) -> int:
+    if isinstance(at, str):
+        at = _moment(at)
     if isinstance(at, datetime):
         if at.tzinfo is None or at.utcoffset() is None:
             raise InvalidSetting(
@@ -110,6 +113,17 @@ def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) 
             f"at={at} and position={position}: give one of them", setting="position", value=position
         )
     return version_of(core, thread_id, position)
+
+
+def _moment(given: str) -> datetime:
+    try:
+        return datetime.fromisoformat(given.strip())
+    except ValueError:
+        raise InvalidSetting(
+            f"at={given[:80]!r} is no time with a time zone, such as 2026-01-02T03:04:05Z",
+            setting="at",
+            value=given,
+        ) from None
 
 
 def _in_utc(moment: datetime) -> datetime:

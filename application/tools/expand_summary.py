@@ -46,9 +46,16 @@ def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSu
         if reach.home is not None:
             with suppress(UnknownSummary):
                 return expand(reach.core, reach.home, summary_id, start, room)
-        return expand_anywhere(reach.core, summary_id, start, room)
-    thread = reach.thread(wanted)
-    return expand(reach.core, thread, summary_id or _active(reach, thread), start, room)
+        within = {row.thread_id for row in reach.conversations()}
+        found = expand_anywhere(reach.core, summary_id, start, room, within=within)
+    else:
+        thread = reach.thread(wanted)
+        found = expand(reach.core, thread, summary_id or _active(reach, thread), start, room)
+    if reach.scope.hides(found.thread_id, found.start, found.stop):
+        raise ToolRefusal(
+            f"summary {named(found.summary_id, 80)} was made of messages that are out of reach as well."
+        )
+    return found
 
 
 def _active(reach: Reach, thread: str) -> str:

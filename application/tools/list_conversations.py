@@ -21,7 +21,7 @@ def list_conversations(reach: Reach, arguments: ListArguments) -> str:
     Raises:
         LogError: the log cannot be read.
     """
-    rows = reach.core.views.conversations()
+    rows = reach.conversations()
     if not rows:
         return "There are no conversations in this memory yet."
 

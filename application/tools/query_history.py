@@ -43,6 +43,7 @@ def query_history(reach: Reach, arguments: QueryArguments) -> str:
         text=arguments.text or None,
         limit=arguments.limit,
         recall=RECALL_MEMORY,
+        hidden=reach.hidden(thread),
     )
     return first_with_items(
         _told(reach, history_page(reach.core, thread, query._replace(max_tokens=room)))

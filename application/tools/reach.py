@@ -1,12 +1,14 @@
 """How far tools reach: one conversation, or all of a log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from refold.application.addresses import parse_address
 from refold.application.core import Core
 from refold.application.errors import InvalidAddress, LogDamaged
 from refold.application.intake import read_thread_id
+from refold.application.owners.scope import OwnerScope
+from refold.application.read_models import ConversationRow
 from refold.domain.errors import InvalidThreadId
 
 from .names import LIST_CONVERSATIONS
@@ -24,9 +26,15 @@ class Reach:
     core: Core
     home: str | None
     """The conversation that the tools were made for; None where they were made for all."""
-    everywhere: bool = False
+    scope: OwnerScope
+    """How far they reach."""
     sees: bool = True
     """Whether the model that asks sees the context of that conversation: its own agent does."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether other conversations can be asked as well."""
+        return self.scope.is_wide
 
     @property
     def room(self) -> int:
@@ -67,6 +75,18 @@ class Reach:
             )
         return self._existing(wanted)
 
+    def conversations(self) -> Sequence[ConversationRow]:
+        """Those within reach, the latest activity first."""
+        self.scope.check_owner()
+        rows, visible = self.core.views.conversations(), self.scope.visible()
+        if visible is None:
+            return rows
+        return [row for row in rows if visible.lets_conversation(row.thread_id)]
+
+    def hidden(self, thread: str) -> frozenset[int]:
+        """The positions of its messages that are out of reach."""
+        return self.scope.hidden(thread)
+
     def thread_of(self, address: str) -> str:
         """The id of the conversation that an address is of; the usual one for a bare position.
 
@@ -91,7 +111,7 @@ class Reach:
                 "alone. Give an address of this conversation, or a position in it."
             )
         known = (parsed.thread_id, parsed.as_written)
-        thread = next((t for t in known if self.core.log.load(t).state.version), known[0])
+        thread = next(filter(self._is_within, known), known[0])
         return self._existing(thread)
 
     def _existing(self, thread: str) -> str:
@@ -99,9 +119,13 @@ class Reach:
             usable = read_thread_id(thread)
         except InvalidThreadId as error:
             raise ToolRefusal(f"{named(thread, 80)} cannot be the id of a conversation.") from error
-        if thread != self.home and not self.core.log.load(usable).state.version:
+        if thread != self.home and not self._is_within(usable):
             raise ToolRefusal(
                 f"there is no conversation {named(thread, 80)}; {LIST_CONVERSATIONS} or an answer of "
                 "recall names those there are."
             )
         return usable
+
+    def _is_within(self, thread: str) -> bool:
+        """Whether a conversation is there and within reach; who may not see it is not told which."""
+        return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)

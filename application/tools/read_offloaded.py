@@ -32,6 +32,8 @@ def read_offloaded(reach: Reach, arguments: ReadArguments) -> str:
     """
     thread = reach.thread_of(arguments.address)
     message = read_back(reach.core, thread, arguments.address.strip())
+    if message.position in reach.hidden(thread):
+        raise ToolRefusal(f"message {message.position} of that conversation is out of reach.")
     address = address_of(thread, message.position)
     whose = "" if thread == reach.home else f" of conversation {named(thread, 120)}"
     head = f"Message {message.position}{whose}, {message.message.role}, {moment(message.at)}, {address}"

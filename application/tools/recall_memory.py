@@ -53,6 +53,8 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
     inquiry = inquire(
         arguments.query,
         thread_id=thread,
+        mode=reach.core.settings.recall_mode,
+        min_score=reach.core.settings.recall_least_score,
         limit=arguments.limit,
         roles=arguments.roles,
         tools=arguments.tools,
@@ -62,7 +64,9 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
         in_context="leave_out" if thread and reach.sees_context_of(thread) else "mark",
         max_tokens=max(LEAST_TOKENS, reach.room - FRAME * (1 + hits)),
     )
-    return search(reach.core, inquiry) if thread is None else recall(reach.core, thread, inquiry)
+    if thread is not None and thread == reach.home:
+        return recall(reach.core, thread, inquiry)
+    return search(reach.core, inquiry, reach.scope.visible())
 
 
 class _Told:

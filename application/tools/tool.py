@@ -59,6 +59,7 @@ class Tool:
         except ValidationError as error:
             return ToolOutput(text=refusal(self.name, self.arguments, error), is_error=True)
         try:
+            self.reach.scope.check_owner()
             return ToolOutput(text=self.answer(self.reach, arguments))
         except (ToolRefusal, RefoldError) as error:
             return ToolOutput(

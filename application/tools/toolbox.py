@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, overload
 
 from refold.application.core import Core
+from refold.application.owners.scope import OwnerScope
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_object
 
@@ -20,11 +21,12 @@ class Toolbox:
     """
 
     def __init__(
-        self, core: Core, thread_id: str | None, *, everywhere: bool = False, sees: bool = True
+        self, core: Core, thread_id: str | None, scope: OwnerScope, *, sees: bool = True
     ) -> None:
         self.sdk = core.sdk_tools
         self._core = core
-        self._made = tools_of(Reach(core, thread_id, everywhere, sees))
+        self.reach = Reach(core, thread_id, scope, sees)
+        self._made = tools_of(self.reach)
         self._named = {tool.name: tool for tool in self._made}
 
     @property

@@ -44,16 +44,17 @@ class TopicGathering:
         except Exception:  # A fault in labels costs neither the compaction nor what is known.
             logger.exception("conversation %r: no new topics", self._thread_id)
 
-    def kept(self, room: int, *, apart: bool) -> KeptTopics:
+    def kept(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
         """As many as the settings keep and show, those within ``room`` tokens.
 
         ``apart``: they stand in a block of their own, beside one that a provider has signed.
+        ``ask``: beside them is said which tool to ask.
         """
         topics = self._counts.kept(self._most)
         count = self._core.counter.count_text
         shown = min(len(topics), self._core.settings.policy.topics_shown)
         while shown:
-            tokens = topics_tokens(topics[:shown], count, apart=apart)
+            tokens = topics_tokens(topics[:shown], count, apart=apart, ask=ask)
             if tokens <= room:
                 return KeptTopics(topics, shown, tokens)
             shown -= 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from refold.application.core import Core
 from refold.application.derived import check_derived, repair_derived
 from refold.application.event_log import Damage
+from refold.application.generations.names import thread_of
 from refold.domain.value import Value
 
 from .log_keeping import Checked
@@ -33,6 +34,8 @@ class Verification(Value, frozen=True):
     events: int
     """How many events of the log were read."""
     conversations: int
+    """All that the log has; ``erased`` says how many of them nothing can be read from any more."""
+    erased: int = 0
     damage: tuple[DamageReport, ...] = ()
     """What is damaged; what was repaired is not among it."""
     repaired: tuple[str, ...] = ()
@@ -73,7 +76,9 @@ def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> V
     events are never touched. ``anchor``: one that was exported, to hold the log against as well.
     """
     found = _looked(core, anchor)
-    if not (repair and found.damage):
+    if not found.damage:
+        return report_of(found, erased=found.conversations - len(core.views.conversations()))
+    if not repair:
         return report_of(found)
     repaired = tuple(core.keeper.repair(found.damage))
     if not any(d.place == "log" for d in found.damage):
@@ -86,12 +91,13 @@ def replay(core: Core) -> Replayed:
     return Replayed(events=core.views.rebuild(), passages=core.recall.index.rebuild())
 
 
-def report_of(checked: Checked, repaired: Sequence[str] = ()) -> Verification:
+def report_of(checked: Checked, repaired: Sequence[str] = (), *, erased: int = 0) -> Verification:
     """What was found, for the caller."""
     return Verification(
         ok=not checked.damage,
         events=checked.events,
         conversations=checked.conversations,
+        erased=max(0, erased),
         damage=tuple(_report(d) for d in checked.damage),
         repaired=tuple(repaired),
         notices=checked.notices,
@@ -106,4 +112,5 @@ def _looked(core: Core, anchor: Path | None) -> Checked:
 
 
 def _report(damage: Damage) -> DamageReport:
-    return DamageReport(**damage._asdict(), remedy=remedy_of(damage))
+    named = damage._replace(thread_id=thread_of(damage.thread_id))
+    return DamageReport(**named._asdict(), remedy=remedy_of(damage))

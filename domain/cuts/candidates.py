@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from refold.domain.conversation import Conversation
 from refold.domain.facts import LiveMessage
+from refold.domain.shortening import shown_after_a_decision
+from refold.domain.thinking import stays_from
 
 from .rule import Cuts
 
@@ -28,24 +30,22 @@ class Candidate(NamedTuple):
 def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Candidate]:
     """The cuts that cover something while the positions ``kept`` stay, earliest first.
 
-    A later cut never keeps more. What stays is measured without its thinking, which no decision leaves.
+    A later cut never keeps more. What stays is measured without the thinking that no decision leaves.
     """
     found: list[Candidate] = []
-    newest = sum(map(_shown, state.live))
+    first = stays_from(state)
+    newest = sum(shown_after_a_decision(m, first) for m in state.live)
     stays = newest + sum(pin.tokens for pin in state.pins) + state.memories_tokens
     covered, count = state.older_tokens, state.older_live
     last: LiveMessage | None = None
     for message in state.live:
         if last is not None and message.position in cuts:
             found.append(Candidate(message.position, covered, count, newest, stays, last))
-        newest -= _shown(message)
+        shown = shown_after_a_decision(message, first)
+        newest -= shown
         if message.position >= state.preamble and message.position not in kept:
             covered, count, last = covered + message.tokens, count + 1, message
-            stays -= _shown(message)
+            stays -= shown
     if last is not None and state.length in cuts:
         found.append(Candidate(state.length, covered, count, newest, stays, last))
     return found
-
-
-def _shown(message: LiveMessage) -> int:
-    return message.tokens - message.thinking

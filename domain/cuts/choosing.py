@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from refold.domain.archiving import live_messages
+from refold.domain.archiving import archiving_leaves, live_messages
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns, is_worthwhile, largest_kept
@@ -40,7 +40,9 @@ class Choice:
             return self._allowed(fitting)[-1]
         fitting = few
         small = [c for c in fitting if c.newest <= largest_kept(self._window, self._policy)]
-        allowed = self._allowed(small or fitting)
+        # Those that stay whole (B5) stay as they are, as far as they fit: no turn is worth more.
+        whole = max(self._policy.keep_last, self._policy.whole_last)
+        allowed = self._allowed(small or fitting, whole)
         least = self._policy.whole_turn_share * allowed[0].newest
         for candidate in allowed:
             if candidate.newest >= least and self._turns.begins_at(candidate.cut):
@@ -64,12 +66,12 @@ class Choice:
                 return candidate
         return allowed[-1]
 
-    def _allowed(self, fitting: Sequence[Candidate]) -> list[Candidate]:
-        latest = latest_cut(self._state, self._policy, fitting[0].cut)
+    def _allowed(self, fitting: Sequence[Candidate], least: int | None = None) -> list[Candidate]:
+        latest = latest_cut(self._state, self._policy, fitting[0].cut, least=least)
         return [c for c in fitting if c.cut <= latest]
 
     def _leaves_few(self, candidate: Candidate) -> bool:
-        most = self._policy.archive_over
+        most = archiving_leaves(self._policy)
         return most is None or live_messages(self._state) - candidate.messages <= most
 
     def _is_worthwhile(self, candidate: Candidate) -> bool:

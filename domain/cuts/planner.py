@@ -1,17 +1,20 @@
 """The planner: intersects the legal cuts of all rules, then chooses the one that meets the budget."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from refold.domain.budget import (
     SHORTEST_SUMMARY,
     Budget,
+    SetAside,
     kept_target,
-    ledger_target,
+    set_aside,
     summary_target,
 )
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
+from refold.domain.expecting import Expected
 from refold.domain.policy import CompactionPolicy
 from refold.domain.splitting import Turns
 from refold.domain.value import Value
@@ -33,12 +36,16 @@ class CompactionPlan(Value, frozen=True):
     target_tokens: int
     """The length that the summary aims at."""
     limit_tokens: int
+    """The length that it is asked not to exceed."""
+    accepted_tokens: int = 0
+    """A complete text is accepted up to this length, where that is more: with it the request stays under
+    the trigger (requirement D5)."""
     split_at: int | None = None
-    """Where the turn begins that the cut divides, if it divides one (requirement A5).
+    """Where the turn begins whose beginning gets a text of its own, if one does (requirement A5).
 
     Of the messages that are newly covered, those from here on are the turn's prefix, those before
-    are history. Never before the end of what is covered already: of a turn that was divided before,
-    the rest counts as begun there, and the summary so far may be all the history there is.
+    are history. Never before the end of what is covered already: the summary so far may be all the
+    history there is.
     """
     ledger_tokens: int = 0
     """The room for the ledger beside the summary, without pinned texts."""
@@ -55,20 +62,44 @@ class NothingToCompact(Value, frozen=True):
     """The position of the message that blocks, where one does."""
 
 
+class Wish(NamedTuple):
+    """What of a compaction on demand is said beside the settings."""
+
+    everything: bool = False
+    """All is covered that the keep rules allow, whatever the target."""
+    target: bool = False
+    """The target is one of its own: where it is met, there is nothing to do."""
+    keep_last: bool = False
+    """The number of messages that stay is one of its own: without a target no more do."""
+
+    @property
+    def covers_most(self) -> bool:
+        """Return whether no more stays than must."""
+        return self.everything or (self.keep_last and not self.target)
+
+
+NO_WISH = Wish()
+
+
 def plan_compaction(
     state: Conversation,
     budget: Budget,
     policy: CompactionPolicy,
     trigger: Trigger,
     rules: Sequence[CutRule] = RULES,
+    *,
+    wish: Wish = NO_WISH,
+    expected: Expected | None = None,
 ) -> CompactionPlan | NothingToCompact:
     """Choose what to cover so that the conversation meets the target, if any cut is legal.
 
-    By size and in the background as much is kept as fits the target. On demand as much is covered as
-    the keep rules allow: ``keep_last`` messages stay in any case. Else the keep rules hold as far as
-    the target allows, before anything is done for whole turns.
+    As much is kept as fits the target. On demand ``keep_last`` messages stay in any case, and as much is
+    covered as the keep rules allow where the target is met already, or where that is the ``wish``. Else
+    the keep rules hold as far as the target allows, before anything is done for whole turns.
+
+    ``expected``: how long the summary will be; None where nothing is known of it.
     """
-    idle = _idle(state, budget, policy, trigger)
+    idle = _idle(state, budget, policy, trigger, wish)
     if idle is not None:
         return idle
     cuts = _legal(state, all_cuts(state), rules)
@@ -83,7 +114,9 @@ def plan_compaction(
         found = [c for c in found if state.length - c.cut >= policy.keep_last]
         if not found:
             return _too_few(state, policy)
-    return _chosen(state, found, kept, budget, policy, trigger)
+    is_small = state.tokens + budget.fixed <= budget.target
+    cover_most = trigger == "manual" and (wish.covers_most or is_small)
+    return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
 def _chosen(
@@ -92,28 +125,38 @@ def _chosen(
     kept: frozenset[int],
     budget: Budget,
     policy: CompactionPolicy,
-    trigger: Trigger,
+    expected: Expected | None,
+    *,
+    cover_most: bool,
 ) -> CompactionPlan | NothingToCompact:
     turns = Turns(state, kept)
-    choice = Choice(state, turns, kept_target(budget, policy), budget.window, policy)
-    chosen = choice.cover_most(found) if trigger == "manual" else choice.keep_most(found)
+    goal = kept_target(budget, policy, expected)
+    choice = Choice(state, turns, goal, budget.window, policy)
+    chosen = choice.cover_most(found) if cover_most else choice.keep_most(found)
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
         return NothingToCompact(
             rule="too_little", because="what could be covered is no larger than a summary of it"
         )
-    division, target = turns.division(chosen.cut), _length(state, chosen, budget, policy)
+    target = _length(state, chosen, budget, policy)
     plan = CompactionPlan(
         coverage=_coverage(state, chosen, kept),
         covered_tokens=covered,
         kept_tokens=chosen.kept,
         target_tokens=target,
         limit_tokens=int(target * policy.summary_slack),
-        split_at=division.begin if division else None,
-        ledger_tokens=ledger_target(budget, policy),
+        split_at=turns.split_at(chosen.cut, budget.window, policy),
+        ledger_tokens=set_aside(budget, policy).ledger,
         goal_tokens=max(0, budget.target - budget.fixed),
     )
-    return _fitted(plan, budget, policy)
+    plan = _fitted(plan, budget, policy, set_aside(budget, policy, expected))
+    return _accepting(plan, budget)
+
+
+def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
+    """Return the plan with the longest text that helps, though it is longer than asked."""
+    beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
+    return plan.replaced(accepted_tokens=max(plan.limit_tokens, budget.room - beside))
 
 
 def _length(
@@ -142,16 +185,25 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
     )
 
 
-def _fitted(plan: CompactionPlan, budget: Budget, policy: CompactionPolicy) -> CompactionPlan:
-    """The plan with less room for the summary where what is kept leaves less.
+def _fitted(
+    plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: SetAside
+) -> CompactionPlan:
+    """The plan with less room for summary and ledger where what is kept leaves less below the target.
 
-    Half the length is better than to miss the target for the rest of it; and any length better than a
-    request too large, then with a smaller ledger as well.
+    The ledger gives way first, down to what is expected of it. A short text is better than to miss the
+    target for the rest of it; and any length better than a request too large.
     """
     beside = plan.kept_tokens + budget.summary_overhead
-    below_target = plan.goal_tokens - beside - plan.ledger_tokens
-    if max(SHORTEST_SUMMARY, plan.target_tokens // 2) <= below_target < plan.limit_tokens:
-        return _limited(plan, below_target, policy)
+    left = min(plan.goal_tokens, budget.limit - budget.fixed) - beside
+    if left >= plan.limit_tokens + plan.ledger_tokens:
+        return plan
+    ledger = min(plan.ledger_tokens, max(aside.ledger, left - plan.limit_tokens))
+    least = max(SHORTEST_SUMMARY, plan.target_tokens // 2)
+    if left - ledger < least:
+        ledger = max(0, left - least) if left >= least else left // 3
+    if left - ledger >= SHORTEST_SUMMARY:
+        plan = plan.replaced(ledger_tokens=ledger)
+        return _limited(plan, min(plan.limit_tokens, left - ledger), policy)
     left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan
@@ -166,19 +218,42 @@ def _limited(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> Comp
 
 
 def _idle(
-    state: Conversation, budget: Budget, policy: CompactionPolicy, trigger: Trigger
+    state: Conversation,
+    budget: Budget,
+    policy: CompactionPolicy,
+    trigger: Trigger,
+    wish: Wish,
 ) -> NothingToCompact | None:
+    if wish.target and not wish.everything and state.tokens + budget.fixed <= budget.target:
+        return NothingToCompact(
+            rule="within_target", because="the request is no larger than the target already"
+        )
+    if trigger != "manual" and _waits(state, budget, policy):
+        return NothingToCompact(
+            rule="first_summary_after",
+            because=f"no summary is made before there are more than {policy.first_summary_after} messages",
+        )
     if state.tokens >= budget.room:
         return None
     if state.length - state.covered_to <= policy.keep_last:
         return _too_few(state, policy)
-    if trigger == "manual" and state.summary and state.summary.at_length == state.length:
+    if trigger != "manual" or wish != NO_WISH:
+        return None
+    if state.summary and state.summary.at_length == state.length:
         return NothingToCompact(
             rule="nothing_new",
             because="no message was appended since the last compaction",
             since=state.length - 1,
         )
     return None
+
+
+def _waits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
+    """Return whether there are too few messages for a first summary, and the request fits without one."""
+    least = policy.first_summary_after
+    if least is None or state.summary is not None or state.length > least:
+        return False
+    return state.tokens + budget.fixed <= budget.limit
 
 
 def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:

@@ -5,13 +5,16 @@ from refold.domain.policy import CompactionPolicy
 from refold.domain.turns import turn_beginnings
 
 
-def latest_cut(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
+def latest_cut(
+    state: Conversation, policy: CompactionPolicy, nearest: int, *, least: int | None = None
+) -> int:
     """The latest cut that keeps as much of what the policy asks for as the target allows.
 
     ``nearest`` is the first cut that meets the target; this is never before it. The newest messages
-    and tokens (D3, E2) are kept as many as fit, the newest turns as many as fit whole.
+    and tokens (D3, E2) are kept as many as fit, the newest turns as many as fit whole. ``least``: so many
+    messages, in place of ``keep_last``.
     """
-    messages = max(nearest, state.length - policy.keep_last)
+    messages = max(nearest, state.length - (least or policy.keep_last))
     return min(messages, _tokens(state, policy, nearest), _turns(state, policy, nearest))
 
 

@@ -28,22 +28,31 @@ PREFERENCE = re.compile(
     r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
     re.IGNORECASE,
 )
+# "The fix is in place", "the fix is simple" and "yes, do that" decide nothing that could be kept.
+_FIX = (
+    r"the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+)(?! (?:\w+ly )?(?:simple|straightforward|easy|clear|"
+    r"trivial|in|"
+    r"already|now|also|correct|right|good|fine|done|applied|complete|working|there|here|at|not|pretty|quite|"
+    r"very)\b(?!:))"
+)
+_AGREED = r"yes,? (?:do|please|go(?: with)?|let['’]?s \w+) (?!(?:this|that|it|so|them|all|ahead|on)\b)\S+ \S+"
 DECISION = re.compile(
     r"\b(?:decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go|keep|not|drop|stop|switch|move)|"
-    r"let['’]?s (?:use|go|keep|not|do|move)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
-    r"go(?:ing)? with|chose|chosen|agreed|opted|picked|settled on|switch(?:ed|ing)? to|the plan is|"
+    r"let['’]?s (?:use|go with|keep|not|do|move)(?= \S+)|we(?:['’]re| are) (?:going|doing|using|keeping|dropping)|"
+    r"go(?:ing)? with|chose|chosen|agreed|opted|picked(?! (?:\w+ )?up\b)|settled on|switch(?:ed|ing)? to|"
+    r"the plan is(?! (?:clear|good|fine|ready|done)\b)|"
     r"root cause (?:is|was)|conclusion (?:is|was)|approved|final (?:call|answer|choice)|no longer|"
     r"i(?:['’]ll| will) (?:not|keep|use|avoid)|"
-    r"yes,? (?:do|let|please|go)|the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+))\b"
+    rf"{_AGREED}|{_FIX})\b"
     r"|决定|确定[用采选]|采用|选[定了用择]|就用|就这么|定[为了]|定下来|敲定|同意|方案[是为]|结论|根本原因|原因是|约定|不再|改[用为]|放弃",
     re.IGNORECASE,
 )
 ASSISTANT_DECISION = re.compile(
     r"\b(?:(?:i|we)(?:['’]ve| have)? decided|decision (?:is|was)|we(?:['’]ll| will) (?:use|go with|keep)|going with|"
     r"settled on|agreed|root cause (?:is|was)|conclusion (?:is|was)|must not|must never|"
-    r"the (?:fix|solution) (?:is|was)(?= \S+ \S+)|"
-    r"i(?:['’]ll| will) (?:not|avoid|use)|switch(?:ed|ing) to|cannot be|not possible|per (?:policy|your)|"
-    r"key (?:insight|finding|decision)|turns out|real (?:issue|problem))\b"
+    rf"{_FIX}|"
+    r"i(?:['’]ll| will) (?:not|avoid|use)|switch(?:ed|ing) to|not possible|(?<!\()per (?:policy|your)|"
+    r"key (?:finding|decision)|turns out|real (?:issue|problem) (?:is|was))\b"
     r"|决定|采用|选定|定为|方案是|结论|根本原因|原因是|约定|改用|改为",
     re.IGNORECASE,
 )

@@ -54,7 +54,8 @@ _SILENT = re.compile(
 _TODOS = re.compile(r"todo|^update_?plan$|task_?tracker", re.IGNORECASE)
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _HEREDOC = re.compile(
-    r"\b(?:cat|tee)\s*(?:-a\s+)?>{0,2}\s*['\"]?([^\s'\"<>|;&]+)['\"]?\s*<<|<<-?\s*['\"]?\w+['\"]?\s*>{1,2}\s*([^\s'\"|;&]+)"
+    r"\b(?:cat|tee)\s*(?:-a\s+)?>{0,2}\s*['\"]?([^\s'\"<>|;&]+)['\"]?\s*<<|"
+    r"<<-?\s*['\"]?\w+['\"]?\s*>{1,2}\s*([^\s'\"|;&]+)"
 )
 _SED = re.compile(r"\bsed\s+-i\S*\s(?:[^|;&\n]*\s)?([\w./~-]+\.\w+)\s*(?:$|[;&|\n])")
 _CHDIR = re.compile(r"^cd\s+\S+\s*(?:&&|;)\s*")

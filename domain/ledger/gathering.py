@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Message
@@ -11,8 +11,9 @@ from refold.domain.messages import Message
 from .commands import commands_hinted, commands_in, is_trivial, steps_of
 from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
-from .line import Kind, LedgerLine, Speaker
+from .line import Kind, LedgerLine, Speaker, Writer
 from .outcomes import outcome_of
+from .quotes import parted
 from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
 from .uniting import LATER_OK, united
@@ -26,7 +27,12 @@ _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
 _ABOUT = 40
 _TITLE = 80
-_NO_REASON = re.compile(r"(?:exit code:? \d+|error:?|traceback.*|.{0,3})", re.IGNORECASE)
+_NO_REASON = re.compile(
+    r"exit code:? \d+|error:?|traceback.*|.{0,3}|# \S+(?: \[.*\])?|(?:\[[\w:.-]+\] )?[$>] .*|=== RUN .*|[\^~ ]+|"
+    r"[-\d\s:%.kKMG]+",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
 _DEEP = 6
 
 Source = tuple[int, Message]
@@ -69,13 +75,15 @@ class _Gathering:
                 self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
 
-    def _typed(self, position: int, text: str, author: Literal["person", "unknown"]) -> None:
+    def _typed(self, position: int, text: str, author: Writer) -> None:
         if said_by_program(text):
             self._quoted(text, position, "tool")
             return
         for said in said_by_user(text, chat=self.chat):
-            self._say(said, position, "user", author)
-        self._quoted(user_words(text), position, "user")
+            self._say(said, position, "user", "quoted" if said.is_quoted else author)
+        own, others = parted(user_words(text)[:_SCANNED])
+        self._quoted(own, position, "user")
+        self._quoted(others, position, "tool")
 
     def _called(self, position: int, block: Mapping[str, Any]) -> None:
         deed = deed_of(block.get("name"), block.get("input"))
@@ -88,7 +96,7 @@ class _Gathering:
         deed = call.deed if call else Deed(DeedKind.SILENT, "tool", ())
         command = deed.subjects[0] if deed.kind is DeedKind.COMMAND else None
         outcome = outcome_of(block, command)
-        if outcome.failed and not outcome.refused:
+        if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._failed(position, deed, outcome.telling())
         if call is not None:
             self._done(call, failed=outcome.failed)
@@ -168,7 +176,7 @@ class _Gathering:
         said: Said,
         position: int,
         by: Speaker,
-        author: Literal["person", "unknown"] | None = None,
+        author: Writer | None = None,
     ) -> None:
         # Without a heading that cannot be shown, what stands under it could say the opposite.
         if redact(said.whole) == said.whole:
@@ -183,7 +191,7 @@ class _Gathering:
         note: str = "",
         *,
         said: Said | None = None,
-        author: Literal["person", "unknown"] | None = None,
+        author: Writer | None = None,
         cut: int = 0,
     ) -> None:
         if kind == "value" and not 2 <= len(text) <= _LONGEST_VALUE:

@@ -24,6 +24,10 @@ WORDS: frozenset[Kind] = frozenset({"request", "rule", "prohibition", "decision"
 
 Speaker = Literal["user", "assistant", "tool"]
 
+Writer = Literal["person", "unknown", "quoted"]
+"""Who wrote the words of the role user that a line quotes: the person; nobody knows, since that was not said
+when the message was appended; somebody else, whom the message quotes."""
+
 
 class LedgerLine(Value, frozen=True):
     """``text`` stands character for character in the message at ``position`` (invariant 14)."""
@@ -42,8 +46,8 @@ class LedgerLine(Value, frozen=True):
     under: tuple[str, ...] = ()
     """The headings that it stands under in its message, the nearest last. Of a long one the end, behind
     an ellipsis."""
-    author: Literal["person", "unknown"] | None = None
-    """Who wrote the words of a request, rule, prohibition or decision in a message of the role user; "unknown"
-    where that was not said when it was appended. None for all else, and for lines of a log of 0.1."""
+    author: Writer | None = None
+    """Of a request, rule, prohibition or decision in a message of the role user. None for all else, and for
+    lines of a log of 0.1."""
     cut: int = 0
     """How many characters of the passage follow in the message and are not in ``text``."""

@@ -21,6 +21,13 @@ _EXITED = re.compile(
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|command not found|No such file or directory"
 )
+_COMPLAINS = re.compile(
+    r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
+    r"Error\b|错误|失败",
+    re.IGNORECASE,
+)
+_BRIEF = 3
+"""Lines: of so few, each says how the command ended; of more, the last ones do."""
 _FINDS = re.compile(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
 _REFUSED = re.compile(
     r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)",
@@ -69,13 +76,23 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
         said = _USER_SAID.search(text)
         reply = said[1].partition("\nNote:")[0].strip() if said else ""
         return Outcome(True, text, refused=True, reply=reply)
-    failed = error or _SAYS_ERROR.match(text) is not None
+    # Where a tool says how it ended, words are none of its signs: a warning of what worked is no failure.
+    says = block.get("is_error") is None and not _goes_on(text, command)
+    failed = error or (says and _SAYS_ERROR.match(text) is not None)
     if command is not None:
         exited = _EXITED.search(text[-400:]) or _EXITED.match(text)
-        failed = failed or bool(exited) or bool(_TRACEBACK.search(text[:300]))
+        failed = failed or bool(exited) or (says and bool(_TRACEBACK.search(text[:300])))
         if exited and exited[1] == "1" and _FINDS.match(command) and len(text) < 60:
             failed = False  # A search that found nothing.
     return Outcome(failed, text)
+
+
+def _goes_on(text: str, command: str | None) -> bool:
+    """Whether the output of a command goes on behind its first complaint as if nothing was wrong."""
+    told = text.strip().splitlines()
+    if command is None or len(told) <= _BRIEF or text.lstrip().startswith("Traceback"):
+        return False
+    return not any(_COMPLAINS.search(line) for line in told[-_BRIEF:])
 
 
 def result_text(block: Mapping[str, Any], depth: int = 0) -> str:

@@ -10,6 +10,8 @@ from refold.domain import lasting
 from . import cues
 from .headings import Place, sense_of, shown
 from .line import Kind
+from .quote import Quote
+from .quotes import masked, own_words, quotes_in, says_itself
 from .speech import Span, sentences, user_words, without_code
 
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
@@ -18,6 +20,12 @@ _SHORT = 600
 _LONGEST = 400
 _MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
+_MOST_READ = 6
+"""Documents and reviews in one message."""
+_MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
+_DESCRIBES = re.compile(
+    r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
+)
 _CODE = re.compile(
     r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
@@ -33,6 +41,8 @@ class Said(NamedTuple):
     """The headings that it stands under, the nearest last."""
     cut: int = 0
     """How many of its characters are left out at its end."""
+    is_quoted: bool = False
+    """Whether the message only hands it on: a plan, a specification, a review that the person pasted."""
 
     @property
     def whole(self) -> str:
@@ -43,19 +53,49 @@ class Said(NamedTuple):
 def said_by_user(text: str, *, chat: bool) -> list[Said]:
     """What a user's text asks, forbids, prefers and decides. In a ``chat`` no tools are used, and
     "must" and "always" are mostly talk.
+
+    Of what the text quotes, only documents and reviews that it hands over are read, and marked as such.
     """
-    words = without_code(user_words(text)[:_SCANNED])
+    words = user_words(text)[:_SCANNED]
+    quotes = quotes_in(words)
+    found = _said_in(own_words(words, quotes), chat=chat)
+    said = [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
+    read = [q for q in quotes if (q.lead or q.is_review) and q.sort != "output"]
+    for quote in read[:_MOST_READ]:
+        said += _said_in_quote(words, quote, chat=chat)
+    return said
+
+
+def _said_in(words: str, *, chat: bool) -> list[Said]:
+    """Everything that a text says; what stands between quotation marks decides nothing."""
+    judged = masked(words)
     found: list[Said] = []
     asked: list[Span] = []
-    for span in _spans(words):
-        said, under = words[span.start : span.stop], _under(words, span)
+    for span in _spans(judged):
+        said, under = judged[span.start : span.stop], _under(words, span)
+        if not says_itself(said):
+            continue
         kind = _kind(said, under, chat=chat)
         if kind != "request":
             found.append(_said(kind, words, span))
         elif not chat or _asks(" ".join((*under, said))):
             asked.append(span)
-    found += [_said("request", words, run) for run in _worth(words, _runs(asked))]
-    return [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
+    return found + [_said("request", words, run) for run in _worth(words, _runs(asked))]
+
+
+def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
+    """What a document says, and how a review or a mail begins, behind the words that announce it."""
+    quoted = words[quote.start : quote.stop]
+    quoted = own_words(quoted, [q for q in quotes_in(quoted) if q.sort in ("code", "output")])
+    if quote.sort == "document":
+        found = _said_in(quoted, chat=chat)
+        found = [
+            said for kind, most in _MOST_QUOTED.items() for said in _strongest(found, kind, most)
+        ]
+    else:
+        found = [_said("request", quoted, run) for run in _runs(_spans(quoted))[:1]]
+    announced = (words[slice(*quote.lead)],) if quote.lead else ()
+    return [said._replace(under=said.under or announced, is_quoted=True) for said in found]
 
 
 def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
@@ -101,7 +141,13 @@ def _decides(said: str, *, chat: bool) -> bool:
         return False
     if chat:
         return cues.CHAT_BINDING.search(said) is not None
-    return bool(cues.ASSISTANT_DECISION.search(said) or cues.DECISION.search(said))
+    return bool(cues.ASSISTANT_DECISION.search(said) or _decided(said))
+
+
+def _decided(said: str) -> bool:
+    """Whether a sentence of the model decides; in its words, "no longer" mostly describes what a program does."""
+    found = cues.DECISION.search(_DESCRIBES.sub("", said))
+    return found is not None
 
 
 def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:

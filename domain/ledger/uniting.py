@@ -1,5 +1,6 @@
 """Unites lines of one text into one: it counts how often, and stands in the newest message."""
 
+import re
 from collections.abc import Iterable
 
 from .commands import without_trimming
@@ -10,6 +11,12 @@ Key = tuple[Kind, str, tuple[str, ...], str | None]
 
 LATER_OK = "; later ok"
 """Ends the note of a failure whose call succeeded since."""
+# What differs each time that the same thing fails: times, durations, places in a file, numbers of processes.
+_PASSING = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\b|(?<=:)\d+\b|(?<=line )\d+\b"
+    r"|\b\d+(?:\.\d+)? ?(?:[mµn]?s|secs?|seconds?|minutes?)\b|\b0x[0-9a-fA-F]+\b|(?<=pid )\d+\b|(?<=pid=)\d+\b"
+    r"|(?<=\[)\d+(?=\])",
+)
 _SPEAKERS: tuple[Speaker, ...] = ("user", "assistant", "tool")
 _STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read": ("value",)}
 
@@ -34,7 +41,11 @@ def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
 
 def key_of(line: LedgerLine) -> Key:
     """What makes two lines the same."""
-    text = without_trimming(line.text) if line.kind == "command" else line.text
+    text = line.text
+    if line.kind == "command":
+        text = without_trimming(text)
+    elif line.kind == "failure":
+        text = _PASSING.sub("…", text)
     return line.kind, text, line.under, line.author
 
 

@@ -14,7 +14,8 @@ _VALUE = re.compile(
     r"|(?:[$€£¥]\s?\d[\d,]*(?:\.\d+)?(?:\s?[kKmM]\b)?)"
     r"|(?:\b\d{4}-\d{2}-\d{2}\b|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日)"
     r"|(?:\b[A-Z]{2,10}-\d{1,6}\b|(?<![\w/.-])[A-Z]{1,6}\d[A-Z0-9]{2,10}\b|\b[A-Z][A-Z0-9]+_[A-Z0-9_]{2,40}\b"
-    r"|\b[a-z]+(?:_[a-z]+)*_\d{2,12}\b|#\d{2,10}\b|(?<![\w/.-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-]))"
+    r"|\b[a-z]+(?:_[a-z]+)*_\d{2,12}\b|#\d{2,10}\b|"
+    r"(?<![\w/.-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-]))"
     r"|(?:(?<![\w.,])\d[\d,]*(?:\.\d+)?\s?(?:"
     r"%|‰|°C|[µμnm]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?|"
     r"[kKMGT]i?B|bytes?|bits?|[kMG]bit/s|[A-Za-z]{1,9}/(?:s|sec|min|h|day|month|request|user)|[rqf]ps|"
@@ -87,7 +88,9 @@ def paths_in(text: str) -> Iterator[re.Match[str]]:
     )
 
 
-_NOTHING = re.compile(r"/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?")
+_NOTHING = re.compile(
+    r"(?:UTF|SHA|MD|ISO)-\d{1,5}|/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?"
+)
 _FEW = re.compile(
     r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
 )

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -109,13 +110,29 @@ def _end(process: "subprocess.Popen[bytes]", still_open: bool) -> None:
     """End what is left of the group: ask first, so that locks are given back, then do not ask."""
     if process.poll() is not None and not still_open:
         return
-    _signal(process.pid, signal.SIGTERM)
+    _ask_to_end(process)
     with suppress(subprocess.TimeoutExpired):
         process.wait(GRACE)
-    _signal(process.pid, signal.SIGKILL)
+    _kill(process)
     process.wait()
 
 
-def _signal(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+if sys.platform == "win32":  # There are no groups that signals reach.
+
+    def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
+        process.terminate()
+
+    def _kill(process: "subprocess.Popen[bytes]") -> None:
+        process.kill()
+
+else:
+
+    def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
+        _signal(process.pid, signal.SIGTERM)
+
+    def _kill(process: "subprocess.Popen[bytes]") -> None:
+        _signal(process.pid, signal.SIGKILL)
+
+    def _signal(group: int, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)

@@ -73,7 +73,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "recall": Entry(
             "recalling", "recall", "Find what was said in a conversation, compacted or not."
         ),
-        "search": Entry("recalling", "search", "Find what was said in any conversation."),
+        "search": Entry("recalling", "search", "Find what was said in any conversation, whoever it is of."),
         "query": Entry(
             "tracing",
             "query",
@@ -99,6 +99,11 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "notes",
             "Show the durable notes that were taken before messages left the context.",
         ),
+        "search-notes": Entry(
+            "remembering",
+            "search_notes",
+            "Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.",
+        ),
     },
     "Change": {
         "compact": Entry("maintaining", "compact", "Compact a conversation now."),
@@ -117,7 +122,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "erase": Entry(
             "erasing",
             "erase",
-            "Erase messages, or a whole conversation, and all that was copied or made from them, "
+            "Erase messages, a conversation or all that is an owner's, with all that was made from it, "
             "for good.",
         ),
     },

@@ -46,7 +46,8 @@ def settings(
         _refuse_unknown(names, {row.name for row in rows})
         rows = [row for row in rows if row.name in names]
     if json:
-        print_json({"settings": [row.model_dump() for row in rows]})
+        typed = [{**row.model_dump(exclude={"typed"}), "value": row.typed} for row in rows]
+        print_json({"settings": typed})
         return
     show_table(
         "",

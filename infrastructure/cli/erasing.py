@@ -9,11 +9,12 @@ import typer
 
 from refold.application.chat import Chat
 from refold.application.erasure.erasure_report import ErasureReport
+from refold.application.memory import Memory
 
 from .opening import naming_commands, opened
-from .options import DEFAULT_DB, Db, Json, Place
+from .options import DEFAULT_DB, Db, Json
 from .output import clean, print_json, say, show_table, warn
-from .places import Span, find_place
+from .places import Span, Where, find_place
 
 _NAMES = {
     "message": "messages",
@@ -28,6 +29,7 @@ _NAMES = {
     "label": "labels that quoted it",
     "focus": "focuses of compactions that quoted it",
     "quoted memory": "quotations in system texts",
+    "system text": "recorded system texts that quoted it",
     "event": "events",
     "read models": "read models, folded anew when they are read next",
     "recall index": "recall index, folded anew when something is looked up next",
@@ -36,8 +38,22 @@ _NAMES = {
 }
 
 
+OfOwner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", help="Erase all messages of this owner, in every conversation.", metavar="ID"
+    ),
+]
+
+
 def erase(
-    thread: Place,
+    thread: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="THREAD",
+            help="The thread id or its beginning, THREAD/17, or the address of a message.",
+        ),
+    ] = None,
     positions: Annotated[
         list[str] | None,
         typer.Argument(
@@ -48,6 +64,7 @@ def erase(
     whole: Annotated[
         bool, typer.Option("--all", help="Erase the whole conversation.", metavar="")
     ] = False,
+    owner: OfOwner = None,
     reason: Annotated[
         str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
     ] = "",
@@ -55,27 +72,46 @@ def erase(
     db: Db = DEFAULT_DB,
     json: Json = False,
 ) -> None:
-    """Erase messages, or a whole conversation, and all that was copied or made from them, for good.
+    """Erase messages, a conversation or all that is an owner's, with all that was made from it, for good.
 
     Exit code 1 if another process was reading: then the rest is removed by the same command.
     """
+    _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with opened(db) as memory, naming_commands(db):
-        where = find_place(memory, thread, positions or ())
-        if whole == bool(where.spans):
-            raise typer.BadParameter("give either positions or --all")
-        if whole and yes and where.thread != thread:
-            raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
-        chat = memory.conversation(where.thread)
-        places = [at for span in where.spans for at in _positions(chat, span)]
-        if not yes:
-            _confirm(where.thread, len(places), chat.shared_with(places or None))
-        report = (
-            chat.erase(places, reason)
-            if places
-            else memory.erase_conversation(where.thread, reason)
-        )
+        if thread is None:
+            if not yes:
+                _confirm(f"everything of owner {owner!r}", ())
+            report = memory.erase_owner(owner or "", reason)
+        else:
+            where = find_place(memory, thread, positions or ())
+            if whole and yes and where.thread != thread:
+                raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
+            report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
     _tell(report, json=json)
     _tell_what_is_left(report)
+
+
+def _refuse_crossed(thread: str | None, owner: str | None, *, several: bool, whole: bool) -> None:
+    if owner is not None and (thread or several or whole):
+        raise typer.BadParameter("--owner goes without a thread, positions and --all")
+    if owner is None and thread is None:
+        raise typer.BadParameter("give a thread with either positions or --all, or --owner")
+
+
+def _in_conversation(
+    memory: Memory, where: Where, reason: str, *, whole: bool, yes: bool
+) -> ErasureReport:
+    if whole == bool(where.spans):
+        raise typer.BadParameter("give either positions or --all, or --owner without a thread")
+    chat = memory.conversation(where.thread)
+    places = [at for span in where.spans for at in _positions(chat, span)]
+    if not yes:
+        count = len(places)
+        which = f"{count:,} message{'s' * (count > 1)}" if count else "all"
+        _confirm(f"{which} of {where.thread!r}", chat.shared_with(places or None))
+    if not places:
+        return memory.erase_conversation(where.thread, reason)
+    return chat.erase(places, reason)
 
 
 def _positions(chat: Chat, span: Span) -> Sequence[int]:
@@ -103,12 +139,11 @@ def _tell_what_is_left(report: ErasureReport) -> None:
         raise typer.Exit(1)
 
 
-def _confirm(thread: str, count: int, copies: Sequence[str]) -> None:
+def _confirm(what: str, copies: Sequence[str]) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
             "erasing cannot be undone, and nobody is here to be asked: add --yes if it is meant"
         )
-    what = f"{count:,} message{'s' * (count > 1)} of {thread!r}" if count else f"all of {thread!r}"
     too = ""
     if copies:
         named = ", ".join(map(repr, copies))
@@ -143,4 +178,7 @@ def _tell(report: ErasureReport, *, json: bool) -> None:
     if report.complete:
         say("[green]No file of the log holds it any more.[/green] Backups and exports may.")
     if report.notes_elsewhere:
-        say("Files in a notes folder keep it until a program that names it opens the log.")
+        say(
+            "Notes had been taken of it. If a program keeps them in a folder, its files have them until it "
+            "opens the log."
+        )

@@ -26,6 +26,10 @@ ThreadOption = Annotated[
     str | None,
     typer.Option("--thread", metavar="ID", help="Thread id, for a file with one conversation."),
 ]
+OwnerOption = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="ID", help="Whose the conversations are, such as user-7."),
+]
 MANY = 4
 """From so many transactions on, a single file has a bar of its own."""
 AT_ONCE = 500
@@ -37,6 +41,7 @@ def import_files(
     db: Db = DEFAULT_DB,
     format: Format = "auto",
     thread: ThreadOption = None,
+    owner: OwnerOption = None,
     json: Json = False,
 ) -> None:
     """Import recorded conversations. Importing the same file again adds nothing."""
@@ -51,7 +56,8 @@ def import_files(
                 transcript = read_transcript(path, format=format)
                 # Not before there is something to store: a wrong path leaves no empty log behind.
                 memory = memory or stack.enter_context(open_memory(db))
-                done.append(_import(memory, path, transcript, thread, quiet=json or len(files) > 1))
+                quiet = json or len(files) > 1
+                done.append(_import(memory, path, transcript, thread, owner, quiet=quiet))
             except TranscriptError as error:
                 done.append({"file": str(path), "error": str(error)})
                 warn(f"[red]not imported[/red]: {clean(error)}")
@@ -64,10 +70,18 @@ def import_files(
 
 
 def _import(
-    memory: Memory, path: Path, transcript: Transcript, thread: str | None, *, quiet: bool
+    memory: Memory,
+    path: Path,
+    transcript: Transcript,
+    thread: str | None,
+    owner: str | None,
+    *,
+    quiet: bool,
 ) -> dict[str, Any]:
     require_one(transcript, thread)
-    chats = [memory.conversation(thread or c.thread_id) for c in transcript.conversations]
+    chats = [
+        memory.conversation(thread or c.thread_id, owner=owner) for c in transcript.conversations
+    ]
     for chat, recorded in zip(chats, transcript.conversations, strict=True):
         refuse_another(chat, recorded, transcript)
     return {

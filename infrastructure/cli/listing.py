@@ -23,11 +23,18 @@ Since = Annotated[
 ]
 
 
-def list_conversations(db: Db = DEFAULT_DB, since: Since = None, json: Json = False) -> None:
+OfOwner = Annotated[
+    str | None, typer.Option("--owner", metavar="ID", help="Only those of this owner.")
+]
+
+
+def list_conversations(
+    db: Db = DEFAULT_DB, since: Since = None, owner: OfOwner = None, json: Json = False
+) -> None:
     """List the conversations, the latest activity first. Times are those of their messages, in UTC."""
     begin = None if since is None else read_time(since)
     with opened(db) as memory:
-        rows = memory.conversations()
+        rows = memory.conversations(owner=owner)
     if begin is not None:
         rows = [row for row in rows if row.last_activity >= begin]
     if json:
@@ -36,6 +43,8 @@ def list_conversations(db: Db = DEFAULT_DB, since: Since = None, json: Json = Fa
         return
     if not rows:
         none = "No conversation yet" if begin is None else "Nothing was said since then"
+        if owner is not None:
+            none = f"No conversation of owner {clean(repr(owner))} is listed"
         say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
         return
     ids = shown_ids([row.thread_id for row in rows])

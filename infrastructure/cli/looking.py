@@ -25,6 +25,7 @@ def as_json(stored: StoredMessage) -> dict[str, object]:
         "version": stored.version,
         "message_id": stored.message_id,
         "role": stored.message.role,
+        "author": stored.message.author,
         "content": stored.message.content,
         "at": stored.at,
         "tokens": stored.tokens,

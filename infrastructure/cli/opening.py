@@ -24,6 +24,7 @@ def opened(
     embedder_model: str | None = None,
     instruction_files: Sequence[Path] | None = None,
     notes_folder: Path | None = None,
+    markdown_folder: Path | None = None,
 ) -> Memory:
     """The memory of a log that exists."""
     # Imported when first used: help and wrong use do not pay for a store.
@@ -40,6 +41,7 @@ def opened(
         embedder_model=embedder_model,
         instruction_files=instruction_files,
         notes_folder=notes_folder,
+        markdown_folder=markdown_folder,
     )
 
 

@@ -81,7 +81,7 @@ ModelName = Annotated[
     typer.Option("--model", help="The model that would answer; gives the window.", metavar="NAME"),
 ]
 SummariserName = Annotated[
-    Literal["extractive", "anthropic", "anthropic-server"] | None,
+    Literal["extractive", "anthropic", "anthropic-server", "off"] | None,
     typer.Option(
         "--summariser",
         metavar="NAME",

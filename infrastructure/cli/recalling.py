@@ -79,6 +79,19 @@ LeaveOut = Annotated[
     ),
 ]
 
+ScopeName = Annotated[
+    Literal["conversation", "owner", "all"],
+    typer.Option(
+        "--scope",
+        metavar="NAME",
+        help="conversation (the default), owner (of the same owner everywhere) or all.",
+    ),
+]
+OfOwner = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="ID", help="Only what is of this owner, such as user-7."),
+]
+
 
 def recall(
     thread: Thread,
@@ -93,6 +106,7 @@ def recall(
     since: Since = None,
     until: Until = None,
     leave_out: LeaveOut = False,
+    scope: ScopeName = "conversation",
     embedder: EmbedderName = None,
     json: Json = False,
 ) -> None:
@@ -100,9 +114,10 @@ def recall(
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     with opened(db, embedder=embedder) as memory:
         thread = require(memory, thread)
+        within: RecallOptions = {**how, "scope": scope}
         with indexing(db, quiet=json):
-            found = memory.conversation(thread).recall(question, **how)
-    _answer(found, db, thread, json=json)
+            found = memory.conversation(thread).recall(question, **within)
+    _answer(found, db, thread if scope == "conversation" else None, json=json)
 
 
 def search(
@@ -117,13 +132,16 @@ def search(
     since: Since = None,
     until: Until = None,
     leave_out: LeaveOut = False,
+    owner: OfOwner = None,
     embedder: EmbedderName = None,
     json: Json = False,
 ) -> None:
-    """Find what was said in any conversation."""
+    """Find what was said in any conversation, whoever it is of."""
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
+    # Who can read the file sees all of it.
+    everywhere: RecallOptions = {**how, "scope": "owner" if owner else "all"}
     with opened(db, embedder=embedder) as memory, indexing(db, quiet=json):
-        found = memory.search(question, **how)
+        found = memory.search(question, owner=owner, **everywhere)
     _answer(found, db, None, json=json)
 
 

@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from refold.application.notes.files import MEMORY, files_of
+from refold.application.markdown.searching import NotesFound, NotesStatus
+from refold.application.notes.files import MEMORY, OWNERS, files_of
 from refold.application.read_models import NoteRow
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, one_line, print_json, say, show_table
 from .places import shown_span
+from .recalling import Limit, MinScore, Mode
 
 NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
 EXAMPLES = {"notes": NOTES_EXAMPLE}
@@ -81,6 +83,70 @@ def notes(
         say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
 
 
+Question = Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")]
+SearchedFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", metavar="FOLDER", help="The folder with MEMORY.md; else as the settings say."
+    ),
+]
+OfOwner = Annotated[
+    str | None, typer.Option("--owner", metavar="ID", help="Only the notes of this owner.")
+]
+
+
+def search_notes(
+    question: Question = "",
+    folder: SearchedFolder = None,
+    db: Db = DEFAULT_DB,
+    owner: OfOwner = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    mode: Mode = None,
+    json: Json = False,
+) -> None:
+    """Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.
+
+    Exit code 1: nothing was found.
+    """
+    with opened(db, markdown_folder=folder) as memory:
+        if not question.strip():
+            _show_status(memory.notes_status(owner=owner), json=json)
+            return
+        found = memory.search_notes(
+            question, owner=owner, limit=limit, min_score=min_score, mode=mode
+        )
+    if json:
+        print_json(found.model_dump())
+    else:
+        _show_found(found)
+    if not found.hits:
+        raise typer.Exit(1)
+
+
+def _show_found(found: NotesFound) -> None:
+    for hit in found.hits:
+        below = f"  {one_line(hit.heading, 120)}" if hit.heading else ""
+        say(f"[bold]{clean(hit.path)}:{hit.line}[/bold]  {hit.score:.2f}{below}")
+        say(clean(hit.text))
+        say()
+    if not found.hits:
+        say(f"Nothing was found{': ' + found.notice if found.notice else ''}.")
+
+
+def _show_status(status: NotesStatus, *, json: bool) -> None:
+    if json:
+        print_json(status.model_dump())
+        return
+    if status.folder is None:
+        say("No folder is configured: give --folder, or set markdown_folder or notes_folder.")
+        return
+    rows = [(clean(f.path), f.sections, f.characters) for f in status.files]
+    show_table(clean(status.folder), ["file", "sections#", "characters#"], rows)
+    for one in status.skipped:
+        say(f"Left out: {clean(one.path)}: {clean(one.why)}.")
+
+
 def _folder(name: str) -> Path:
     if not name.strip():
         raise typer.BadParameter("--write needs the name of a folder, . for this one")
@@ -88,9 +154,12 @@ def _folder(name: str) -> Path:
 
 
 def _told(folder: Path, files: Collection[str]) -> str:
-    days = len(files) - (MEMORY in files)
+    owners = len({name.split("/")[1] for name in files if name.startswith(f"{OWNERS}/")})
+    of_all = [name for name in files if not name.startswith(f"{OWNERS}/")]
+    days = len(of_all) - (MEMORY in files)
     named = [*([MEMORY] if MEMORY in files else []), f"{days} file{'s' * (days != 1)} below memory"]
-    return f"Written: {clean(folder)}: {' and '.join(named)}."
+    beside = f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
+    return f"Written: {clean(folder)}: {' and '.join(named)}{beside}."
 
 
 def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:

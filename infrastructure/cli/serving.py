@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from refold.application.owners.scope import Scope
 from refold.domain.errors import InvalidSetting
 
 from .opening import opened, require
@@ -27,6 +28,18 @@ Served = Annotated[
         "--thread",
         metavar="THREAD",
         help="Serve this conversation alone; else all, and the tools take a thread.",
+    ),
+]
+OfOwner = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="ID", help="Serve what is of this owner alone."),
+]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all-owners",
+        metavar="",
+        help="Serve everything, whoever it is of; else, without --thread and --owner, what is nobody's.",
     ),
 ]
 Http = Annotated[
@@ -60,6 +73,8 @@ Host = Annotated[
 def mcp(
     db: Db = DEFAULT_DB,
     thread: Served = None,
+    owner: OfOwner = None,
+    all_owners: Everything = False,
     http: Http = False,
     port: Port = None,
     host: Host = None,
@@ -67,9 +82,12 @@ def mcp(
 ) -> None:
     """Serve the memory to models over MCP: tools to recall and read, resources for summaries."""
     del json  # Standard output is the protocol's; what goes wrong before it begins is told as JSON.
+    if all_owners and (thread, owner) != (None, None):
+        raise typer.BadParameter("--all-owners goes without --thread and --owner")
     if not http and (port, host) != (None, None):
         raise typer.BadParameter("--port and --host need --http")
     _require_mcp()
+    from refold.infrastructure.mcp.server import memory_server
     from refold.infrastructure.mcp.serving import (
         listening,
         serve_http,
@@ -80,14 +98,16 @@ def mcp(
     with opened(db) as memory:
         if thread is not None:
             thread = require(memory, thread)
+        scope: Scope | None = "all" if all_owners else None
+        server = memory_server(memory, thread, owner=owner, scope=scope)
         if not http:
-            serve_standard_streams(memory, thread)
+            serve_standard_streams(server)
             return
         listener = listening(
             DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
         )
         warn(f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it.")
-        serve_http(memory, thread, listener)
+        serve_http(server, listener)
 
 
 def _require_mcp() -> None:

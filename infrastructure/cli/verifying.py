@@ -113,6 +113,12 @@ def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
         return memory.verify(repair=repair, anchor=anchor)
 
 
+def _counted(found: Verification) -> str:
+    name = "conversation" if found.conversations == 1 else "conversations"
+    erased = f", {found.erased:,} of them erased" if found.erased else ""
+    return f"{found.conversations:,} {name}{erased}"
+
+
 def _tell_verification(found: Verification) -> None:
     for line in found.repaired:
         say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
@@ -120,8 +126,8 @@ def _tell_verification(found: Verification) -> None:
         say(f"[yellow]Note[/yellow]: {clean(line)}.")
     if found.ok:
         say(
-            f"[green]All is well.[/green] {found.events:,} events of {found.conversations:,} "
-            "conversations: every digest and link holds, every read model equals its fold."
+            f"[green]All is well.[/green] {found.events:,} events of {_counted(found)}: every digest "
+            "and link holds, every read model equals its fold."
         )
         return
     show_table(

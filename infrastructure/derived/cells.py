@@ -54,5 +54,10 @@ def storable(value: Cell) -> Cell:
 
 
 def shown(values: Iterable[Cell]) -> str:
-    """The values in short, for people."""
-    return ", ".join(repr(v) if len(repr(v)) <= 40 else f"{repr(v)[:37]}…" for v in values)
+    """The values in short, for people: of texts their length, for what people said stands in no log line."""
+    return ", ".join(
+        f"{len(v):,} {'characters' if isinstance(v, str) else 'bytes'}"
+        if isinstance(v, str | bytes)
+        else repr(v)
+        for v in values
+    )

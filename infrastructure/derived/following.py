@@ -17,7 +17,7 @@ from refold.infrastructure.observing.notices import Notice, nobody
 from .asking import NoAnswer, answered
 from .checking import check_file, check_place, fold_all
 from .content import Content, schema_of
-from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
+from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable, unquoted
 from .file import DerivedFile, transaction
 from .outdating import FoldOutdated, left_in, reading_from, still_valid
 from .progress import events_after, read_progress
@@ -225,7 +225,8 @@ class FollowedLog:
             return
         else:
             place = self._file.path or "in memory"
-            logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, error)
+            why = unquoted(error)
+            logger.warning("%s %s: damaged (%s); rebuilding from the log", title, place, why)
             self._damaged = True
         self._drop()
 
@@ -241,7 +242,7 @@ class FollowedLog:
             "%s %s cannot be used (%s): kept in memory instead",
             self._content.title,
             self._file.path or "in memory",
-            error,
+            unquoted(error),
         )
         self._file.close()
         self._file = self._at(None)

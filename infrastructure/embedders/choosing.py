@@ -1,5 +1,6 @@
 """The embedders that have a name in settings."""
 
+import os
 from importlib.util import find_spec
 from typing import assert_never
 
@@ -49,9 +50,17 @@ def chosen_embedder(
         case "openai":
             from .openai import OpenAIEmbedder
 
+            url, key = _endpoint(url, key)
             return OpenAIEmbedder(model, url=url, key=key, timeout=timeout)
         case _:
             assert_never(name)
+
+
+def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]:
+    """An empty address or key is that of the models; their key never goes to another place."""
+    if url:
+        return url, key
+    return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")
 
 
 def require_numpy() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenacity import RetryCallState, Retrying, retry_if_exception
-from tenacity.wait import wait_exponential_jitter
+from tenacity.wait import wait_exponential, wait_random
 
 from refold.application.errors import EmbedderError
 from refold.application.recall.vectors import Vector
@@ -35,7 +35,7 @@ TRIES = 3
 TRIES_FOR_A_QUESTION = 2
 """Somebody waits for it."""
 
-_GROWING = wait_exponential_jitter(multiplier=0.5, max=20)
+_GROWING = wait_exponential(multiplier=0.5, max=20) + wait_random(0, 1)
 
 
 class OpenAIEmbedder:

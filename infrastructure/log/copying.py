@@ -11,6 +11,7 @@ from eventsourcing.sqlite import SQLiteCursor
 from refold.application.errors import LogDamaged, ThreadExists
 from refold.application.event_log import Fork
 from refold.domain.events import ConversationForked, Event, MessageErased
+from refold.domain.remembering import MemoriesChosen
 
 from .file.retries import retried
 from .file.sqlite import Head, LogRecorder
@@ -195,7 +196,7 @@ def stamp_of(moment: datetime) -> str:
 
 
 def _rewritten(events: Iterable[Event]) -> frozenset[int]:
-    erased = (event for event in events if isinstance(event, MessageErased))
+    erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
     return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
 
 

@@ -19,8 +19,7 @@ from refold.domain.events import (
     MessageAppended,
     MessageErased,
     MessagePinned,
-    MessagesCondensed,
-    ToolContentOffloaded,
+    Shortening,
 )
 from refold.domain.remembering import MemoriesChosen
 
@@ -240,7 +239,7 @@ class StreamLoader:
             match found[version].event if version in found else None:
                 case MessageAppended(message_id=message_id):
                     right = message_id == messages.get(version)
-                case ToolContentOffloaded() | MessagesCondensed() | MessageErased():
+                case event if isinstance(event, Shortening | MessageErased):
                     right = version in decisions
                 case MessagePinned(pin_id=pin_id):
                     right = pin_id == pins.get(version)

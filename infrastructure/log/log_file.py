@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
+from refold.application.turns import Turns, TurnsInMemory
 from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.observing.notices import Notice, nobody
 
@@ -19,6 +20,7 @@ from .file.lock import WriteLock
 from .file.read_only import ReadOnlyPlace, RefusingLock, read_only_place
 from .file.retries import retried
 from .file.sqlite import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from .file.turns import FileTurns, NoTurns
 from .proven_keys import ProvenKeys
 from .scrubbing.known_damage import KnownDamage
 from .scrubbing.row_proof import RowProver
@@ -43,6 +45,7 @@ class LogFile(NamedTuple):
     held: HeldLog
     keys: ProvenKeys
     known: KnownDamage
+    turns: Turns
 
 
 def open_log_file(
@@ -82,7 +85,14 @@ def open_log_file(
         HeldLog(path, kept, recorder),
         ProvenKeys(recorder, mapper, told),
         KnownDamage(scrub, RowProver(datastore, mapper), told),
+        _turns(path.absolute(), in_memory=in_memory, reads=reading is not None),
     )
+
+
+def _turns(path: Path, *, in_memory: bool, reads: bool) -> Turns:
+    if in_memory:
+        return TurnsInMemory()
+    return NoTurns(path) if reads else FileTurns(path)
 
 
 def _checked_place(path: Path, kept: Anchor, *, create: bool) -> ReadOnlyPlace | None:

@@ -71,7 +71,7 @@ class SQLiteLog:
         opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
         self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
         self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
-        self.known, self._keys = opened.known, opened.keys
+        self.known, self._keys, self.turns = opened.known, opened.keys, opened.turns
         self._forget = self._datastore.forget_pages
         self._loader = StreamLoader(self._recorder, mapper, snapshots, self.held, self._forget)
         self._copier = StreamCopier(self._recorder, mapper)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from heapq import heappush, heapreplace
 
-from refold.application.projections.entries import Entry, Looked, Words
-from refold.application.projections.window import entry_of
+from refold.application.projections.entries import Entry, Looked, Words, entry_of
 from refold.domain.events import EventLost, MessageAppended
 
 from .stored.envelope import Envelope

@@ -16,6 +16,7 @@ from refold.domain.events import (
     MessageErased,
 )
 from refold.domain.fading import REMEMBERED
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import NotesFlushed
 
 MOST_HELD = REMEMBERED + REMEMBERED // 4
@@ -31,6 +32,7 @@ HARMLESS = (
     ConversationForked,
     ConversationLabelled,
     NotesFlushed,
+    RequestFrameChanged,
 )
 """Events that change nothing that is shown."""
 

@@ -12,6 +12,7 @@ from refold.application.addresses import parse_address
 from refold.application.errors import InvalidAddress
 from refold.application.memory import Memory
 from refold.application.read_models import ConversationRow, SummaryRow
+from refold.application.tools.reach import Reach
 from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
 
 CONVERSATION = "refold-conversation://"
@@ -88,15 +89,14 @@ def conversation_uri(thread_id: str, *beneath: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources of a log, or of one conversation alone."""
+    """The resources of a log, or of one conversation alone, as far as a reach goes."""
 
     memory: Memory
-    thread_id: str | None = None
+    reach: Reach
 
     def rows(self) -> Sequence[ConversationRow]:
         """The conversations within reach, the latest activity first."""
-        rows = self.memory.conversations()
-        return [row for row in rows if self.thread_id in (None, row.thread_id)]
+        return self.reach.conversations()
 
     def listed(self, rows: Sequence[ConversationRow]) -> list[Described]:
         """The resources of these conversations, one after the other."""
@@ -118,7 +118,8 @@ class Resources:
         name = row.label or row.thread_id
         about = f"{row.messages:,} messages, the last at {row.last_activity}"
         yield Described(conversation_uri(row.thread_id), name, about, JSON)
-        if row.compactions and _active(self._summaries(row.thread_id)) is not None:
+        active = _active(self._summaries(row.thread_id)) if row.compactions else None
+        if active is not None and not self._hides(active):
             uri = conversation_uri(row.thread_id, "summary")
             yield Described(
                 uri, f"{name}: summary", "What stands for its earlier messages now.", TEXT
@@ -143,15 +144,22 @@ class Resources:
                 wanted = next((s for s in summaries if s.summary_id == told), None)
             case _:
                 wanted = None
-        if wanted is None:
+        if wanted is None or self._hides(wanted):
             raise UnknownResource(uri)
         return Content(wanted.summary_text, TEXT)
+
+    def _hides(self, summary: SummaryRow) -> bool:
+        """Whether a summary was made of messages out of reach as well."""
+        stop = summary.compact_up_to_index + 1
+        return self.reach.scope.hides(summary.thread_id, summary.covered_from, stop)
 
     def _message(self, uri: str) -> Content:
         address = parse_address(uri)
         for thread_id in (address.thread_id, address.as_written):
             if self._row(thread_id) is not None:
-                return Content(self.memory.conversation(thread_id).read(uri).text, TEXT)
+                message = self.memory.conversation(thread_id).read(uri)
+                if message.position not in self.reach.hidden(thread_id):
+                    return Content(message.text, TEXT)
         raise UnknownResource(uri)
 
     def _row(self, thread_id: str) -> ConversationRow | None:

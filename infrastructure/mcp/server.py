@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from refold.application.memory import Memory
+from refold.application.owners.scope import Scope
 from refold.application.tools.names import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
@@ -21,6 +22,7 @@ from refold.application.tools.names import (
 )
 from refold.application.tools.quoting import well_formed
 from refold.application.tools.tool import Tool
+from refold.application.tools.toolbox import Toolbox
 from refold.domain.errors import RefoldError
 
 from .resources import TEMPLATES, Resources, UnknownResource
@@ -51,9 +53,17 @@ INSTRUCTIONS = (
 logger = logging.getLogger(__name__)
 
 
-def memory_server(memory: Memory, thread_id: str | None = None) -> Server[Any]:
-    """A server of a whole log, or of one conversation alone."""
-    answers = _Answers(memory, thread_id)
+def memory_server(
+    memory: Memory,
+    thread_id: str | None = None,
+    *,
+    owner: str | None = None,
+    scope: Scope | None = None,
+) -> Server[Any]:
+    """A server of one conversation, of what is an owner's, of what is nobody's, or of a whole log; see
+    ``Memory.tools``.
+    """
+    answers = _Answers(memory, memory.tools(thread_id, owner=owner, scope=scope))
     return Server(
         "refold",
         version=version("refold"),
@@ -73,9 +83,9 @@ def memory_server(memory: Memory, thread_id: str | None = None) -> Server[Any]:
 class _Answers:
     """What each request of a client is answered with; whatever reads the log does so in a thread."""
 
-    def __init__(self, memory: Memory, thread_id: str | None) -> None:
-        self._toolbox = memory.tools(thread_id)
-        self._resources = Resources(memory, thread_id)
+    def __init__(self, memory: Memory, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._resources = Resources(memory, toolbox.reach)
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None

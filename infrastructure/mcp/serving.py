@@ -11,10 +11,8 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
-from refold.application.memory import Memory
 from refold.domain.errors import InvalidSetting
 
-from .server import memory_server
 from .standard_streams import standard_streams
 
 PATH = "/mcp"
@@ -22,9 +20,8 @@ CLOSING = 1
 """Seconds that open streams of clients are waited for at the end."""
 
 
-def serve_standard_streams(memory: Memory, thread_id: str | None) -> None:
+def serve_standard_streams(server: Server[Any]) -> None:
     """Serve one client until it closes its end."""
-    server = memory_server(memory, thread_id)
 
     async def serve() -> None:
         async with standard_streams() as (reading, writing):
@@ -74,10 +71,10 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-def serve_http(memory: Memory, thread_id: str | None, listener: socket.socket) -> None:
+def serve_http(server: Server[Any], listener: socket.socket) -> None:
     """Serve any number of clients over streamable HTTP until somebody presses Ctrl-C."""
     with closing(listener):
-        asyncio.run(_serve_http(memory_server(memory, thread_id), listener))
+        asyncio.run(_serve_http(server, listener))
 
 
 async def _serve_http(server: Server[Any], listener: socket.socket) -> None:

@@ -3,12 +3,12 @@
 import os
 import re
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from refold.application.notes.files import DAILY, MEMORY
+from refold.application.notes.files import DAILY, MEMORY, OWNERS
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.new_files import sync_descriptor, sync_names
 from refold.infrastructure.private_files import PRIVATE
@@ -39,7 +39,7 @@ class MarkdownFolder:
             LogBusy: another process writes there for too long.
         """
         with self._alone():
-            wanted = {MEMORY: "", **dict.fromkeys(self._days(), ""), **files()}
+            wanted = {**dict.fromkeys(self._ours(), ""), **files()}
             for name, text in sorted(wanted.items()):
                 self._bring(self._folder / name, text)
 
@@ -49,11 +49,15 @@ class MarkdownFolder:
         with self._threads, closing(WriteLock(place, PATIENCE, of=self._log)) as lock, lock.held():
             yield
 
-    def _days(self) -> list[str]:
-        folder = self._folder / DAILY
-        if not folder.is_dir():
-            return []
-        return [f"{DAILY}/{path.name}" for path in folder.iterdir() if _DAY.fullmatch(path.name)]
+    def _ours(self) -> Iterator[str]:
+        """The files that may hold a part of ours."""
+        owners = self._folder / OWNERS
+        places = sorted(owners.iterdir()) if owners.is_dir() else []
+        for before in ("", *(f"{OWNERS}/{place.name}/" for place in places if place.is_dir())):
+            yield f"{before}{MEMORY}"
+            folder = self._folder / before / DAILY
+            days = sorted(folder.iterdir()) if folder.is_dir() else []
+            yield from (f"{before}{DAILY}/{day.name}" for day in days if _DAY.fullmatch(day.name))
 
     def _bring(self, path: Path, text: str) -> None:
         for _ in range(TRIES):

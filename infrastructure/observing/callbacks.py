@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 
+from refold.application.containing import Contained
 from refold.application.results import CompactionResult
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class CompactionCallback:
 
 async def _awaited(answer: Awaitable[object]) -> None:
     try:
-        await answer
+        with Contained():
+            await answer
     except Exception:  # A callback of the user's own may raise anything.
         logger.exception("on_compaction failed")

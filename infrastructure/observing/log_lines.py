@@ -12,16 +12,19 @@ logging.getLogger("refold").addHandler(logging.NullHandler())
 
 LEVELS = {
     "compaction.requested": logging.DEBUG,
+    "compaction.chunk": logging.INFO,
     "compaction.performed": logging.INFO,
     "compaction.shortened": logging.INFO,
     "compaction.nothing_to_do": logging.DEBUG,
     "compaction.failed": logging.WARNING,
+    "compaction.waiting": logging.WARNING,
     "compaction.in_flight": logging.INFO,
     "compaction.reverted": logging.INFO,
     "compaction.abandoned": logging.WARNING,
     "compaction.fallback": logging.WARNING,
     "content.offloaded": logging.INFO,
     "content.condensed": logging.INFO,
+    "content.shortened": logging.INFO,
     "message.pinned": logging.DEBUG,
     "message.unpinned": logging.DEBUG,
     "notes.flushed": logging.INFO,
@@ -72,6 +75,10 @@ class LogLines:
     def compaction_ended(self, result: CompactionResult) -> None:
         """Write how it ended."""
         self.noticed(of_result(result))
+
+    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
+        """Write how far a summary is that takes several calls."""
+        self.noticed(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
 
     def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
         """Write its size."""

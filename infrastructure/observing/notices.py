@@ -21,10 +21,13 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 Figure = str | int | float | bool
@@ -119,6 +122,8 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "content.offloaded", _of_parts(event.parts)
         case MessagesCondensed():
             return "content.condensed", _of_parts(event.parts)
+        case UserContentShortened():
+            return "content.shortened", _of_parts(event.parts)
         case MessagePinned():
             return "message.pinned", {"pin_id": event.pin_id}
         case MessageUnpinned():
@@ -140,6 +145,7 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             | CompactionReverted()
             | SummarySuperseded()
             | ConversationLabelled()
+            | RequestFrameChanged()
             | EventLost()
         ):
             return None
@@ -165,5 +171,5 @@ def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
     return {**figures, "reason": event.reason} if event.reason else figures
 
 
-def _of_parts(parts: Sequence[ShortenedPart]) -> Mapping[str, Figure]:
+def _of_parts(parts: Sequence[ShortenedPart | SaidPart]) -> Mapping[str, Figure]:
     return {"parts": len(parts), "tokens_freed": sum(part.tokens_freed for part in parts)}

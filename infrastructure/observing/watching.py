@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import contextmanager
 from datetime import datetime
 
+from refold.application.containing import Contained
 from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.event_log import (
     ConversationLog,
@@ -33,7 +34,8 @@ def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
     """Tell every watcher."""
     for watcher in watchers:
         try:
-            watcher(notice)
+            with Contained():
+                watcher(notice)
         except Exception:  # What looks on must not disturb what was stored.
             logger.exception("a watcher failed")
 

@@ -45,7 +45,7 @@ def _erase_message(db: Database, logged: LoggedEvent, event: MessageAppended) ->
     thread = stored_thread(db, logged.thread_id)
     numbers = numbers_at(db, logged.thread_id, thread, (event.position,))
     rows = db.conn.execute(_NUMBERED, (json.dumps(numbers),)).fetchall()
-    passages = [Passage._make(opened(PASSAGES, row)[:15]) for row in rows]
+    passages = [Passage._make(opened(PASSAGES, row)[:16]) for row in rows]
     if len(passages) != len(numbers) or any(p.position != event.position for p in passages):
         raise FoldDamaged(f"the passages of message {event.position} are not where they should be")
     _expect_same_calls(passages, event)

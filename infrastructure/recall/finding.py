@@ -1,12 +1,13 @@
 """The questions to the recall index; every row that is read is checked."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from sqlite_utils import Database
 
+from refold.application.owners.visible import Visible
 from refold.application.recall.index import Filters, Found
 from refold.application.recall.passages import Passage
 from refold.infrastructure.derived.cells import opened, storable
@@ -30,6 +31,8 @@ _LET_THROUGH = f"""
     AND (:since IS NULL OR p.at >= :since)
     AND (:until IS NULL OR p.at < :until)
     AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
+    AND (:seen IS NULL OR p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
+        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
     AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
 """
 # With those that are not let through: a damaged row could have been one of the others.
@@ -37,6 +40,7 @@ _NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
     LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
 _IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
     ORDER BY p.number LIMIT :limit"""
+_OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
 _NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
     WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
 
@@ -55,9 +59,7 @@ def find(
     parameters = _parameters(filters)
     total = proved.total(db, filters.thread_id)
     frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
-    # Looking for the conversation as well costs more than leaving out a few passages of others.
-    is_most = filters.thread_id is None or proved.share(filters.thread_id) >= MOST
-    within = None if is_most else proved.numbers(db, str(filters.thread_id))
+    within = _within(db, filters, proved)
     numbers = best_first(db, frequencies, within, total, limit)
     found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
     found = _with_tokens(found, frequencies)
@@ -66,6 +68,27 @@ def find(
     found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
     proved.places(db, (passage.thread_id for passage in found))
     return Found(found, _neighbours(db, found), frequencies, total)
+
+
+def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
+    """The passages that alone are looked through; None: all."""
+    visible = filters.visible
+    if filters.thread_id is not None:
+        threads = {filters.thread_id}
+    elif visible is not None and visible.owner is not None:
+        threads = {*visible.threads, *filter(None, (visible.home,))}
+    else:
+        return None
+    for thread_id in sorted(threads):
+        proved.total(db, thread_id)
+    # Looking for the conversations as well costs more than leaving out a few passages of others.
+    if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
+        return None
+    numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
+    if filters.thread_id is None and visible is not None and visible.owner:
+        rows = db.conn.execute(_OF_OWNER, (storable(visible.owner),))
+        numbers.update(number for (number,) in rows)
+    return numbers
 
 
 def in_order(
@@ -129,7 +152,21 @@ def _parameters(filters: Filters) -> dict[str, Any]:
         "until": filters.until,
         "first": positions[0],
         "stop": positions[1],
+        **_of_visible(filters.visible),
         "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
+    }
+
+
+def _of_visible(visible: Visible | None) -> dict[str, Any]:
+    if visible is None:
+        return {"seen": None, "home": None, "owner": None, "is_owned": None}
+    threads = [storable(thread_id) for thread_id in sorted(visible.threads)]
+    return {
+        "seen": json.dumps(threads),
+        "home": storable(visible.home),
+        # Empty stands for no owner of its own.
+        "owner": storable(visible.owner or None),
+        "is_owned": visible.owner is not None,
     }
 
 
@@ -145,4 +182,4 @@ def _passage(row: Sequence[Any]) -> Passage:
     if row[0] is None:
         raise FoldDamaged("a passage that the words lead to is missing")
     values: tuple[Any, ...] = opened(PASSAGES, row)
-    return Passage._make((*values[:12], bool(values[12]), *values[13:15]))
+    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

@@ -23,12 +23,13 @@ _COLUMNS = np.dtype(
         ("tool", "i4"),
         ("at", "S40"),
         ("has", "?"),
+        ("whose", "i4"),
     ]
 )
 
 Matrix = NDArray[np.float32]
 Numbers = NDArray[np.int64]
-_Row = tuple[int, int, int, int, int, bytes, bool]
+_Row = tuple[int, int, int, int, int, bytes, bool, int]
 Mask = NDArray[np.bool_]
 Reading = Callable[[Sequence[str]], Mapping[str, bytes]]
 """Gives the stored vectors of these digests, as far as there are any."""
@@ -128,6 +129,8 @@ class Scope:
         """The number of the newest passage."""
         self._blocks: list[_Block] = []
         self._codes: dict[str, int] = {}
+        self._whose: dict[tuple[str, str], int] = {}
+        """By owner and conversation: the code of their passages."""
         self._waiting: dict[str, list[tuple[_Block, int]]] = {}
 
     @property
@@ -185,7 +188,8 @@ class Scope:
             for name in (passage.role, passage.kind, passage.tool)
         )
         at = passage.at.encode("ascii", "replace")
-        return passage.number, passage.position, role, kind, tool, at, has
+        whose = self._whose.setdefault((passage.owner, passage.thread_id), len(self._whose))
+        return passage.number, passage.position, role, kind, tool, at, has, whose
 
     def _mask(self, block: _Block, filters: Filters) -> Mask:
         columns = block.columns[: block.size]
@@ -205,6 +209,10 @@ class Scope:
         if filters.positions is not None:
             first, stop = filters.positions
             mask &= (columns["position"] >= first) & (columns["position"] < stop)
+        if filters.visible is not None:
+            lets = filters.visible.lets
+            codes = [code for whose, code in self._whose.items() if lets(*whose)]
+            mask &= np.isin(columns["whose"], codes)
         if filters.leave_out:
             mask &= ~np.isin(columns["position"], list(filters.leave_out))
         return mask

@@ -31,6 +31,7 @@ PASSAGE_COLUMNS: Mapping[str, type] = {
     "is_question": int,
     "tokens": str,
     "digest": str,
+    "owner": str,
     "thread": str,
     CHECKSUM: int,
 }
@@ -96,6 +97,7 @@ def create_tables(db: Database) -> None:
     ):
         key = next(iter(columns))
         db.table(name).create(dict(columns), pk=key, not_null=set(columns), strict=True)
+    db.conn.execute(f"CREATE INDEX passages_of_owners ON {PASSAGES} (owner) WHERE owner != ''")
     db.conn.execute(f"CREATE UNIQUE INDEX passages_by_place ON {PASSAGES} (thread, position, part)")
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
@@ -42,7 +43,7 @@ alike; only variables that begin with `{OTHERS}` are left to other programs. `re
 where it comes from, `refold settings --check FILE` checks a policy file. `REFOLD_DB` is no setting: it names the log to
 commands that are given no `--db`.
 
-(A `CompactionPolicy` that is made by hand with such a value is refused by pydantic, with its `ValidationError`.)
+(A `CompactionPolicy` that is made by hand with such a value is refused in the same way.)
 
 Shares are fractions of the context window unless they say otherwise.
 """
@@ -62,6 +63,8 @@ class Setting(Value, frozen=True):
     default: str
     meaning: str
     value: str = ""
+    typed: Any = None
+    """The value as JSON has it; None where it is not set."""
     source: str = "default"
 
 
@@ -90,6 +93,7 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
         value = given if setting.name == "models" else shown[setting.name]
         yield setting.replaced(
             value="" if value in (None, {}) else _as_text(value),
+            typed=value,
             source="default" if source is None else source.place_of(setting.name),
         )
 

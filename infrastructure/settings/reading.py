@@ -1,6 +1,6 @@
 """Reading the settings: arguments before environment before policy file before defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ from .sources import SECRETS, Source, from_environment, from_file, nearest
 
 _NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
 """Settings of which the first is a lower limit of the second."""
+_TIERS = ("summary_tier", "condensed_tier", "whole_tier")
+MOST_TARGET = 0.9
+"""Of the trigger; above, a compaction makes hardly any room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,16 @@ class Configuration:
             background=given.background,
             close_wait=given.close_wait,
             compaction_wait=given.compaction_wait,
+            request_bytes=given.request_bytes,
+            shorten_texts=given.shorten_texts,
             recall_tokens=given.recall_tokens,
+            recall_hits=given.recall_hits,
+            recall_least_score=given.recall_least_score,
+            recall_mode=given.recall_mode,
             notes=NotesSettings(
                 by=given.notes,
                 folder=given.notes_folder,
+                searched=given.markdown_folder,
                 reserve_tokens=given.notes_reserve_tokens,
                 soft_tokens=given.notes_soft_tokens,
             ),
@@ -60,6 +69,7 @@ class Configuration:
                 most=given.memories,
                 least_score=given.memories_least_score,
                 tokens=given.memories_tokens,
+                of_owner=given.owner_memories,
             ),
             instructions=InstructionSettings(
                 files=given.instruction_files or (),
@@ -78,8 +88,11 @@ class Configuration:
             if not any(name in source.values for source in stronger)
         }
         window = changes.pop("window", self.settings.window)
+        request_bytes = changes.pop("request_bytes", self.settings.request_bytes)
         policy = self.settings.policy.replaced(**changes)
-        return ModelSettings(prefix=prefix, window=window, policy=policy)
+        return ModelSettings(
+            prefix=prefix, window=window, policy=policy, request_bytes=request_bytes
+        )
 
 
 def read_configuration(
@@ -102,10 +115,12 @@ def read_configuration(
     merged: dict[str, Any] = {}
     for source in reversed(sources):
         merged |= source.values
+    if truths := tuple(_truths_for_numbers(merged)):
+        raise _refused(truths, sources)
     try:
         configuration = Configuration(_settings_of(merged), sources)
     except ValidationError as error:
-        raise _refusal(error, sources) from None
+        raise _refused(error.errors(include_url=False), sources) from None
     _refuse_crossed(configuration)
     return configuration
 
@@ -143,8 +158,23 @@ def _policy_file(argument: str | Path | None, environment: Source) -> tuple[Sour
     return ()
 
 
-def _refusal(error: ValidationError, sources: tuple[Source, ...]) -> InvalidSetting:
-    details = error.errors(include_url=False)
+def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """The settings that are true or false where a number belongs.
+
+    Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
+    """
+    tables = merged.get("models")
+    own = tables.items() if isinstance(tables, Mapping) else ()
+    for place, fields, values in (
+        ((), RefoldSettings.model_fields, merged),
+        *((("models", name), SettingsOfModel.model_fields, table) for name, table in own),
+    ):
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, bool) and name in fields and fields[name].annotation is not bool:
+                yield ErrorDetails(loc=(*place, name), type="bool", input=value, msg="")
+
+
+def _refused(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:
     name = str(details[0]["loc"][0])
     return InvalidSetting(
         "; ".join(_explained(detail, sources) for detail in details),
@@ -170,6 +200,7 @@ def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
 def _refuse_crossed(configuration: Configuration) -> None:
     made = configuration.for_core()
     for policy in (made.policy, *(own.policy for own in made.models)):
+        _refuse_shares(configuration, policy)
         values: Mapping[str, float] = policy.model_dump()
         for least, share in _NOT_ABOVE:
             if values[least] > values[share]:
@@ -179,6 +210,28 @@ def _refuse_crossed(configuration: Configuration) -> None:
                     setting=least,
                     value=values[least],
                 )
+
+
+def _refuse_shares(configuration: Configuration, policy: CompactionPolicy) -> None:
+    """Refuse a target next to the trigger, and tiers that are more than the whole together.
+
+    Policies of stored events may have such: the fields themselves allow it.
+    """
+    if policy.target_share > MOST_TARGET:
+        raise InvalidSetting(
+            f"target_share = {policy.target_share} ({_where(configuration, 'target_share')}): must be at "
+            f"most {MOST_TARGET} of the trigger, else nearly every request is compacted again",
+            setting="target_share",
+            value=policy.target_share,
+        )
+    tiers = {name: getattr(policy, name) for name in _TIERS}
+    if sum(tiers.values()) > 1 + 1e-9:
+        said = " + ".join(
+            f"{name} = {v} ({_where(configuration, name)})" for name, v in tiers.items()
+        )
+        raise InvalidSetting(
+            f"{said}: must be at most 1 together", setting=_TIERS[0], value=sum(tiers.values())
+        )
 
 
 def _where(configuration: Configuration, name: str) -> str:

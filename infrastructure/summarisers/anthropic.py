@@ -1,5 +1,6 @@
 """A summariser that asks a model through the Anthropic Messages API."""
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,14 @@ from refold.infrastructure.summarisers.api_calls import (
     Answer,
     MessagesApi,
     output_room,
+    own_name,
     stopped,
     window_of,
 )
 from refold.infrastructure.summarisers.api_failures import failed
 from refold.infrastructure.summarisers.notes import ModelNotes
 from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
-from refold.infrastructure.summarisers.quoting import RESULT_LIMIT
+from refold.infrastructure.summarisers.quoting import RESULT_LIMIT, given_in_part
 from refold.infrastructure.summarisers.sections import (
     required_headings,
     sections_of,
@@ -41,8 +43,10 @@ logger = logging.getLogger(__name__)
 class AnthropicSummariser:
     """Writes summaries with a model of the Anthropic Messages API.
 
-    ``model``: may differ from the conversation's; where it cannot be used (unknown, not allowed, too
-    small), ``fallback_model`` is asked once instead (requirement D9). ``client``: yours to configure
+    ``model``: may differ from the conversation's. Without it the model is asked that answers in the
+    conversation (``context(model=…)``, ``open(model=…)``), or else ``DEFAULT_MODEL``. Where it cannot be
+    used (unknown, not allowed, too small), the one that answers, or ``fallback_model``, is asked once
+    instead (requirement D9). ``client``: yours to configure
     and close; without one, a client is made for each call from the environment. ``timeout``: seconds
     for one call. ``result_limit``: characters kept of one tool result in the prompt. ``window``: of
     the model, where it is not the known one. ``counter``: measures requests before they are sent.
@@ -55,7 +59,7 @@ class AnthropicSummariser:
     def __init__(
         self,
         *,
-        model: str = DEFAULT_MODEL,
+        model: str | None = None,
         fallback_model: str | None = None,
         client: "anthropic.AsyncAnthropic | None" = None,
         timeout: float = TIMEOUT,
@@ -63,13 +67,15 @@ class AnthropicSummariser:
         window: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        self._model = model
+        self._configured = model
+        self._model = DEFAULT_MODEL if model is None else model
         self._fallback_model = fallback_model
         self._api = MessagesApi(client, timeout)
         self._result_limit = result_limit
-        self._window = window_of(model, window)
+        self._given_window = window
+        self._window = window_of(self._model, window)
         self._counter = counter or EstimatingTokenCounter()
-        self._notes = ModelNotes(self._api, model, self._window, self._counter)
+        self._notes = ModelNotes(self._api, self._model, self._window, self._counter)
 
     @property
     def name(self) -> str:
@@ -86,6 +92,17 @@ class AnthropicSummariser:
         """What one request and its answer may have together, in tokens."""
         return self._window
 
+    def for_models(self, asked: str | None, answering: str | None) -> "AnthropicSummariser":
+        """Return a summariser like this one that asks ``asked``, else its own model, else ``answering``."""
+        own = own_name(answering)
+        other = AnthropicSummariser.__new__(AnthropicSummariser)
+        other.__dict__.update(self.__dict__)
+        other._model = asked or self._configured or own or self._fallback_model or DEFAULT_MODEL
+        other._fallback_model = own or self._fallback_model
+        other._window = window_of(other._model, self._given_window)
+        other._notes = ModelNotes(self._api, other._model, other._window, self._counter)
+        return other
+
     @property
     def prompt_fingerprint(self) -> str:
         """Names the prompt's wording; see ``prompt.prompt_fingerprint``."""
@@ -95,7 +112,7 @@ class AnthropicSummariser:
         """The tokens of the prompt as it would be sent, and of the answer it leaves room for."""
         prompt = build_prompt(request, self._result_limit)
         texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
-        return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens)
+        return texts + 2 * MESSAGE_FRAME + output_room(request.limit_tokens, self._window)
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         """Ask for a summary; only a text that ended by itself is returned.
@@ -132,8 +149,8 @@ class AnthropicSummariser:
         return None
 
     async def _draft(self, request: SummaryRequest, model: str) -> SummaryDraft:
-        prompt = build_prompt(request, self._result_limit)
-        answer = await self._ask(prompt, model, output_room(request.limit_tokens))
+        prompt = await asyncio.to_thread(build_prompt, request, self._result_limit)
+        answer = await self._ask(prompt, model, output_room(request.limit_tokens, self._window))
         text, topics = without_topics(_complete_text(answer))
         return SummaryDraft(
             text=text,
@@ -143,6 +160,7 @@ class AnthropicSummariser:
             stop_reason=answer.stop_reason,
             required=required_headings(text, sections_of(request)),
             topics=topics[:_MOST_TOPICS],
+            given_in_part=given_in_part(request.messages, self._result_limit),
         )
 
     async def _ask(self, prompt: Prompt, model: str, room: int) -> Answer:

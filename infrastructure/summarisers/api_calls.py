@@ -35,6 +35,12 @@ def window_of(model: str, window: int | None) -> int:
     return window or rules_for(model).window
 
 
+def own_name(model: str | None) -> str | None:
+    """Return a model of Anthropic by the name that the API knows; None for any other."""
+    name = model.rpartition("/")[2] if model else ""
+    return name if name.lower().startswith("claude-") else None
+
+
 class Answer(BaseModel):
     """What is read of an answer; the SDK builds its own classes without checking the shape."""
 
@@ -137,13 +143,14 @@ def stopped(reason: str | None) -> SummariserError:
             return failed("bad_answer", f"the model stopped for {other!r} instead of ending")
 
 
-def output_room(limit_tokens: int) -> int:
-    """The ``max_tokens`` of a call: half again the limit, and room for thinking.
+def output_room(limit_tokens: int, window: int | None = None) -> int:
+    """The ``max_tokens`` of a call: half again the limit, and room for thinking; less in a small window.
 
     Half again, because the limit is measured by a local estimate and models count the same text
     up to a third higher.
     """
-    return limit_tokens * 3 // 2 + _THINKING_ROOM
+    thinking = _THINKING_ROOM if window is None else min(_THINKING_ROOM, window // 4)
+    return limit_tokens * 3 // 2 + thinking
 
 
 def _import_sdk() -> None:

@@ -1,10 +1,11 @@
 """The summarisers that have a name in settings and stand on the Messages API."""
 
+import os
+import warnings
+from pathlib import Path
 from typing import Literal
 
-from refold.application.models import takes_signed_summaries
 from refold.application.ports import Summariser, TokenCounter
-from refold.infrastructure.summarisers import anthropic, server_compaction
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
@@ -21,21 +22,44 @@ def anthropic_summariser(
     """The summariser of this name; ``retrying`` makes it try again.
 
     ``model``: the one that is asked for summaries. ``answering``: the conversation's own: it is asked
-    where the other cannot be used (requirement D9), and compacts on the server if nothing else is said.
+    where no other is named, or the other cannot be used (requirement D9).
     """
-    own = answering.rpartition("/")[2] if answering and _is_of_anthropic(answering) else None
+    made: AnthropicSummariser | ServerCompactionSummariser
     if name == "anthropic":
-        return AnthropicSummariser(
-            model=model or anthropic.DEFAULT_MODEL,
-            fallback_model=own,
-            timeout=timeout,
-            counter=counter,
-        )
-    compacts = own if takes_signed_summaries(own) else None
-    return ServerCompactionSummariser(
-        model=model or compacts or server_compaction.DEFAULT_MODEL, timeout=timeout, counter=counter
+        made = AnthropicSummariser(model=model, timeout=timeout, counter=counter)
+    else:
+        made = ServerCompactionSummariser(model=model, timeout=timeout, counter=counter)
+    return made.for_models(None, answering)
+
+
+def warn_without_key(name: str) -> None:
+    """Warn where a summariser of the Messages API was chosen and nothing says how to authenticate."""
+    if any(os.environ.get(variable) for variable in _CREDENTIALS) or _has_profile():
+        return
+    warnings.warn(
+        f"summariser={name!r} needs a key, and ANTHROPIC_API_KEY is not set: until it is, the built-in "
+        "summariser writes every summary",
+        MissingKeyWarning,
+        stacklevel=2,
     )
 
 
-def _is_of_anthropic(model: str) -> bool:
-    return model.rpartition("/")[2].lower().startswith("claude-")
+def _has_profile() -> bool:
+    """Whether the SDK may find credentials in files of its own."""
+    folder = os.environ.get("ANTHROPIC_CONFIG_DIR")
+    places = (Path(folder) if folder else Path.home() / ".config" / "anthropic",)
+    return any(place.exists() for place in places)
+
+
+class MissingKeyWarning(UserWarning):
+    """A summariser was chosen that cannot work without a key, and there is none."""
+
+
+_CREDENTIALS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_PROFILE",
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+)

@@ -51,7 +51,8 @@ class ModelNotes:
         for portion in await asyncio.to_thread(self._portions, request):
             calls += 1
             try:
-                answer = await self._ask(notes_prompt(portion, request.most))
+                prompt = await asyncio.to_thread(notes_prompt, portion, request.most)
+                answer = await self._ask(prompt)
                 notes += _read(answer)
             except SummariserError as error:
                 error.attempts = calls
@@ -68,7 +69,7 @@ class ModelNotes:
     def measure(self, prompt: Prompt) -> int:
         """The tokens of a prompt as it would be sent, and of the answer that it leaves room for."""
         texts = self._counter.count_text(prompt.system) + self._counter.count_text(prompt.user)
-        return texts + 2 * MESSAGE_FRAME + output_room(ANSWER_TOKENS)
+        return texts + 2 * MESSAGE_FRAME + output_room(ANSWER_TOKENS, self._window)
 
     def _portions(self, request: NotesRequest) -> Sequence[Portion]:
         room = int(self._window / _SLACK) - self.measure(notes_prompt((), request.most))
@@ -88,7 +89,7 @@ class ModelNotes:
         return await self._api.answer(
             lambda client: client.messages.with_raw_response.create(
                 model=self._model,
-                max_tokens=output_room(ANSWER_TOKENS),
+                max_tokens=output_room(ANSWER_TOKENS, self._window),
                 system=prompt.system,
                 messages=[{"role": "user", "content": prompt.user}],
                 timeout=self._api.timeout,

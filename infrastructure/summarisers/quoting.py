@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from refold.application.ports import SourceMessage
+from refold.domain.events import GivenInPart
 from refold.domain.messages import THINKING, Block, Message, text_of
 from refold.domain.value import Value
 
@@ -31,12 +32,12 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def cut(text: str, limit: int) -> str:
-    """The text in at most ``limit`` characters: its head (two thirds), a marker, its tail.
+def cut(text: str, limit: int | None) -> str:
+    """The text in at most ``limit`` characters, if any: its head (two thirds), a marker, its tail.
 
     The marker counts towards the limit and says how many characters are missing.
     """
-    if len(text) <= limit:
+    if limit is None or len(text) <= limit:
         return text
     room = max(limit - _CUT_RESERVE, 0)
     tail = room // 3
@@ -60,6 +61,30 @@ def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> It
         for piece in said:
             label = f"{head} {piece.label}".rstrip()
             yield Passage(label=label, text=well_formed(piece.text))
+
+
+def given_in_part(
+    messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT
+) -> tuple[GivenInPart, ...]:
+    """Return the messages that ``passages`` cuts, with how many of their characters are left."""
+    found: list[GivenInPart] = []
+    for source in messages:
+        whole = [
+            len(piece.text) for block in source.message.blocks() for piece in _of_block(block, None)
+        ]
+        if max(whole, default=0) <= limit:
+            continue
+        cut_pieces = [
+            piece for block in source.message.blocks() for piece in _of_block(block, limit)
+        ]
+        given = sum(
+            size if size == len(piece.text) else max(limit - _CUT_RESERVE, 0)
+            for size, piece in zip(whole, cut_pieces, strict=True)
+        )
+        if given < sum(whole):
+            part = GivenInPart(position=source.position, given=given, characters=sum(whole))
+            found.append(part)
+    return tuple(found)
 
 
 def mark_for(texts: Sequence[str]) -> str:
@@ -91,7 +116,7 @@ def transcript(pieces: Iterable[Passage], mark: str) -> str:
     return "\n".join(f"[{mark} {piece.label}]\n{piece.text}" for piece in pieces)
 
 
-def _of_block(block: Block, limit: int) -> Iterator[Passage]:
+def _of_block(block: Block, limit: int | None) -> Iterator[Passage]:
     kind = str(block.get("type", ""))
     if kind in THINKING:
         return

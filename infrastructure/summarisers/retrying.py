@@ -10,7 +10,8 @@ from tenacity import (
     RetryCallState,
     retry_if_exception,
     stop_after_attempt,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
 
 from refold.application.errors import SummariserError
@@ -29,7 +30,7 @@ Draft = TypeVar("Draft", SummaryDraft, NotesDraft)
 Sleep = Callable[[float], Awaitable[None]]
 Backoff = Callable[[RetryCallState], float]
 
-_GROWING = wait_exponential_jitter(multiplier=1, max=20)
+_GROWING = wait_exponential(max=20) + wait_random(0, 1)
 
 
 def _as_it_is(summariser: Summariser) -> Summariser:

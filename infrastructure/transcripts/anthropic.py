@@ -5,8 +5,9 @@ from typing import Any
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Author, Message, Role
 
+from .authors import Authors
 from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
-from .content import Reading, as_content, not_a_message, text_or_none, why_no_role
+from .content import Reading, as_content, extra_of, not_a_message, text_or_none, why_no_role
 from .naming import Names, moment, usable_id
 from .parsing import as_object, objects_in
 from .source import Source
@@ -41,18 +42,38 @@ def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
         message = Message(role="system", content=system)
         messages.append(RecordedMessage(message=message, key=names.take("system")))
     said = list(enumerate(chat.messages))
+    authors = Authors(chat)
     if "role" in (as_object(chat.envelope.get("response")) or {}):
         said.append((len(said), chat.envelope["response"]))
     for index, item in said:
-        _take(chat.place(index), index, item, names, messages, skipped)
+        author = authors.author(index, as_object(item) or {})
+        _take(chat.place(index), index, item, author, names, messages, skipped)
     tools = tuple(objects_in(tools_of(chat)))
     return RecordedConversation(thread_id=chat.thread_id, messages=tuple(messages), tools=tools)
+
+
+# What `refold export` writes has names of its own beside the API's.
+_TAKEN = frozenset(
+    [
+        "role",
+        "content",
+        "id",
+        "message_id",
+        "author",
+        "timestamp",
+        "at",
+        "position",
+        "model",
+        "stop_reason",
+    ]
+)
 
 
 def _take(
     place: int | None,
     index: int,
     given: Any,
+    author: Author | None,
     names: Names,
     messages: list[RecordedMessage],
     skipped: list[Skipped],
@@ -65,11 +86,12 @@ def _take(
         problem = why_no_role(item, roles) if role is None else "no content"
         skipped.append(not_a_message(place, problem))
         return
-    # What `refold export` writes has names of its own beside the API's.
     message_id = usable_id(item.get("id")) or usable_id(item.get("message_id"))
     messages.append(
         RecordedMessage(
-            message=Message(role=role, content=content, author=_author(item.get("author"))),
+            message=Message(
+                role=role, content=content, author=author, extra=extra_of(item, _TAKEN)
+            ),
             key=names.take(message_id or f"message:{index}"),
             message_id=message_id,
             at=moment(item.get("timestamp", item.get("at"))),
@@ -78,11 +100,6 @@ def _take(
             stop_reason=text_or_none(item.get("stop_reason")),
         )
     )
-
-
-def _author(value: Any) -> Author | None:
-    known: tuple[Author, ...] = ("person", "program", "tool")
-    return next((author for author in known if author == value), None)
 
 
 def _role(value: Any) -> Role | None:

@@ -1,7 +1,7 @@
 """Pieces that every format needs: content in Anthropic shape, and what a reader hands back."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from refold.application.recordings.transcripts import RecordedConversation, Skipped
@@ -85,6 +85,15 @@ def why_no_role(item: dict[str, Any], known: Iterable[str]) -> str:
     if "role" not in item:
         return "no role"
     return f"role {ascii(item['role'])[:40]}, which is none of {', '.join(sorted(known))}"
+
+
+def extra_of(item: dict[str, Any], taken: Collection[str]) -> dict[str, Any] | None:
+    """What a message says besides the fields that are ``taken``; what an export kept so is among it."""
+    kept = as_object(item.get("extra")) or {}
+    others = {k: v for k, v in item.items() if k not in taken and v is not None}
+    if kept:
+        others.pop("extra", None)
+    return {**kept, **others} or None
 
 
 def not_a_message(line: int | None, problem: str) -> Skipped:

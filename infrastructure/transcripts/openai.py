@@ -5,6 +5,7 @@ from typing import Any
 from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
 from refold.domain.messages import Block, Message
 
+from .authors import Authors
 from .chats import (
     ROLES,
     Chat,
@@ -19,6 +20,7 @@ from .content import (
     Reading,
     arguments_of,
     as_blocks,
+    extra_of,
     not_a_message,
     text_block,
     text_or_none,
@@ -56,7 +58,7 @@ def _plain_with_system(chats: tuple[Chat, ...]) -> bool:
 
 
 def _conversation(chat: Chat, skipped: list[Skipped]) -> RecordedConversation:
-    converter = _Converter(skipped)
+    converter = MessageConverter(skipped, Authors(chat))
     for index, item in enumerate(chat.messages):
         converter.take(chat.place(index), index, item)
     if (answer := _response(chat)) is not None:
@@ -85,11 +87,23 @@ def _response(chat: Chat) -> dict[str, Any] | None:
     return None
 
 
-class _Converter:
+TAKEN = frozenset(
+    [
+        *("role", "content", "id", "timestamp", "model", "stop_reason", "refusal"),
+        *("tool_calls", "function_call", "tool_call_id", "tool_call_ids"),
+        *("thinking_blocks", "reasoning", "reasoning_content"),
+    ]
+)
+"""Fields of a message that are converted, or left out with a word."""
+
+
+class MessageConverter:
     """Turns the messages of one chat, in order; it pairs results that name no call."""
 
-    def __init__(self, skipped: list[Skipped]) -> None:
+    def __init__(self, skipped: list[Skipped], authors: Authors | None = None) -> None:
+        """``authors``: of a recording; None: nobody says who wrote the user's messages."""
         self.messages: list[RecordedMessage] = []
+        self._authors = authors
         self._skipped = skipped
         self._names = Names()
         self._open: list[str] = []
@@ -97,7 +111,7 @@ class _Converter:
     def take(self, place: int | None, index: int, given: Any) -> None:
         """Convert one message."""
         item = as_object(given) or {}
-        message = self._message(place, index, item)
+        message = self.message(place, index, item)
         if message is None:
             is_known = item.get("role") in ROLES
             problem = "content of an unknown kind" if is_known else why_no_role(item, ROLES)
@@ -106,7 +120,7 @@ class _Converter:
         message_id = usable_id(item.get("id"))
         self.messages.append(
             RecordedMessage(
-                message=message,
+                message=message.replaced(extra=extra_of(item, TAKEN)),
                 key=self._names.take(message_id or f"message:{index}"),
                 message_id=message_id,
                 at=moment(item.get("timestamp")),
@@ -116,13 +130,15 @@ class _Converter:
             )
         )
 
-    def _message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
+    def message(self, place: int | None, index: int, item: dict[str, Any]) -> Message | None:
+        """Convert a message; None where its role or content is of an unknown kind."""
         content = converted_content(item.get("content"))
         match item.get("role"):
             case "system" | "developer" if content is not None:
                 return Message(role="system", content=content)
             case "user" if content is not None:
-                return Message(role="user", content=content)
+                author = self._authors.author(index, item) if self._authors else None
+                return Message(role="user", content=content, author=author)
             case "assistant":
                 return self._answer(place, index, item, content)
             case "tool" | "function":

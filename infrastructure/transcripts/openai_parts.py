@@ -44,8 +44,26 @@ def _block(part: Block) -> Block:
             return _image(url)
         case {"type": "image", "image": str(url)}:
             return _image(url)
+        case {"type": "file", "file": {"file_data": str(url)} as file}:
+            return _document(url, file)
+        case {"type": "input_file", "file_data": str(url)}:
+            return _document(url, part)
         case _:
             return part
+
+
+def _document(url: str, file: Block) -> Block:
+    """A document with its data; it keeps the name of the file as its title."""
+    head, comma, data = url.partition(",")
+    media_type = head.removeprefix("data:").split(";")[0] if comma else ""
+    source = {
+        "type": "base64",
+        "media_type": media_type or "application/pdf",
+        "data": data if comma else url,
+    }
+    named = file.get("filename")
+    title = {"title": named} if isinstance(named, str) and named else {}
+    return {"type": "document", "source": source, **title}
 
 
 def _image(url: str) -> Block:

@@ -37,8 +37,15 @@ FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The names that ``read_transcript`` takes, besides ``auto``."""
 
 
-def read_transcript(path: Path, *, format: str = "auto") -> Transcript:
-    """Read the conversations of a transcript file, plain or gzip.
+def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
+    """Read the conversations of a transcript file, plain or gzip; nothing is stored.
+
+    Each message is one that ``chat.append_recorded`` takes::
+
+        for recorded in refold.read_transcript("session.jsonl.gz").conversations:
+            memory.conversation(recorded.thread_id).append_recorded(recorded.messages)
+
+    ``append_recorded`` keeps times and ids, and stores each message once, however often it is called.
 
     Args:
         path: the file; at most 1 GiB unpacked.
@@ -51,7 +58,10 @@ def read_transcript(path: Path, *, format: str = "auto") -> Transcript:
     """
     if format != "auto" and format not in _FORMATS:
         raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
-    source = open_source(Path(path))
+    if not isinstance(path, str | Path):
+        raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
+    path = Path(path)
+    source = open_source(path)
     name = _detected(path, source) if format == "auto" else _checked(path, source, format)
     reading = _FORMATS[name].read(source)
     skipped = sorted((*source.skipped, *reading.skipped), key=lambda item: item.line or 0)

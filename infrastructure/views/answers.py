@@ -1,6 +1,6 @@
 """The questions, answered from the tables; every row that is read is checked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlite_utils import Database
@@ -38,6 +38,42 @@ def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
     for fields in _of_thread(db, CONVERSATIONS, thread_id):
         return ConversationRow.trusted(fields)
     return None
+
+
+def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
+    """The conversations of an owner, the latest activity first."""
+    order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
+    rows = _rows(db, CONVERSATIONS, order, storable(owner))
+    return [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+
+
+def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
+    """Whether a message of a range of positions is somebody else's."""
+    return any(
+        start <= position < stop and whose != owner
+        for position, whose in owners_of(db, thread_id).items()
+    )
+
+
+def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
+    """The positions of the messages that name this owner as their own, by conversation."""
+    count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
+        raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
+    found: dict[str, set[int]] = {}
+    # Whatever an index leads to: what is missed here would not be erased.
+    query = "SELECT * FROM messages NOT INDEXED WHERE owner = ?"
+    for fields in _fields(MESSAGES, db.conn.execute(query, (storable(owner),)).fetchall()):
+        row = MessageRow.trusted(fields)
+        found.setdefault(row.thread_id, set()).add(row.position)
+    return {thread_id: frozenset(positions) for thread_id, positions in found.items()}
+
+
+def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
+    """The owners of messages that have one of their own."""
+    rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
+    found = (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows))
+    return {row.position: row.owner for row in found if row.owner is not None}
 
 
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:

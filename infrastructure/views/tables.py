@@ -154,9 +154,9 @@ TABLES = (
     ),
 )
 
-FORMAT = 3
+FORMAT = 4
 """Of the file; one of another is folded anew. Since 2 nothing stays of what is deleted from it, and
-since 3 it has the view of archived messages."""
+since 4 it has the view of archived messages and the index of messages of others."""
 
 PROJECTIONS: Mapping[str, int] = {table.name: FORMAT * 1_000 + table.version for table in TABLES}
 
@@ -189,6 +189,10 @@ def create_tables(db: Database) -> None:
     # Requirement A3, kept by the database itself.
     db.conn.execute(
         "CREATE UNIQUE INDEX one_active_summary ON summaries (thread_id) WHERE is_active = 1"
+    )
+    # Few messages have an owner of their own: nothing is read where none has.
+    db.conn.execute(
+        "CREATE INDEX messages_of_others ON messages (thread_id, position) WHERE owner IS NOT NULL"
     )
     db.conn.execute(ARCHIVED)
     columns, key = dict(TALLY_COLUMNS), ("thread_id", "projection")

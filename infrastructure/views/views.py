@@ -1,6 +1,6 @@
 """The read models of a log: caught up when they are read, rebuilt by replay when they are damaged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from refold.application.event_log import ConversationLog, Damage
@@ -44,6 +44,24 @@ class SQLiteViews:
     def conversations(self) -> Sequence[ConversationRow]:
         """See ``ReadModels``."""
         return self.followed.answer(answers.all_conversations)
+
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.conversations_of(db, owner))
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """See ``ReadModels``."""
+        return self.followed.answer(
+            lambda db: answers.has_others(db, thread_id, owner, start, stop)
+        )
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.messages_of(db, owner))
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.owners_of(db, thread_id))
 
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""

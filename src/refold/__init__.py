@@ -11,6 +11,9 @@ if TYPE_CHECKING:
         AsyncChat,
         AsyncMemory,
     )
+    from refold.application.block_checks import (
+        UnknownBlockWarning,
+    )
     from refold.application.chat import (
         Chat,
     )
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
         ThreadExists,
         TokenCountError,
         TranscriptError,
+        TurnTaken,
         WriteAheadDamaged,
     )
     from refold.application.explaining import (
@@ -107,6 +111,12 @@ if TYPE_CHECKING:
     from refold.application.recall.vectors import (
         Embedder,
     )
+    from refold.application.recordings.transcripts import (
+        RecordedConversation,
+        RecordedMessage,
+        Skipped,
+        Transcript,
+    )
     from refold.application.results import (
         Appended,
         AppendedMessage,
@@ -125,6 +135,10 @@ if TYPE_CHECKING:
     from refold.application.tools.toolbox import (
         AsyncToolbox,
         Toolbox,
+    )
+    from refold.application.turns import (
+        AsyncConversationTurn,
+        ConversationTurn,
     )
     from refold.application.upkeep.housekeeping import (
         BackedUp,
@@ -151,14 +165,20 @@ if TYPE_CHECKING:
     from refold.domain.errors import (
         ContextWindowExceeded,
         ConversationGone,
+        EmptyConversation,
         InvalidMessage,
+        InvalidOwner,
         InvalidSetting,
         InvalidThreadId,
+        KeyReused,
+        OwnerConflict,
         PinnedContentTooLarge,
         RefoldError,
+        RequestTooLarge,
         UnknownMessage,
         UnknownSummary,
         UnknownToolCall,
+        VersionConflict,
     )
     from refold.domain.events import (
         OmittedMessage,
@@ -179,15 +199,28 @@ if TYPE_CHECKING:
     from refold.infrastructure.opening import (
         open_memory as open,
     )
+    from refold.infrastructure.options import (
+        Options,
+    )
     from refold.infrastructure.restoring import (
         restore_log as restore,
     )
+    from refold.infrastructure.transcripts.from_openai import (
+        from_openai,
+        tools_from_openai,
+    )
+    from refold.infrastructure.transcripts.reading import (
+        read_transcript,
+    )
+
+    __version__: str
 
 __all__ = [
     "AnchorState",
     "Appended",
     "AppendedMessage",
     "AsyncChat",
+    "AsyncConversationTurn",
     "AsyncMemory",
     "AsyncToolbox",
     "Author",
@@ -205,10 +238,12 @@ __all__ = [
     "ConversationGone",
     "ConversationRow",
     "ConversationSize",
+    "ConversationTurn",
     "DamageReport",
     "Embedder",
     "EmbedderError",
     "EmbeddingProgress",
+    "EmptyConversation",
     "ErasedAgain",
     "ErasureReport",
     "EventCount",
@@ -219,8 +254,10 @@ __all__ = [
     "HistoryRecord",
     "InvalidAddress",
     "InvalidMessage",
+    "InvalidOwner",
     "InvalidSetting",
     "InvalidThreadId",
+    "KeyReused",
     "LeafText",
     "LogBehindAnchor",
     "LogBusy",
@@ -247,19 +284,25 @@ __all__ = [
     "Observer",
     "OmittedMessage",
     "OpenedBeforeFork",
+    "Options",
+    "OwnerConflict",
     "PinnedContentTooLarge",
     "PinnedItem",
     "RebuiltSummary",
     "RecallHit",
     "RecallOptions",
     "Recalled",
+    "RecordedConversation",
+    "RecordedMessage",
     "RefoldError",
     "Removed",
     "Replayed",
+    "RequestTooLarge",
     "Restored",
     "Salvaged",
     "Share",
     "Sizes",
+    "Skipped",
     "SourceMessage",
     "StoredMessage",
     "Summariser",
@@ -277,16 +320,23 @@ __all__ = [
     "ToolOutput",
     "Toolbox",
     "TopicSeen",
+    "Transcript",
     "TranscriptError",
+    "TurnTaken",
+    "UnknownBlockWarning",
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
     "Verification",
+    "VersionConflict",
     "WriteAheadDamaged",
     "aopen",
+    "from_openai",
     "instruction_text",
     "open",
+    "read_transcript",
     "restore",
+    "tools_from_openai",
 ]
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
@@ -299,7 +349,7 @@ _PLACES = {
     "refold.application.errors": (
         "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
         "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog OpenedBeforeFork SummariserError "
-        "TargetExists ThreadExists TokenCountError TranscriptError WriteAheadDamaged"
+        "TargetExists ThreadExists TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
     ),
     "refold.application.explaining": "MessageFate",
     "refold.application.instructions": "instruction_text",
@@ -322,28 +372,41 @@ _PLACES = {
     "refold.application.recall.records": "HistoryRecord",
     "refold.application.recall.results": "Neighbour Recalled RecallHit",
     "refold.application.recall.vectors": "Embedder",
+    "refold.application.recordings.transcripts": (
+        "RecordedConversation RecordedMessage Skipped Transcript"
+    ),
+    "refold.application.block_checks": "UnknownBlockWarning",
     "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.turns": "AsyncConversationTurn ConversationTurn",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.application.tools.tool": "Tool ToolOutput",
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget",
     "refold.domain.errors": (
-        "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
-        "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
+        "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidOwner "
+        "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge RefoldError "
+        "RequestTooLarge UnknownMessage UnknownSummary UnknownToolCall VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",
     "refold.domain.policy": "CompactionPolicy",
     "refold.domain.remembering": "Note",
     "refold.infrastructure.opening": "aopen open",
+    "refold.infrastructure.options": "Options",
     "refold.infrastructure.restoring": "restore",
+    "refold.infrastructure.transcripts.from_openai": "from_openai tools_from_openai",
+    "refold.infrastructure.transcripts.reading": "read_transcript",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("refold")
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), _OWN_NAME.get(name, name))

@@ -172,7 +172,7 @@ def test_bytes_that_make_no_event_are_an_error_of_the_codec(name: str, payload: 
 
 @pytest.mark.parametrize(
     ("shape", "payload"),
-    [(5, b"{}"), (3, b"{}"), (4, b"not json"), (4, b'{"version":"x"}'), (4, b'{"mood":"good"}')],
+    [(6, b"{}"), (4, b"{}"), (5, b"not json"), (5, b'{"version":"x"}'), (5, b'{"mood":"good"}')],
 )
 def test_a_snapshot_that_cannot_be_read_is_not_used(shape: int, payload: bytes) -> None:
     assert decode_snapshot(shape, payload) is None

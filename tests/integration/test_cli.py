@@ -337,12 +337,14 @@ def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
     huge = {"role": "user", "content": "word " * 20_000}
     said = [*talk(30), huge, {"role": "assistant", "content": "ok"}, *talk(1)]
     (tmp_path / "t.json").write_text(json.dumps(said))
-    done = refold("play", "t.json", "--window", 8000, "--summariser", "anthropic")
+    (tmp_path / "whole.toml").write_text("shorten_texts = false")
+    given = ("--window", 8000, "--summariser", "anthropic", "--policy", "whole.toml")
+    done = refold("play", "t.json", *given)
     assert done.code == 0
     (failure,) = re.findall("compaction failed: .*", done.out)
     assert "ANTHROPIC_API_KEY" in failure
     (refused,) = re.findall("request not made.*", done.out)
-    assert "Use a model with a larger window" in refused
+    assert "use a model with a larger window" in refused
     assert done.err == ""
 
 
@@ -412,6 +414,32 @@ def test_compact_show_context_and_summaries_agree(refold: Refold) -> None:
     assert "Answer 19" in made.out
     assert "Question 3:" not in refold("context", "talk", "--json").answer["messages"][-1]
     assert "0 tokens freed" in refold("compact", "talk").out
+
+
+def test_show_names_an_author_that_is_no_person(refold: Refold, tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": f"by {author}"}
+        for author in ("person", "program", "tool", None)
+    ]
+    authors: tuple[dict[str, str], ...] = (
+        {"author": "person"},
+        {"author": "program"},
+        {"author": "tool"},
+        {},
+    )
+    system = {"role": "system", "content": "s"}
+    talk = [system, *({**words, **author} for words, author in zip(said, authors, strict=True))]
+    (tmp_path / "t.json").write_text(json.dumps(talk))
+    refold("import", str(tmp_path / "t.json"), "--db", "a.db")
+    shown = refold("show", "t", "--db", "a.db").out
+    roles = [
+        line.partition("by ")[0].split(maxsplit=1)[-1]
+        for line in shown.splitlines()
+        if "by " in line
+    ]
+    assert ["program" in role or "tool" in role for role in roles] == [False, True, True, False]
+    shown_json = refold("show", "t", "--db", "a.db", "--json").answer["messages"]
+    assert [m["author"] for m in shown_json][1:] == ["person", "program", "tool", None]
 
 
 @pytest.mark.usefixtures("stored")

@@ -32,7 +32,7 @@ def test_settings_shows_every_value_and_where_it_comes_from(
     monkeypatch.setenv("REFOLD_KEEP_LAST", "7")
     done = refold("settings", "--policy", policy, "--json")
     rows = {row["name"]: row for row in done.answer["settings"]}
-    assert (rows["window"]["value"], rows["window"]["source"]) == ("8000", f"{policy}: window")
+    assert (rows["window"]["value"], rows["window"]["source"]) == (8000, f"{policy}: window")
     assert rows["keep_last"]["source"] == "environment variable REFOLD_KEEP_LAST"
     assert rows["trigger_share"]["source"] == "default"
     assert "claude-opus-5" in rows["models"]["value"]

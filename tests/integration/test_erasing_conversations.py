@@ -43,7 +43,6 @@ def test_nothing_is_left_of_an_erased_conversation(folder: Path, memory: Memory)
     assert memory.verify().ok
     assert not memory.erase_conversation("t").changed
     attempts: list[Callable[[], object]] = [
-        lambda: chat.append({"role": "user", "content": "again"}, key="k"),
         chat.context,
         lambda: chat.context(at=3),
         chat.compact,

@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +20,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import refold
 from refold.application.errors import SummariserError
+from refold.application.event_log import Decision, Stored
 from refold.application.ports import SummaryDraft, SummaryRequest
 from refold.domain.conversation import Conversation
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.file.network import Mount, NetworkWarnings
+from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.observing.log_lines import LEVELS
 from refold.infrastructure.observing.notices import of_decisions
 from tests.architecture.rules import ROOT
@@ -140,6 +143,7 @@ def everything() -> None:
     tools()
     damages()
     network()
+    unwritten()
     vectors()
     memories()
     asyncio.run(two_at_once())
@@ -166,6 +170,27 @@ def damages() -> None:
         execute(path, "DELETE FROM stored_events WHERE originator_version>20")
         with refold.open(path, window=8_000) as memory, suppress(refold.RefoldError):
             memory.conversation("t").context()
+
+
+def unwritten() -> None:
+    """A summary waits until the log can be written."""
+    held = HeldSummariser()
+    held.release()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        refold.open(":memory:", window=8_000, summariser=held) as memory,
+    ):
+        chat, write = memory.conversation("t"), SQLiteLog.transact
+        talk(chat, 12)
+
+        def full(log: SQLiteLog, thread_id: str, decide: Decision, *, at: datetime) -> Stored:
+            if held.calls:
+                raise refold.LogFull("the disk is full")
+            return Stored(*write(log, thread_id, decide, at=at))
+
+        patch.setattr(SQLiteLog, "transact", full)
+        assert chat.compact().outcome == "waiting"
+        patch.undo()
 
 
 def network() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from refold.domain.archiving import live_messages, may_archive
+from refold.domain.archiving import archiving_leaves, live_messages, may_archive
 from refold.domain.budget import budget_for, kept_target
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import CompactionFailed, Trigger
@@ -47,7 +47,7 @@ class Case:
     @property
     def few(self) -> list[int]:
         """The legal cuts that leave neither too much nor too many."""
-        most = self.policy.archive_over
+        most = archiving_leaves(self.policy)
         return [c for c in self.fitting if most is None or self.left(c) <= most]
 
     def left(self, cut: int) -> int:
@@ -75,7 +75,7 @@ def test_no_more_messages_are_left_than_the_limit_if_a_legal_cut_leaves_so_few(c
     cut = case.plan.coverage.stop
     event("by number" if case.few else "no cut leaves so few")
     if case.few:
-        assert case.left(cut) <= (case.policy.archive_over or 0)
+        assert case.left(cut) <= (archiving_leaves(case.policy) or 0)
         assert case.tried.kept(cut) <= kept_target(case.budget, case.policy)
 
 

@@ -152,5 +152,6 @@ def test_a_summary_that_gains_nothing_is_refused(size: int, system: bool) -> Non
         witness.summariser.current = WordySummariser()
         result = deeds.compact(witness)
         # In between it depends on the figures of the estimate.
-        assert result.outcome == ("failed" if size == 1 else "performed") or 1 < size < 8, result
+        assert result.outcome == "performed" or size < 8, result
+        assert result.outcome == "failed" or result.freed > 0, "longer than asked, but smaller"
         all_hold(witness)

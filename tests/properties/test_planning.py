@@ -216,9 +216,10 @@ def test_the_keep_rules_hold_as_far_as_the_target_allows(case: Case) -> None:
 
 @given(cases())
 def test_a_division_is_told_with_the_beginning_of_its_turn(case: Case) -> None:
-    """Requirement A5: what is covered from there on is the prefix."""
+    """Requirement A5: it is told apart from the history before it where the turn is too large."""
     event("divided" if case.plan.split_at is not None else "whole")
-    assert case.plan.split_at == case.tried.divided(case.cut)
+    most = case.budget.window * case.policy.split_share * case.policy.split_slack
+    assert case.plan.split_at == case.tried.told_apart(case.cut, int(most))
     if case.tried.coverage and case.plan.split_at is not None:
         assert case.plan.split_at >= case.tried.coverage.stop
 

@@ -195,6 +195,17 @@ class Everything:
         begin = max((b for b in self.beginnings if b <= cut), default=cut)
         return begin if any(begin <= p < cut for p in self.newly_covered(cut)) else None
 
+    def told_apart(self, cut: int, most: int) -> int | None:
+        """Where a turn of more than ``most`` tokens begins that a cut divides, behind some history."""
+        begin = self.divided(cut)
+        if begin is None or self.newest(begin) <= most:
+            return None
+        if self.coverage is None:
+            return begin if any(p < begin for p in self.newly_covered(cut)) else None
+        asks = self.messages[begin]
+        is_asked = asks.role == "user" and asks.words and not asks.results
+        return begin if begin != self.beginnings[0] or is_asked else None
+
     def whole_turns(self, cut: int) -> int:
         return sum(1 for b in self.beginnings if b >= cut)
 

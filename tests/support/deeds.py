@@ -62,7 +62,7 @@ def compact(witness: Witness, focus: str | None = None, *, force: bool = False) 
         case "in_flight":
             assert calls == 0
             assert witness.chat.version == version
-        case "shortened" | "reverted":
+        case "shortened" | "reverted" | "waiting":
             raise AssertionError(f"not an outcome of a compaction on demand: {result}")
     if result.outcome != "performed":
         assert as_bytes(after) == as_bytes(before), "invariant 8: a failure changed it"

@@ -109,14 +109,14 @@ def watched(folder: Path, know: Callable[[], Known]) -> Generator[list[Moment[Kn
 
 
 def read_files(folder: Path) -> Files:
-    """What is in each file of a folder; a file that goes meanwhile is not there."""
+    """What is in each file of a folder and those below; a file that goes meanwhile is not there."""
     found: dict[str, bytes] = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.rglob("*")):
         if path.name.endswith(LEFT_OUT):
             continue
         try:
-            found[path.name] = path.read_bytes()
-        except FileNotFoundError:
+            found[path.relative_to(folder).as_posix()] = path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
             continue
     return found
 
@@ -125,6 +125,7 @@ def write_files(files: Files, folder: Path) -> None:
     """A folder as a process that died has left it."""
     folder.mkdir()
     for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 

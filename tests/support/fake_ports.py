@@ -212,6 +212,22 @@ class MessageViews:
     def conversations(self) -> Sequence[ConversationRow]:
         return ()
 
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        del owner
+        return ()
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        del thread_id, owner, start, stop
+        return False
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        del owner
+        return {}
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        del thread_id
+        return {}
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         del thread_id
         return None

@@ -11,6 +11,7 @@ from refold.domain.events import (
     ConversationLabelled,
     Event,
     EventLost,
+    GivenInPart,
     LeafSummary,
     MessageAppended,
     MessageErased,
@@ -19,12 +20,15 @@ from refold.domain.events import (
     MessageUnpinned,
     OmittedMessage,
     Rewritten,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.facts import ActiveSummary, Topic
 from refold.domain.folding import fold
+from refold.domain.frames import FramePart, RequestFrameChanged
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.policy import CompactionPolicy
@@ -85,12 +89,14 @@ POLICY = CompactionPolicy(
     chunk_slack=1.08,
     oversized_share=0.61,
     rebuild_after=6,
+    rebuild_over_share=2.5,
     rebuild_over_tokens=1001,
     leaf_tokens=1001,
     ledger_share=0.13,
     ledger_tokens=6001,
     failures_kept=9,
     failure_characters=241,
+    first_summary_after=31,
     archive_over=201,
     archive_buffer=21,
     topics_kept=41,
@@ -112,6 +118,8 @@ _FULL_MESSAGE = MessageAppended(
             tool_use("toolu_1", path="src/app.py", n=1.5, big=10**20, flags=[True, None, {}]),
             {"type": "new_in_2030", "unknown": {"kept": ["as", "it", "came"]}},
         ),
+        extra={"usage": {"output_tokens": 12}, "name": "Bob \U0001f44d", "seen": [True, None]},
+        unknown=("new_in_2030",),
     ),
     tokens=321,
     thinking_tokens=12,
@@ -119,6 +127,9 @@ _FULL_MESSAGE = MessageAppended(
     written_at=NOON,
     model="claude-opus-5-5",
     stop_reason="tool_use",
+    stale_thinking=True,
+    owner="user-8",
+    conversation_owner="user-7",
 )
 
 _PART = ShortenedPart(position=4, call_id="toolu_1", side="result", tokens_freed=900)
@@ -191,6 +202,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ledger_shown=1,
             leaf=LeafSummary(start=3, stop=9, text="[3] the parser", tokens=6),
             omitted=(OmittedMessage(position=7, tokens=120_000),),
+            given_in_part=(GivenInPart(position=6, given=19_940, characters=120_000),),
             block={"type": "compaction", "content": "…", "signature": "c2ln"},
             model_calls=2,
             topics=(
@@ -199,6 +211,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ),
             topics_shown=1,
             message_count=12,
+            topics_ask=False,
         ),
         performed(9, trigger="manual"),
     ),
@@ -238,6 +251,17 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         MessagesCondensed(parts=(_PART,), characters=200),
         MessagesCondensed(parts=(), characters=0),
     ),
+    "user_content_shortened": (
+        UserContentShortened(
+            parts=(
+                SaidPart(position=4, block=0, tokens_freed=90_000),
+                SaidPart(position=6, block=2, tokens_freed=-3),
+            ),
+            head=4_000,
+            tail=4_000,
+        ),
+        UserContentShortened(parts=(), head=0, tail=0),
+    ),
     "message_pinned": (
         MessagePinned(pin_id="p1", position=3, text="不要推送 to main\n", tokens=9),
         MessagePinned(pin_id="p1", position=None, text="x", tokens=0),
@@ -274,8 +298,21 @@ EVENTS: dict[str, tuple[Event, Event]] = {
                     text="端口 5433",
                     score=0.75,
                 ),
+                ChosenMemory(
+                    position=2,
+                    message_id="n1",
+                    role="note",
+                    at="2026-01-01T03:04:05.678901Z",
+                    text="short answers",
+                    score=0.4,
+                    thread_id="monday",
+                    kind="note",
+                    start=2,
+                    stop=9,
+                ),
             ),
             tokens=31,
+            rewritten=(Rewritten(version=8, remains="5e" * 32),),
         ),
         MemoriesChosen(query_position=0, memories=(), tokens=0),
     ),
@@ -301,6 +338,40 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         ConversationForked(source="origin", version=42),
         ConversationForked(source="对话", version=1),
     ),
+    "request_frame_changed": (
+        RequestFrameChanged(
+            digest="0f" * 16,
+            model="claude-opus-5-5",
+            place="system",
+            signed=True,
+            binds_thinking=False,
+            asked_at=7,
+            system=("1a" * 16, "2b" * 16),
+            system_is_text=False,
+            instructions=("3c" * 16,),
+            tools=("4d" * 16,),
+            parts=(
+                FramePart(digest="1a" * 16, value={"type": "text", "text": "规则: be brief"}),
+                FramePart(digest="3c" * 16, value="# AGENTS.md\n"),
+                FramePart(
+                    digest="4d" * 16, value={"name": "look", "input_schema": {"type": "object"}}
+                ),
+            ),
+        ),
+        RequestFrameChanged(
+            digest="5e" * 16,
+            model=None,
+            place="user",
+            signed=False,
+            binds_thinking=True,
+            asked_at=0,
+            system=None,
+            system_is_text=False,
+            instructions=(),
+            tools=(),
+            parts=(),
+        ),
+    ),
     "event_lost": (EventLost(position=3), EventLost()),
     "conversation_labelled": (
         ConversationLabelled(label="the parser 解析器"),
@@ -319,8 +390,10 @@ _HISTORY: list[Event] = [
     requested(10, "a2", coverage=coverage(10, start=1), supersedes="s1"),
     CompactionFailed(attempt_id="a2", reason="timeout", live_tokens=650),
     requested(10, "a3", coverage=coverage(10, start=1), supersedes="s1"),
+    EVENTS["request_frame_changed"][0],
     ConversationLabelled(label="a talk"),
     MessagePinned(pin_id="p1", position=None, text="不要推送", tokens=9),
+    appended(13, user("mine"), conversation_owner="user-7"),
 ]
 
 SNAPSHOTS: tuple[Conversation, Conversation] = (

@@ -258,7 +258,9 @@ def contexts(
 
 def _all_versions(chat: Chat) -> dict[str, Any]:
     contexts = [chat.context(at=version) for version in range(chat.version + 1)]
-    shown = [json.dumps(c.for_anthropic()) for c in contexts]
+    # Before the first message there is no request; its place was told as this.
+    empty: dict[str, Any] = {"messages": []}
+    shown = [json.dumps(c.for_anthropic() if c.messages else empty) for c in contexts]
     return {
         "newest": json.loads(shown[-1]),
         "digests": [sha256(text.encode("ascii")).hexdigest()[:16] for text in shown],

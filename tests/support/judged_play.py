@@ -25,6 +25,7 @@ from refold.domain.events import (
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.store import SQLiteLog
@@ -42,6 +43,7 @@ CHANGES_THE_PREFIX = (
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 """The decisions after which what was rendered before may be rendered differently."""
 
@@ -86,10 +88,14 @@ class _Requests:
     def with_revisions(self, decided: Sequence[int]) -> list[dict[str, Any]]:
         """The requests, each with the number of decisions before it that change what is rendered.
 
-        ``decided``: the versions of those decisions. No model is named: the strictest rules hold.
+        ``decided``: the versions of those decisions. Where no model is named, the strictest rules hold.
         """
         return [
-            {**c.for_anthropic(), "revision": sum(version <= c.version for version in decided)}
+            {
+                **({"model": c.model} if c.model else {}),
+                **c.for_anthropic(),
+                "revision": sum(version <= c.version for version in decided),
+            }
             for c in self.contexts
         ]
 

@@ -14,9 +14,11 @@ from refold.domain.events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
+    SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
+    UserContentShortened,
 )
 from refold.domain.folding import evolve
 from refold.domain.remembering import MemoriesChosen
@@ -69,8 +71,8 @@ class Retold:
     pins: dict[str, MessagePinned] = field(default_factory=dict[str, MessagePinned])
     unseen: set[int] = field(default_factory=set[int])
     """The versions of pins, and of their ends, that change nothing that is shown."""
-    shortened: dict[PartKey, tuple[ShortenedPart, int]] = field(
-        default_factory=dict[PartKey, tuple[ShortenedPart, int]]
+    shortened: dict[PartKey, tuple[ShortenedPart | SaidPart, int]] = field(
+        default_factory=dict[PartKey, tuple[ShortenedPart | SaidPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
     quoted: MemoriesChosen | None = None
@@ -123,6 +125,10 @@ class Retold:
                 head = event.head if isinstance(event, ToolContentOffloaded) else event.characters
                 for part in event.parts:
                     self.shortened[part.position, part.call_id, part.side] = (part, head)
+            case UserContentShortened():
+                for said in event.parts:
+                    key = (said.position, str(said.block), "said")
+                    self.shortened[key] = (said, event.head)
             case MessageErased():
                 assert event.position not in self.erased, "erased twice"
                 self.erased[event.position] = version

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from refold.application.rendering.render import SummaryPlace
+from refold.domain.frames import SummaryPlace
 
 
 class Tick:

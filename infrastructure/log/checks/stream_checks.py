@@ -10,6 +10,7 @@ from refold.domain.events import (
     MessageAppended,
     MessageErased,
 )
+from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.stored.envelope import GENESIS
 from refold.infrastructure.log.stored.mapper import RecordedEvent
 
@@ -120,7 +121,7 @@ class StreamCheck:
         match recorded.event:
             case MessageAppended(key=str(key)):
                 self.keys.add((key, recorded.originator_version))
-            case MessageErased(rewritten=rewritten):
+            case MessageErased(rewritten=rewritten) | MemoriesChosen(rewritten=rewritten):
                 self._rewritten.update((r.version, r.remains) for r in rewritten)
             case EventLost() if recorded.remains is None:
                 self._kept.add(recorded.originator_version)

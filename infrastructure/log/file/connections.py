@@ -12,6 +12,7 @@ from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteC
 
 from refold.application.errors import LogGone
 from refold.application.opening_process import OpeningProcess
+from refold.application.patience import LOCK_WAIT
 from refold.infrastructure.fork_gate import GATE
 
 from .leaving import left_as_it_is
@@ -123,8 +124,26 @@ class DurableConnection(SQLiteConnection):
             self.check()
         elif self._files is not None:
             self._files.check_shared()
-        with super().transaction(commit=commit) as cursor:
+        with self._waiting(commit), super().transaction(commit=commit) as cursor:
             yield cursor
+
+    @contextmanager
+    def _waiting(self, writes: bool) -> Generator[None]:
+        """Wait for other programs no longer than the work at hand may."""
+        most = LOCK_WAIT.get()
+        if most is None or not writes:
+            yield
+            return
+        [usual] = self._sqlite_conn.execute("PRAGMA busy_timeout").fetchone()
+        self._wait(min(int(most * 1000), usual))
+        try:
+            yield
+        finally:
+            if not self.closed:
+                self._wait(usual)
+
+    def _wait(self, milliseconds: int) -> None:
+        self._sqlite_conn.execute(f"PRAGMA busy_timeout={milliseconds}")
 
     def settle(self) -> None:
         """End a transaction that a failed commit left open; else nothing could begin one here again."""

@@ -10,6 +10,11 @@ from contextlib import contextmanager
 _SHARED_FIRST, _SHARED_SIZE = 0x4000_0002, 510
 """The bytes of a database file whose locks say that somebody has it open (SQLite's file format)."""
 
+if sys.platform == "win32":
+    _FOR_READING = os.O_RDONLY | os.O_BINARY
+else:
+    _FOR_READING = os.O_RDONLY | os.O_CLOEXEC
+
 _kept: list[int] = []
 """Descriptors that stay open: closing one would end all locks of this process on its file."""
 _looking: dict[tuple[int, int], int] = {}
@@ -25,7 +30,7 @@ def kept_descriptor(path: str) -> int:
     status = os.stat(path)  # noqa: PTH116 (as in ``connections``)
     file = status.st_dev, status.st_ino
     if file not in _looking:
-        _looking[file] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        _looking[file] = os.open(path, _FOR_READING)
     return _looking[file]
 
 
@@ -55,7 +60,7 @@ if sys.platform == "linux":
     @contextmanager
     def _in_use(path: str) -> Generator[None]:
         """Be one more who has the database open: then the closing one is not the last."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, _FOR_READING)
         _kept.append(descriptor)
         fcntl(descriptor, F_OFD_SETLK, _flock(F_RDLCK))
         try:

@@ -1,6 +1,7 @@
 """The lock that orders writers: threads of this process, and processes on this machine."""
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from typing import IO
 
 from refold.application.errors import LogBusy
 from refold.application.opening_process import OpeningProcess
+from refold.application.patience import LOCK_WAIT
 from refold.application.withdrawal import CURRENT, Withdrawal
 from refold.infrastructure.fork_gate import GATE
 from refold.infrastructure.private_files import open_private
@@ -18,9 +20,7 @@ from .line import line_at
 
 _Refused: type[Exception]
 
-try:
-    import fcntl
-except ImportError:  # Windows has another call; the library knows it.
+if sys.platform == "win32":  # Windows has another call; the library knows it.
     import portalocker
 
     _FLAGS = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
@@ -29,17 +29,21 @@ except ImportError:  # Windows has another call; the library knows it.
     def _lock(file: IO[bytes]) -> None:
         portalocker.lock(file, _FLAGS)
 
-    def _unlock(file: IO[bytes]) -> None:
+    def unlock(file: IO[bytes]) -> None:
+        """Give a lock free."""
         portalocker.unlock(file)
 
 else:
+    import fcntl
+
     # The system's own call, since this is paid at every append.
     _Refused = BlockingIOError
 
     def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _unlock(file: IO[bytes]) -> None:
+    def unlock(file: IO[bytes]) -> None:
+        """Give a lock free."""
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
@@ -97,17 +101,22 @@ class WriteLock:
                 yield
             finally:
                 if self._process.is_this:  # Else it would be given up for the process that has it.
-                    _unlock(file)
+                    unlock(file)
 
     @contextmanager
     def _alone(self, withdrawal: Withdrawal | None) -> Generator[None]:
         """Be the only thread; one that was given up meanwhile waits no longer."""
-        if withdrawal is None:
+        most = LOCK_WAIT.get()
+        if withdrawal is None and most is None:
             with self._threads:
                 yield
             return
+        until = None if most is None else time.monotonic() + most
         while not self._threads.acquire(timeout=PATIENCE):
-            withdrawal.refuse()
+            if withdrawal is not None:
+                withdrawal.refuse()
+            if until is not None and time.monotonic() > until:
+                raise LogBusy(f"{self._of} is being written by another thread; try again")
         try:
             yield
         finally:
@@ -126,7 +135,7 @@ class WriteLock:
                 # Without a buffer, whose lock a thread may hold that does not live in a forked process.
                 self._file = open_private(path, "ab", like=self._of, buffering=0)
             self._acquire(self._file)
-            if _lies_at(path, self._file):
+            if lies_at(path, self._file):
                 return self._file
             # Deleted while it was open: others lock another one.
             self.close()
@@ -134,20 +143,25 @@ class WriteLock:
     def _acquire(self, file: IO[bytes]) -> None:
         line = line_at(file)
         try:
-            if line.join() and _is_locked(file):
+            if line.join() and lock_at_once(file):
                 return
             line.admit()
-            deadline = time.monotonic() + self._timeout
-            while not ((is_next := line.step()) and _is_locked(file)):
+            timeout = min(self._timeout, _most(LOCK_WAIT.get()))
+            deadline = time.monotonic() + timeout
+            while not ((is_next := line.step()) and lock_at_once(file)):
                 if (withdrawal := CURRENT.get()) is not None:
                     withdrawal.refuse()
                 if time.monotonic() > deadline:
                     raise LogBusy(
-                        f"another process held {self._path} for over {self._timeout:.0f} s; try again"
+                        f"another process held {self._path} for over {timeout:.0f} s; try again"
                     )
                 time.sleep(POLL_NEXT if is_next else POLL)
         finally:
             line.leave()
+
+
+def _most(seconds: float | None) -> float:
+    return float("inf") if seconds is None else seconds
 
 
 def _begin(withdrawal: Withdrawal | None) -> None:
@@ -155,14 +169,16 @@ def _begin(withdrawal: Withdrawal | None) -> None:
         withdrawal.write()
 
 
-def _lies_at(path: Path, file: IO[bytes]) -> bool:
+def lies_at(path: Path, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that others find at this path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))  # noqa: PTH116 (at every append)
     except OSError:
         return False
 
 
-def _is_locked(file: IO[bytes]) -> bool:
+def lock_at_once(file: IO[bytes]) -> bool:
+    """Lock a file if nobody else has; whether it is locked."""
     try:
         _lock(file)
     except _Refused:

@@ -12,8 +12,11 @@ from tenacity import (
     retry_if_exception,
     stop_after_attempt,
     stop_after_delay,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
+
+from refold.application.patience import LOCK_WAIT
 
 from .failures import STORE_ERRORS, is_passing, kind_of
 
@@ -39,7 +42,7 @@ def retried(act: Callable[[], Answer]) -> Answer:
         # The way of almost every call: it must cost nothing.
         return act()
     except STORE_ERRORS as error:
-        if not is_passing(error) or monotonic() - began > PATIENCE:
+        if not is_passing(error) or monotonic() - began > min(PATIENCE, _most()):
             raise
         first: Exception | None = error
 
@@ -51,6 +54,12 @@ def retried(act: Callable[[], Answer]) -> Answer:
         return act()
 
     return _RETRYING(again)
+
+
+def _most() -> float:
+    """How long the work at hand waits for the log: half of that and it was too long already."""
+    most = LOCK_WAIT.get()
+    return PATIENCE if most is None else most / 2
 
 
 def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
@@ -76,7 +85,7 @@ def _tell(state: RetryCallState) -> None:
 
 _RETRYING = Retrying(
     stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
-    wait=wait_exponential_jitter(multiplier=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT),
+    wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
     retry=retry_if_exception(is_passing),
     before_sleep=_tell,
     reraise=True,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from refold.application.errors import BackupDamaged, LogDamaged, LogError
+from refold.infrastructure.reading_at import read_at
 
 from .failures import STORE_ERRORS, is_damage, typed
 from .leaving import kept_descriptor
@@ -67,7 +68,7 @@ def _read_all(path: Path) -> None:
 
 def _read_to_end(descriptor: int) -> None:
     at = 0
-    while read := os.pread(descriptor, CHUNK, at):
+    while read := read_at(descriptor, CHUNK, at):
         at += len(read)
 
 

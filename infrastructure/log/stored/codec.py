@@ -8,7 +8,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
-from refold.domain import events, remembering
+from refold.domain import events, frames, remembering
 from refold.domain.conversation import Conversation
 from refold.domain.json_data import is_object
 from refold.domain.messages import Message
@@ -26,6 +26,7 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "summary_superseded": events.SummarySuperseded,
         "tool_content_offloaded": events.ToolContentOffloaded,
         "messages_condensed": events.MessagesCondensed,
+        "user_content_shortened": events.UserContentShortened,
         "message_pinned": events.MessagePinned,
         "message_unpinned": events.MessageUnpinned,
         "notes_flushed": remembering.NotesFlushed,
@@ -34,6 +35,7 @@ NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
         "message_erased": events.MessageErased,
         "conversation_erased": events.ConversationErased,
         "conversation_forked": events.ConversationForked,
+        "request_frame_changed": frames.RequestFrameChanged,
         "event_lost": events.EventLost,
     }
 )
@@ -42,11 +44,12 @@ SHAPES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(NAMES, 1),
         "message_appended": 2,
-        "compaction_requested": 3,
+        "compaction_requested": 4,
         "compaction_performed": 4,
         "compaction_failed": 2,
         "notes_flushed": 2,
-        SNAPSHOT: 4,
+        "memories_chosen": 2,
+        SNAPSHOT: 5,
     }
 )
 
@@ -160,7 +163,13 @@ def _message_appended(fields: Json) -> events.MessageAppended:
         content = message["content"]
         content = content if isinstance(content, str) else tuple(content)
         fields["message"] = Message.trusted(
-            {"role": message["role"], "content": content, "author": message.get("author")}
+            {
+                "role": message["role"],
+                "content": content,
+                "author": message.get("author"),
+                "extra": message.get("extra"),
+                "unknown": tuple(message.get("unknown", ())),
+            }
         )
         if "written_at" in fields:
             fields["written_at"] = datetime.fromisoformat(fields["written_at"])

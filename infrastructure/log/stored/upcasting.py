@@ -91,19 +91,37 @@ def _performed_3(fields: Json) -> Json:
     return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
 
 
+# The same for shape 4.
+POLICY_4: Mapping[str, Any] = MappingProxyType(
+    {"rebuild_over_share": 1.5, "first_summary_after": None}
+)
+
+
+def _with_policy_4(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_4, **fields["policy"]}}
+
+
 def _performed_4(fields: Json) -> Json:
     return {
-        **fields,
+        **_with_policy_4(fields),
+        "given_in_part": [],
+        "topics_ask": True,
         "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
     }
 
 
 def _appended(fields: Json) -> Json:
-    return fields  # Shape 2 may name the author of the message.
+    return fields  # Shape 2 may name the author, further fields and unknown blocks of the message.
 
 
 def _flushed(fields: Json) -> Json:
     return {**fields, "taken_at": None}
+
+
+def _chosen(fields: Json) -> Json:
+    own = {"thread_id": None, "kind": "message", "start": 0, "stop": 0}
+    memories = [{**memory, **own} for memory in fields["memories"]]
+    return {**fields, "memories": memories, "rewritten": []}
 
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
@@ -111,10 +129,12 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("message_appended", 1): _appended,
         ("compaction_requested", 1): _requested,
         ("compaction_requested", 2): _with_policy_3,
+        ("compaction_requested", 3): _with_policy_4,
         ("compaction_performed", 1): _performed,
         ("compaction_performed", 2): _performed_3,
         ("compaction_performed", 3): _performed_4,
         ("compaction_failed", 1): _failed,
         ("notes_flushed", 1): _flushed,
+        ("memories_chosen", 1): _chosen,
     }
 )

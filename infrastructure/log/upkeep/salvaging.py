@@ -19,6 +19,7 @@ from refold.domain.events import (
     MessageAppended,
     MessageErased,
 )
+from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.anchor import Anchor, anchor_path
 from refold.infrastructure.log.anchoring import HeldLog
 from refold.infrastructure.log.checks.checking import Held, check_connection
@@ -128,7 +129,7 @@ class _Plan:
                 self.messages[version] = position
             case EventLost(position=int(position)):
                 self.messages[version] = position
-            case MessageErased(rewritten=rewritten):
+            case MessageErased(rewritten=rewritten) | MemoriesChosen(rewritten=rewritten):
                 self.rewritten.update((r.version, r.remains) for r in rewritten)
             case ConversationErased():
                 self.gone = version

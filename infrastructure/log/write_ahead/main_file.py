@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from refold.infrastructure.reading_at import read_at
+
 from .chain import Chain, read_frame
 from .checksums import FRAME_HEAD
 
@@ -39,7 +41,7 @@ class MainFile:
         """Return a page; empty where there is none."""
         if self._descriptor is None or not 0 < number <= self.pages:
             return b""
-        return os.pread(self._descriptor, self._size, (number - 1) * self._size)
+        return read_at(self._descriptor, self._size, (number - 1) * self._size)
 
 
 def has_every_page(log: Path, file: BinaryIO, chain: Chain, frames: int) -> bool:

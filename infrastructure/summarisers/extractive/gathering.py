@@ -9,6 +9,7 @@ from refold.domain.json_data import is_object
 from refold.domain.ledger import cues
 from refold.domain.ledger.deeds import Deed, Kind, deed_of, written_by
 from refold.domain.ledger.outcomes import Outcome, outcome_of, result_text
+from refold.domain.ledger.quotes import own_words, quotes_in
 from refold.domain.ledger.speech import handed_over, said_by_program, spoken, user_words
 from refold.domain.ledger.wording import excerpt, squeeze
 
@@ -102,7 +103,8 @@ class Gathering:
         self._question, self._unanswered = "", position
         self._plans.clear()
         self._lines.append(line)
-        said, chat = cues.prose(words[:_SCANNED]), not self.with_tools
+        own = own_words(words[:_SCANNED], quotes_in(words[:_SCANNED]))
+        said, chat = cues.prose(own), not self.with_tools
         self._lines += speech.decision_lines(position, said, by_user=True, chat=chat)
         self._lines += speech.fact_lines(position, said, by_user=True, chat=chat)
         self._values.note(position, words, by_user=True)

@@ -1,5 +1,6 @@
 """The ``Summariser`` that needs no model: it extracts, carries and fits."""
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 
@@ -50,10 +51,15 @@ class ExtractiveSummariser:
         """How settings and results call it."""
         return "extractive"
 
+    @property
+    def by_code(self) -> bool:
+        """True: no model is asked."""
+        return True
+
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        """Summarises at once; never suspends."""
+        """Summarise in a thread: the loop of a service goes on meanwhile."""
         return SummaryDraft(
-            text=self.extract(request),
+            text=await asyncio.to_thread(self.extract, request),
             complete=True,
             model=ALGORITHM,
             prompt_fingerprint=_FINGERPRINT,

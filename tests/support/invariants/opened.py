@@ -126,7 +126,8 @@ def summary_block(active: CompactionPerformed) -> str:
 def topics_block(active: CompactionPerformed) -> str:
     """The line that must name its topics; empty where none are named."""
     names = [topic.name for topic in active.topics[: active.topics_shown]]
-    return f"[Recallable Topics]: {', '.join(names)} (ask recall_memory)" if names else ""
+    ask = " (ask recall_memory)" if active.topics_ask else ""
+    return f"[Recallable Topics]: {', '.join(names)}{ask}" if names else ""
 
 
 def without_surrogates(text: str) -> str:

@@ -188,8 +188,17 @@ def _is_made_of_leaves(witness: Witness, attempt: Attempt, calls: Sequence[Call]
         missing = [leaf for leaf in leaves if leaf.text not in first.previous]
         # Only older ones are shortened, together; and only where all are too much.
         assert missing == leaves[: len(missing)], f"without leaves {missing}"
-        whole = sum(len(leaf.text) + HEADED for leaf in leaves)
+        whole = sum(len(leaf.text) + HEADED for leaf in leaves) + _written(witness, attempt)
         assert not missing or len(first.previous) < whole, f"without leaves {missing}"
+
+
+def _written(witness: Witness, attempt: Attempt) -> int:
+    """Characters of what was written for all summaries before, with their headings."""
+    found, summary = 0, attempt.before
+    while summary is not None:
+        found += len(summary.text) + 2 * (HEADED + len(summary.model))
+        summary = witness.story.before[summary.summary_id]
+    return found
 
 
 def _leaves(witness: Witness, attempt: Attempt) -> list[LeafSummary]:

@@ -90,7 +90,7 @@ def test_who_only_reads_changes_nothing() -> None:
     assert scene.failures() == []
 
 
-@pytest.mark.parametrize("owner", ["alive", "me", "", None])
+@pytest.mark.parametrize("owner", ["alive", "", None])
 def test_one_that_somebody_may_still_work_on_keeps_its_lease(owner: str | None) -> None:
     scene = Scene(owner)
     with scene.memory:

@@ -16,7 +16,7 @@ from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import RaisingSummariser, RecordingSummariser
 from tests.support.legality import violations
 
-POLICY = CompactionPolicy(archive_over=40, archive_buffer=10)
+POLICY = CompactionPolicy(archive_over=50, archive_buffer=10)
 WORDS = "a word or two about the garden and the shed and the fence and what else there is to do "
 
 
@@ -57,13 +57,13 @@ class Talk:
         return [event for event in self.log.streams["t"] if isinstance(event, kind)]
 
 
-def test_up_to_limit_and_buffer_together_nothing_happens() -> None:
+def test_up_to_the_limit_nothing_happens() -> None:
     talk = Talk()
     talk.says(50)
     assert talk.context().compactions == ()
 
 
-def test_one_more_and_the_oldest_are_archived_down_to_the_limit() -> None:
+def test_one_more_and_the_oldest_are_archived_with_a_buffer() -> None:
     talk = Talk()
     talk.says(51)
     context = talk.context()
@@ -132,7 +132,7 @@ def test_pins_that_leave_more_than_the_limit_cost_one_attempt_for_each_buffer() 
 
 
 def test_tool_content_is_not_shortened_for_the_number_alone() -> None:
-    talk = Talk(CompactionPolicy(archive_over=40, archive_buffer=10, offload_tokens=50))
+    talk = Talk(CompactionPolicy(archive_over=50, archive_buffer=10, offload_tokens=50))
     call: dict[str, object] = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": WORDS * 40}
     talk.says(48)

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from refold.application.blocking import Runner
-from refold.application.chat import Chat, manual_attempt
+from refold.application.chat import Chat
 from refold.application.compaction import CompactionAttempt
 from refold.application.core import Extras
 from refold.application.errors import LogError
+from refold.application.on_demand import Demand, manual_attempt
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.results import CompactionResult
 from refold.domain.events import (
@@ -213,7 +214,7 @@ def test_what_is_appended_while_the_model_writes_is_kept() -> None:
 
 
 def attempt(desk: Desk) -> CompactionAttempt:
-    return manual_attempt(desk.core, "t", None, Extras())
+    return manual_attempt(desk.core, "t", Demand(), Extras())
 
 
 def test_a_cancelled_compaction_is_recorded_as_failed() -> None:

@@ -40,7 +40,9 @@ def test_what_fits_a_chunk_is_sent_at_once() -> None:
 
 def test_a_large_source_is_sent_in_a_row_each_chunk_carrying_on_the_draft_before() -> None:
     bounded = Bounded(5_000)
-    summary = Scene(*(words(380) for _ in range(9)), summariser=bounded, focus="x").written()
+    core = core_of(summariser=bounded, policy=CompactionPolicy(chunk_large=1))
+    messages = [words(380) for _ in range(9)]
+    summary = Scene(*messages, summariser=bounded, focus="x", core=core).written()
     # 0.4 of 5,000 tokens, divided by 1.2, takes four of them.
     assert sent(bounded) == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
     carried = [request.previous for request in bounded.requests]
@@ -60,7 +62,7 @@ def test_of_large_messages_a_chunk_takes_less() -> None:
 
 def test_the_share_of_a_chunk_is_a_setting() -> None:
     bounded = Bounded(5_000)
-    core = core_of(summariser=bounded, policy=CompactionPolicy(chunk_share=0.2))
+    core = core_of(summariser=bounded, policy=CompactionPolicy(chunk_share=0.2, chunk_large=1))
     Scene(*(words(380) for _ in range(4)), summariser=bounded, core=core).written()
     assert sent(bounded) == [[0, 1], [2, 3]]
 
@@ -208,7 +210,7 @@ def test_a_source_that_needs_too_many_calls_asks_no_model() -> None:
 
 
 def test_a_window_that_holds_no_message_is_told_before_any_call() -> None:
-    bounded = Bounded(1_200)
+    bounded = Bounded(300)
     with pytest.raises(SummariserError, match="larger window"):
         Scene(*talk(3), summariser=bounded).written()
     assert bounded.requests == []

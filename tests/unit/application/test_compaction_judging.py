@@ -56,7 +56,7 @@ class Agent:
     [
         ("", "empty"),
         ("Error: 529 overloaded_error", "an error in place"),
-        ("too long " * 1_000, "allowed are 1,200"),
+        (" ".join(f"w{n}" for n in range(3_000)), "there is room for 1,200"),
         (draft_of("They ta", complete=False), "cut off"),
         (draft_of(GOOD, required=("## Status",)), "## Status"),
         (SummariserError("truncated", "ran into max_tokens"), "max_tokens"),
@@ -104,7 +104,7 @@ def test_the_repair_is_one_for_all_chunks_together() -> None:
 
 
 def test_a_text_must_be_smaller_than_what_it_stands_for() -> None:
-    scripted = Scripted("w" * 4 * 500)
+    scripted = Scripted(" ".join(f"w{n}" for n in range(900)))
     with pytest.raises(SummaryRefused) as caught:
         Scene(*talk(4), summariser=scripted, covered_tokens=500).written()
     assert caught.value.reason == "not_smaller"

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from refold.application.blocking import Runner
-from refold.application.chat import Chat, manual_attempt
+from refold.application.chat import Chat
 from refold.application.core import Core, Extras
+from refold.application.on_demand import Demand, manual_attempt
 from refold.application.ports import Summariser
 from refold.application.results import CompactionResult
 from refold.domain.events import CompactionPerformed, CompactionRequested
@@ -56,7 +57,7 @@ def watched(summariser: Summariser, *observers: Watching) -> tuple[Core, MemoryL
 
 
 def compact(core: Core) -> CompactionResult:
-    return asyncio.run(manual_attempt(core, "t", None, Extras()).run())
+    return asyncio.run(manual_attempt(core, "t", Demand(), Extras()).run())
 
 
 def test_a_performed_compaction_tells_how_it_went() -> None:
@@ -126,7 +127,7 @@ def test_a_cancelled_compaction_is_told_as_well() -> None:
     async def scene() -> None:
         slow = SlowSummariser()
         core, _ = watched(slow, watching)
-        task = asyncio.create_task(manual_attempt(core, "t", None, Extras()).run())
+        task = asyncio.create_task(manual_attempt(core, "t", Demand(), Extras()).run())
         await slow.started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -131,7 +131,7 @@ def test_a_kept_history_that_leaves_the_turn_too_little_room_is_shortened() -> N
 
 
 def test_the_joined_text_is_within_the_limit() -> None:
-    long = Scripted("h" * 4 * 600, "p" * 4 * 500)
+    long = Scripted(*(" ".join(f"{c}{n}" for n in range(200)) for c in "hp"))
     messages = [user("w " * 600), assistant("ok"), user("w " * 600), assistant("ok")]
     summary = Scene(*messages, summariser=long, split_at=2).written()
     assert summary.text_tokens <= 1_200

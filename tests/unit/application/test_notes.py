@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from refold.application.blocking import Runner
-from refold.application.chat import Chat, manual_attempt
+from refold.application.chat import Chat
 from refold.application.core import Core, Extras, NotesSettings
 from refold.application.erasure.erasing import erase
 from refold.application.errors import LogFull
@@ -17,6 +17,7 @@ from refold.application.event_log import Decision
 from refold.application.loaded import LoadedConversation
 from refold.application.notes.taker import NotesDraft, NotesRequest
 from refold.application.notes.taking import notes_from
+from refold.application.on_demand import Demand, manual_attempt
 from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
 from refold.application.settling import settle
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
@@ -60,7 +61,7 @@ class Desk:
             self.chat.append([user(f"{said} {long}{n}"), assistant(f"Done {n}. {long}")])
 
     def compact(self) -> None:
-        asyncio.run(manual_attempt(self.core, "t", None, Extras()).run())
+        asyncio.run(manual_attempt(self.core, "t", Demand(), Extras()).run())
 
     @property
     def events(self) -> list[Event]:
@@ -231,7 +232,7 @@ def test_what_is_erased_while_notes_are_taken_is_not_noted() -> None:
 
 def test_a_cancelled_compaction_leaves_no_half_notes() -> None:
     async def act() -> None:
-        running = asyncio.create_task(manual_attempt(desk.core, "t", None, Extras()).run())
+        running = asyncio.create_task(manual_attempt(desk.core, "t", Demand(), Extras()).run())
         while not taker.noted:
             await asyncio.sleep(0)
         running.cancel()
@@ -305,7 +306,7 @@ def test_while_a_model_notes_the_summary_is_written() -> None:
 
     async def act() -> None:
         core = replace(desk.core, summariser=BothAtOnce())
-        await asyncio.wait_for(manual_attempt(core, "t", None, Extras()).run(), 10)
+        await asyncio.wait_for(manual_attempt(core, "t", Demand(), Extras()).run(), 10)
 
     desk = Desk()
     desk.talk()

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from refold.application.projections.window import Window, project
+from refold.application.loaded import LoadedConversation
 from refold.application.rendering import texts
 from refold.application.rendering.render import Rendered, System, render
 from refold.domain.events import Event
@@ -33,7 +33,8 @@ COUNTER = PlainCounter()
 
 def rendered(*events: Event, prompt: System = None) -> Rendered:
     """The request of these events, which the judge finds nothing wrong with."""
-    made = render("t", project(Window(), events), prompt, COUNTER.count_text)
+    window = LoadedConversation("t").after(events).window
+    made = render("t", window, prompt, COUNTER.count_text)
     request: dict[str, Any] = {"messages": made.messages}
     if made.system:
         request["system"] = made.system

@@ -4,9 +4,10 @@ from typing import Any
 
 from refold.application.projections.window import Window
 from refold.application.rendering import texts
-from refold.application.rendering.render import Rendered, SummaryPlace, render
+from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.topics import topics_line, topics_tokens
 from refold.domain.facts import Topic
+from refold.domain.frames import SummaryPlace
 from tests.support.builders import performed
 from tests.support.fake_ports import PlainCounter
 
@@ -51,8 +52,15 @@ def test_beside_a_signed_block_they_stand_in_a_block_of_their_own() -> None:
 
 
 def test_what_they_cost_is_what_they_add() -> None:
-    assert topics_tokens((), COUNT, apart=False) == 0
+    assert topics_tokens((), COUNT, apart=False, ask=True) == 0
     line, guidance = COUNT(f"\n\n{LINE}"), COUNT(f" {texts.TOPICS_GUIDANCE}")
-    assert topics_tokens(TOPICS[:2], COUNT, apart=False) == line + guidance
-    assert topics_tokens(TOPICS[:2], COUNT, apart=True) > line + guidance
-    assert topics_line(()) == ""
+    assert topics_tokens(TOPICS[:2], COUNT, apart=False, ask=True) == line + guidance
+    assert topics_tokens(TOPICS[:2], COUNT, apart=True, ask=True) > line + guidance
+    assert topics_line((), ask=True) == ""
+
+
+def test_the_tool_is_named_only_where_requests_carry_it() -> None:
+    made = rendered(topics=TOPICS, topics_shown=2, topics_ask=False)
+    assert made.memory[0].endswith("\n\n[Recallable Topics]: retry policy, app.py")
+    less = topics_tokens(TOPICS[:2], COUNT, apart=False, ask=False)
+    assert less < topics_tokens(TOPICS[:2], COUNT, apart=False, ask=True)

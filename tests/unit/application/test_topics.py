@@ -162,25 +162,25 @@ def gathering(policy: CompactionPolicy | None = None, core: Core | None = None) 
 def test_as_many_are_shown_as_there_is_room_for() -> None:
     made = gathering()
     made.take(sources(user("alpha beta gamma delta")), ["alpha", "beta", "gamma", "delta"])
-    whole = made.kept(1_000, apart=False)
+    whole = made.kept(1_000, apart=False, ask=True)
     assert (len(whole.topics), whole.shown) == (4, 4)
-    less = made.kept(whole.tokens - 1, apart=False)
+    less = made.kept(whole.tokens - 1, apart=False, ask=True)
     assert len(less.topics) == 4
     assert less.shown < 4
     assert less.tokens <= whole.tokens - 1
-    assert made.kept(3, apart=False)[1:] == (0, 0)
-    assert made.kept(1_000, apart=True).tokens > whole.tokens
+    assert made.kept(3, apart=False, ask=True)[1:] == (0, 0)
+    assert made.kept(1_000, apart=True, ask=True).tokens > whole.tokens
 
 
 def test_settings_say_how_many_are_kept_and_shown() -> None:
     names = ["alpha", "beta", "gamma", "delta"]
     few = gathering(CompactionPolicy(topics_kept=3, topics_shown=2))
     few.take(sources(user(" ".join(names))), names)
-    kept = few.kept(1_000, apart=False)
+    kept = few.kept(1_000, apart=False, ask=True)
     assert (len(kept.topics), kept.shown) == (3, 2)
     none = gathering(CompactionPolicy(topics_kept=0))
     none.take(sources(user(" ".join(names))), names)
-    assert none.kept(1_000, apart=False) == ((), 0, 0)
+    assert none.kept(1_000, apart=False, ask=True) == ((), 0, 0)
 
 
 class Broken:
@@ -197,5 +197,5 @@ def test_an_extractor_that_raises_costs_no_more_than_new_topics(
     object.__setattr__(core, "topics", Broken())
     made = TopicGathering(core, "t", [Topic(name="known", count=1, last_position=0)])
     made.take(sources(user("known and new")))
-    assert [topic.name for topic in made.kept(1_000, apart=False).topics] == ["known"]
+    assert [topic.name for topic in made.kept(1_000, apart=False, ask=True).topics] == ["known"]
     assert "no new topics" in caplog.text

@@ -114,3 +114,33 @@ def test_thinking_and_system_text_leave_a_call_open() -> None:
     given(started).when(
         lambda c: append_messages(c, [incoming(user(tool_result("a")), "m2")])
     ).then(appended(2, user(tool_result("a"))))
+
+
+def test_the_first_message_with_an_owner_says_whose_the_conversation_is() -> None:
+    new = [incoming(user("a"), "m0"), incoming(assistant("b"), "m1")]
+    given().when(lambda c: append_messages(c, new, owner="user-7")).then(
+        appended(0, user("a"), conversation_owner="user-7"), appended(1, assistant("b"))
+    )
+
+
+def test_it_is_said_once() -> None:
+    begun = [appended(0, user("a"), conversation_owner="user-7")]
+    given(begun).when(
+        lambda c: append_messages(c, [incoming(user("b"), "m1")], owner="user-7")
+    ).then(appended(1, user("b")))
+
+
+def test_a_message_of_somebody_else_names_its_owner() -> None:
+    new = [
+        incoming(user("a"), "m0").replaced(owner="user-7"),
+        incoming(user("b"), "m1").replaced(owner="user-8"),
+    ]
+    given().when(lambda c: append_messages(c, new, owner="user-7")).then(
+        appended(0, user("a"), conversation_owner="user-7"), appended(1, user("b"), owner="user-8")
+    )
+
+
+def test_without_an_owner_nothing_is_said_of_one() -> None:
+    given(history(user("a"))).when(lambda c: append_messages(c, [incoming(user("b"), "m1")])).then(
+        appended(1, user("b"))
+    )

@@ -25,7 +25,7 @@ from tests.support.builders import (
     user,
 )
 
-POLICY = CompactionPolicy(archive_over=20, archive_buffer=4)
+POLICY = CompactionPolicy(archive_over=24, archive_buffer=4)
 BUDGET = budget_for(200_000, 0, POLICY, summary_overhead=60)
 
 
@@ -43,22 +43,24 @@ def test_without_the_setting_nothing_is_archived_however_long_it_is() -> None:
     assert not may_archive(conversation(*talk(500)), CompactionPolicy())
 
 
-def test_it_is_due_with_more_messages_than_limit_and_buffer_together() -> None:
+def test_it_is_due_with_more_messages_than_the_limit() -> None:
     assert not may_archive(conversation(*talk(12)), POLICY)
     assert may_archive(conversation(*talk(12), user("one more")), POLICY)
 
 
 def test_the_numbers_of_the_requirement_are_200_and_20() -> None:
     policy = CompactionPolicy(archive_over=200)
-    assert not may_archive(conversation(*talk(110)), policy)
-    assert may_archive(conversation(*talk(110), user("and")), policy)
+    assert not may_archive(conversation(*talk(100)), policy)
+    state = conversation(*talk(100), user("and"))
+    assert may_archive(state, policy)
+    assert state.length - stop(state, policy=policy) == 179  # No turn is divided for one more.
 
 
 def test_messages_that_are_only_counted_count() -> None:
     state = conversation(*talk(REMEMBERED // 2 + 10))
     assert state.older_live
     assert live_messages(state) == REMEMBERED + 20
-    policy = CompactionPolicy(archive_over=REMEMBERED + 10, archive_buffer=5)
+    policy = CompactionPolicy(archive_over=REMEMBERED + 15, archive_buffer=5)
     assert may_archive(state, policy)
     assert state.length - stop(state, policy=policy) <= REMEMBERED + 10
 

@@ -257,3 +257,31 @@ def test_a_file_name_of_which_nothing_is_said_is_no_note() -> None:
     texts = [text for kind, text in found if kind == "fact"]
     assert any("ENT-258" in text for text in texts)
     assert not [text for text in texts if text.endswith((".py", ".json"))]
+
+
+FEEDBACK = (
+    'I got this feedback for hooks.go:281 "Truncating the string by byte index can break multi-byte UTF-8 characters. '
+    'Ticket OPS-17 asks for it. You should always prefer runes, consider using them instead."\n\n'
+    "Can you address this?"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FEEDBACK,
+        "日志如下：\n错误 OPS-17：必须使用符文\n\n能帮我修复吗？",
+        "CI says: always use runes, see OPS-17.",
+    ],
+)
+def test_nothing_that_a_user_quotes_is_noted(text: str) -> None:
+    found = kinds(user(text), assistant(tool_use("c1", command="ls")), user("thanks"))
+    assert not [
+        one for kind, one in found if kind in ("preference", "constraint", "fact", "decision")
+    ]
+
+
+def test_a_fact_is_a_whole_sentence() -> None:
+    said = "Slicing by byte index was broken until version 4.2.1 came out."
+    found = kinds(user(said), assistant(tool_use("c1", command="ls")), user("thanks"))
+    assert ("fact", said) in found

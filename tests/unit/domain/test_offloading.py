@@ -13,7 +13,7 @@ from refold.domain.offloading import (
 )
 from refold.domain.policy import CompactionPolicy
 from refold.domain.shortening import ToolPart
-from tests.support.builders import appended, calls, conversation, history, talk
+from tests.support.builders import appended, calls, conversation, history, results, talk
 
 POLICY = CompactionPolicy(whole_last=4)
 BUDGET = budget_for(8_000, 0, POLICY)
@@ -40,7 +40,23 @@ def test_all_large_parts_before_the_whole_messages_go_at_once() -> None:
 
 
 def test_a_giant_goes_wherever_it_stands() -> None:
-    assert chosen(part(1, 1_001), part(9, 1_401), part(10, 1_400)) == [9, 1]
+    assert chosen(part(1, 1_001), part(9, 1_401), part(10, 1_400)) == [9]
+    assert chosen(part(1, 1_001), part(9, 1_401), part(10, 1_400), size=6_950) == [9, 1]
+
+
+def test_no_more_giants_go_than_are_needed_the_oldest_first() -> None:
+    assert chosen(part(9, 1_500), part(2, 1_500), part(4, 1_500)) == [2]
+    assert chosen(part(9, 1_500), part(2, 1_500), part(4, 1_500), size=7_500) == [2, 4]
+
+
+def test_what_the_model_has_not_seen_yet_goes_last_and_an_image_never() -> None:
+    state = conversation(*talk(5), calls("a", "b"), results("a"), results("b"))
+    image = ToolPart(11, "a", "result", 4_784, 60, blind=True)
+    older, newer = part(3, 1_500), part(12, 1_500)
+    given = [image, newer, older]
+    for size, positions in ((5_600, [3]), (7_500, [3, 12]), (20_000, [3, 12])):
+        found = choose_offloads(given, state, size, BUDGET, POLICY)
+        assert [p.position for p in found] == positions
 
 
 def test_where_giants_are_enough_nothing_else_is_offloaded() -> None:

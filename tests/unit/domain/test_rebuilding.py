@@ -21,31 +21,34 @@ def compacted(
 
 @pytest.mark.parametrize(("generation", "due"), [(0, False), (3, False), (4, True), (9, True)])
 def test_after_five_generations_it_is_due(generation: int, due: bool) -> None:
-    assert must_rebuild(fold(compacted(generation)).summary, POLICY) is due
+    assert must_rebuild(fold(compacted(generation)).summary, POLICY, 8_000) is due
 
 
-@pytest.mark.parametrize(("tokens", "due"), [(1_000, False), (1_001, True)])
-def test_a_text_over_a_thousand_tokens_is_built_anew(tokens: int, due: bool) -> None:
-    assert must_rebuild(fold(compacted(text_tokens=tokens)).summary, POLICY) is due
+@pytest.mark.parametrize(("tokens", "due"), [(3_000, False), (3_001, True)])
+def test_a_text_half_again_as_long_as_is_asked_for_is_built_anew(tokens: int, due: bool) -> None:
+    assert must_rebuild(fold(compacted(text_tokens=tokens)).summary, POLICY, 2_000) is due
 
 
 def test_both_numbers_are_settings() -> None:
     often = CompactionPolicy(rebuild_after=1)
-    assert must_rebuild(fold(compacted()).summary, often)
-    rarely = CompactionPolicy(rebuild_over_tokens=5_000)
-    assert not must_rebuild(fold(compacted(text_tokens=4_000)).summary, rarely)
+    assert must_rebuild(fold(compacted()).summary, often, 8_000)
+    long = fold(compacted(text_tokens=4_000)).summary
+    assert must_rebuild(long, POLICY, 2_000)
+    assert not must_rebuild(long, CompactionPolicy(rebuild_over_share=2.1), 2_000)
+    assert not must_rebuild(long, CompactionPolicy(rebuild_over_tokens=5_000), 2_000)
+    assert must_rebuild(long, CompactionPolicy(rebuild_over_tokens=3_000), 8_000)
 
 
 def test_without_a_summary_there_is_nothing_to_build_anew() -> None:
-    assert not must_rebuild(None, POLICY)
+    assert not must_rebuild(None, POLICY, 8_000)
 
 
 def test_a_summary_that_leaves_do_not_stand_for_is_never_built_anew() -> None:
     old = compacted(generation=9, leaf=None)
-    assert not must_rebuild(fold(old).summary, POLICY)
+    assert not must_rebuild(fold(old).summary, POLICY, 8_000)
     since = [
         *old,
         requested(10, "a2"),
         performed(10, "a2", summary_id="s2", generation=9, leaf=LEAF),
     ]
-    assert not must_rebuild(fold(since).summary, POLICY)
+    assert not must_rebuild(fold(since).summary, POLICY, 8_000)

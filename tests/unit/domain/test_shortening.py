@@ -87,14 +87,14 @@ def test_all_thinking_that_is_shown_is_saved_by_any_decision() -> None:
     [
         (5_600, 2_900, True),  # It meets the target.
         (3_100, 2_900, True),  # However little was freed.
-        (5_600, 4_250, True),  # Half-way down, and more than a tenth of the window was freed.
-        (5_600, 4_251, False),  # Not far enough below the trigger.
+        (7_000, 5_599, True),  # Under the trigger, and more than a tenth of the window was freed.
+        (7_000, 5_600, False),  # It would be due again at once.
         (5_000, 4_200, True),  # A tenth of the window exactly.
         (4_999, 4_200, False),
         (6_200, 5_599, False),
     ],
 )
-def test_much_must_be_freed_and_the_trigger_be_far_away(
+def test_much_must_be_freed_and_the_rest_be_under_the_trigger(
     before: int, after: int, enough: bool
 ) -> None:
     assert is_enough(before, after, BUDGET, POLICY) is enough

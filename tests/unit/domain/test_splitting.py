@@ -1,5 +1,7 @@
 """How a turn is divided, and how much of it is at least summarised."""
 
+from typing import Any
+
 import pytest
 
 from refold.domain.policy import CompactionPolicy
@@ -50,3 +52,28 @@ def test_enough_of_a_divided_turn_must_be_summarised() -> None:
 
 def test_the_most_that_may_stay_behind_a_cut_is_sixty_percent_of_the_window() -> None:
     assert largest_kept(200_000, POLICY) == 120_000
+
+
+LONG = conversation(
+    *talk(2), user("go"), *(m for n in range(9) for m in (calls(f"c{n}"), results(f"c{n}")))
+)
+"""Four messages of 100 tokens, then a turn of 1,900."""
+
+
+def at(cut: int, window: int, **settings: Any) -> int | None:
+    return Turns(LONG, frozenset({4})).split_at(cut, window, CompactionPolicy(**settings))
+
+
+def test_the_beginning_of_a_turn_is_told_apart_where_the_turn_is_too_large_to_stay() -> None:
+    assert at(9, 3_166) == 4
+    assert at(9, 3_167) is None
+    assert at(9, 3_167, split_share=0.25) == 4
+    assert at(9, 3_000, split_share=1) is None
+    assert at(3, 1_000) == 2
+
+
+def test_without_history_before_it_a_turn_is_told_as_history() -> None:
+    alone = conversation(
+        user("go"), *(m for n in range(9) for m in (calls(f"c{n}"), results(f"c{n}")))
+    )
+    assert Turns(alone, frozenset({0})).split_at(7, 1_000, POLICY) is None

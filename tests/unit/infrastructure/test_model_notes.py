@@ -122,7 +122,7 @@ def test_no_call_is_larger_than_the_models_window(lengths: Sequence[int], window
 
 def test_a_window_without_room_is_an_error() -> None:
     with pytest.raises(SummariserError, match="too small") as raised:
-        CountedNotes(12_500).sizes(sources(user("word " * 2_000)))
+        CountedNotes(5_000).sizes(sources(user("word " * 2_000)))
     assert raised.value.reason == "too_large"
 
 

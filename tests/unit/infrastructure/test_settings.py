@@ -93,7 +93,7 @@ def test_a_wrong_value_in_the_variable_of_models_is_named_with_its_path(
 
 def test_a_choice_names_what_can_be_chosen() -> None:
     assert refused(summariser="gpt") == (
-        "argument summariser = 'gpt': must be one of extractive, anthropic, anthropic-server"
+        "argument summariser = 'gpt': must be one of extractive, anthropic, anthropic-server, off"
     )
 
 

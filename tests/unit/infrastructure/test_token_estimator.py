@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.application.ports import TokenCounter
@@ -17,13 +17,12 @@ from refold.domain.messages import Block, Message
 from refold.infrastructure.tokens.estimator import (
     CLASSES,
     FITTED,
-    HIGH_RESOLUTION_IMAGE,
     MESSAGE_FRAME,
-    STANDARD_IMAGE,
     TOOLS_PREAMBLE,
     EstimatingTokenCounter,
     sum_of_bytes,
 )
+from refold.infrastructure.tokens.images import HIGH_RESOLUTION_IMAGE, STANDARD_IMAGE
 
 FIXTURE: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "token_fixture.json").read_text(encoding="utf-8")
@@ -88,6 +87,25 @@ def test_the_fixture_has_enough_texts_of_every_class() -> None:
 def test_a_longer_text_never_counts_less_than_its_parts(first: str, second: str) -> None:
     whole = COUNTER.count_text(first + second)
     assert whole >= max(COUNTER.count_text(first), COUNTER.count_text(second))
+
+
+@given(TEXTS, TEXTS, st.integers(min_value=0))
+@example("9B  ", "数Ab C", 1)
+@example("2A", ".", 1)
+@example("  ", "x", 1)
+def test_inserting_text_anywhere_never_lowers_a_count(text: str, more: str, at: int) -> None:
+    at %= len(text) + 1
+    longer = COUNTER.count_text(text[:at] + more + text[at:])
+    assert longer >= max(COUNTER.count_text(text), COUNTER.count_text(more))
+
+
+@pytest.mark.parametrize("kind", sorted(FIXTURE))
+def test_inserting_signs_into_a_real_text_never_lowers_its_count(kind: str) -> None:
+    text = FIXTURE[kind][0][:300]
+    before = COUNTER.count_text(text)
+    for at in range(len(text) + 1):
+        for sign in (" ", "0", "A", "a", "\n", "-", "测", "🎉"):
+            assert COUNTER.count_text(text[:at] + sign + text[at:]) >= before
 
 
 def test_no_short_text_counts_less_for_one_more_character_at_either_end() -> None:
@@ -178,12 +196,13 @@ def test_a_tool_more_never_counts_less(tools: list[dict[str, object]]) -> None:
     "source",
     [
         {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 4000},
+        {"type": "base64", "media_type": "image/png", "data": "not base64: \u00e9"},
         {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"},
         {"type": "url", "url": "https://example.org/" + "long/" * 300 + "picture.webp"},
         {"type": "file", "file_id": "file_011"},
     ],
 )
-def test_an_image_costs_the_same_in_any_encoding(source: dict[str, Any]) -> None:
+def test_an_image_of_unknown_size_costs_the_most(source: dict[str, Any]) -> None:
     image: Block = {"type": "image", "source": source}
     assert total(image) == MESSAGE_FRAME + HIGH_RESOLUTION_IMAGE
     inside: Block = {"type": "tool_result", "tool_use_id": "t", "content": [image]}

@@ -212,6 +212,69 @@ def test_a_software_agent_history_is_read_with_its_list_of_call_ids(tmp_path: Pa
     ]
 
 
+def spoken(role: str, words: str) -> Json:
+    return {"role": role, "content": words}
+
+
+def authors(folder: Path, given: Any) -> list[str | None]:
+    messages = only(read_json(folder, given, format="openai")).messages
+    return [m.message.author for m in messages if m.message.role == "user"]
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        "<returncode>1</returncode>\n<output>\n</output>",
+        "API output: {}",
+        "EXECUTION RESULT of [terminal]:\nok",
+    ],
+)
+def test_output_that_an_agent_gives_the_model_as_a_user_message_is_a_tools(
+    tmp_path: Path, observation: str
+) -> None:
+    system = {"role": "system", "content": "s"}
+    talk = [
+        system,
+        *(spoken("user", "Fix it."), spoken("assistant", "ls"), spoken("user", observation)),
+    ]
+    assert authors(tmp_path, talk) == [None, "tool"]
+
+
+def test_in_the_loop_of_an_agent_only_the_first_message_may_be_a_persons(tmp_path: Path) -> None:
+    system = {"role": "system", "content": "s"}
+    talk = [
+        system,
+        *(
+            spoken("user", "Fix it."),
+            spoken("assistant", "ls"),
+            spoken("user", "Please be careful."),
+        ),
+    ]
+    assert authors(tmp_path, talk) == [None, None]
+    named = {"trajectory_format": "mini-swe-agent-1.1", "messages": talk}
+    assert authors(tmp_path, named) == [None, "tool"]
+    swe: list[Json] = [
+        {**m, "agent": "main", **({"action": "ls"} if m["role"] == "assistant" else {})}
+        for m in talk
+    ]
+    assert authors(tmp_path, {"history": swe}) == [None, "tool"]
+    swe[1]["is_demo"] = True
+    assert authors(tmp_path, {"history": swe}) == ["program", "tool"]
+
+
+def test_an_author_that_a_message_names_is_kept(tmp_path: Path) -> None:
+    named = [
+        {**spoken("user", "hi"), "author": author}
+        for author in ("person", "tool", "somebody", {"role": "user"})
+    ]
+    assert authors(tmp_path, [{"role": "system", "content": "s"}, *named]) == [
+        "person",
+        "tool",
+        None,
+        None,
+    ]
+
+
 def test_messages_of_unknown_roles_are_named(tmp_path: Path) -> None:
     talk = read_json(tmp_path, [calling(tool_call()), {"role": "wizard", "content": "x"}])
     assert len(only(talk).messages) == 1

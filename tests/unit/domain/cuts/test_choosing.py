@@ -7,7 +7,7 @@ import pytest
 
 from refold.domain.budget import Budget
 from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.cuts.planner import CompactionPlan, Wish, plan_compaction
 from refold.domain.events import Event, Trigger
 from refold.domain.folding import fold
 from refold.domain.messages import Message
@@ -41,8 +41,9 @@ BUDGET = Budget(
 def plan(
     state: Conversation, trigger: Trigger = "size", budget: Budget = BUDGET, **settings: Any
 ) -> CompactionPlan:
-    policy = CompactionPolicy(summary_tier=0.1, ledger_share=0.05, **settings)
-    found = plan_compaction(state, budget, policy, trigger)
+    given: dict[str, Any] = {"summary_tier": 0.1, "ledger_share": 0.05, "whole_last": 1, **settings}
+    wish = Wish(everything=trigger == "manual")
+    found = plan_compaction(state, budget, CompactionPolicy(**given), trigger, wish=wish)
     assert isinstance(found, CompactionPlan), found
     return found
 
@@ -72,9 +73,17 @@ def test_a_cut_between_turns_is_preferred_to_one_that_keeps_a_little_more() -> N
     assert plan(conversation(*talk(8))).kept_tokens == 600
 
 
+def test_the_newest_ten_stay_whole_where_they_fit_before_turns_do() -> None:
+    state = fold(sized([400, 100, 400, 100, 400, 100, 50, 50, 50, 50, 50, 50, 50, 50]))
+    assert cut(state, whole_last=1) == (6, None)
+    assert cut(state, whole_last=9) == (5, 4)
+    assert cut(state, whole_last=10) == (5, 4)
+    assert cut(state, "manual", whole_last=10, keep_last=2) == (12, None)
+
+
 def test_a_turn_is_divided_where_the_cut_between_turns_would_keep_much_less() -> None:
     state = conversation(*talk(3), *turn(4), *talk(1))
-    assert cut(state) == (11, 6)
+    assert cut(state) == (11, None)
     assert cut(state, whole_turn_share=0.2, keep_last=2) == (16, None)
     assert plan(state).kept_tokens == 700
 
@@ -96,8 +105,8 @@ def test_of_a_divided_turn_of_small_messages_two_fifths_are_summarised() -> None
     """Fourteen messages of 1 % of the window: 38 % of 1,400 are 525 tokens."""
     state = conversation(*talk(1), *turn(6), tokens=100)
     wide = BUDGET.replaced(window=10_000, limit=1_900, trigger=1_800, target=1_350)
-    assert cut(state, budget=wide) == (9, 2)
-    assert cut(state, budget=wide, split_prefix_share=0.2) == (7, 2)
+    assert cut(state, budget=wide) == (9, None)
+    assert cut(state, budget=wide, split_prefix_share=0.2) == (7, None)
 
 
 def test_of_a_divided_turn_of_large_messages_less_is_enough() -> None:
@@ -106,13 +115,13 @@ def test_of_a_divided_turn_of_large_messages_less_is_enough() -> None:
     assert cut(state, budget=narrow, split_slack=2) == (7, 2)
 
 
-def test_the_rest_of_a_turn_that_was_divided_before_begins_where_the_coverage_ends() -> None:
+def test_the_rest_of_a_turn_that_was_divided_before_is_told_as_history() -> None:
     rounds = history(*turn(20)[:-1])
     again = fold(
         [*rounds[:21], performed(13, coverage=coverage(13, exclusions=(0,))), *rounds[21:]]
     )
     found = plan(again)
-    assert found.split_at == 13
+    assert found.split_at is None
     assert found.coverage.exclusions == (0,)
     assert found.coverage.stop > 13
 
@@ -138,15 +147,15 @@ def test_the_last_messages_are_kept_where_the_target_allows(trigger: Trigger) ->
     """A cut at 6 keeps whole turns, but four messages only; one at 5 keeps five."""
     state = fold(sized([400, 100, 400, 100, 400, 100, 100, 100, 150, 100]))
     assert cut(state, trigger, keep_last=4) == (6, None)
-    assert cut(state, trigger, keep_last=5) == (5, 4)
-    assert cut(state, trigger, keep_last=6) == (5, 4)
+    assert cut(state, trigger, keep_last=5) == (5, None)
+    assert cut(state, trigger, keep_last=6) == (5, None)
 
 
 def test_the_last_tokens_are_kept_where_the_target_allows() -> None:
     state = fold(sized([400, 100, 400, 100, 400, 100, 100, 100, 150, 100]))
     assert cut(state, keep_last=1, keep_tokens=450) == (6, None)
-    assert cut(state, keep_last=1, keep_tokens=451) == (5, 4)
-    assert cut(state, keep_last=1, keep_tokens=600) == (5, 4)
+    assert cut(state, keep_last=1, keep_tokens=451) == (5, None)
+    assert cut(state, keep_last=1, keep_tokens=600) == (5, None)
 
 
 def test_whole_turns_are_kept_where_the_target_allows() -> None:
@@ -161,7 +170,7 @@ def test_on_demand_the_keep_rules_yield_to_the_target() -> None:
     assert cut(state, "manual", keep_last=1) == (14, None)
     assert cut(state, "manual", keep_last=1, keep_turns=3) == (10, None)
     assert cut(state, "manual", keep_last=1, keep_turns=4) == (10, None)
-    assert cut(state, "manual", keep_last=1, keep_turns=4, keep_tokens=650) == (9, 8)
+    assert cut(state, "manual", keep_last=1, keep_turns=4, keep_tokens=650) == (9, None)
 
 
 def test_on_demand_the_last_messages_are_kept_whatever_the_target() -> None:
@@ -172,4 +181,4 @@ def test_on_demand_the_last_messages_are_kept_whatever_the_target() -> None:
 
 def test_on_demand_a_turn_is_divided_where_little_else_could_be_covered() -> None:
     state = conversation(*talk(1), *turn(20)[:-1], tokens=20)
-    assert cut(state, "manual") == (37, 2)
+    assert cut(state, "manual") == (37, None)

@@ -210,6 +210,11 @@ def test_values_that_everybody_knows_are_not_kept() -> None:
         "The fix is straightforward.",
         "Step 3: Decide what to do",
         "Now I understand the root cause.",
+        "The fix is in place, and the tests are green.",
+        "The plan is clear and well-structured.",
+        "yes, let's add this",
+        "if yes, do it, if not commit first",
+        "I would have expected that an agent picked it up.",
     ],
 )
 def test_what_says_nothing_is_no_decision(said: str) -> None:

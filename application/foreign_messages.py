@@ -1,0 +1,152 @@
+"""Messages of other APIs, told by what only they say: refused with the name of their converter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Block
+
+_OPENAI = "that is the OpenAI format; convert the messages with refold.from_openai(messages) first"
+_LANGCHAIN = (
+    "that is the LangChain format; convert the messages with "
+    "refold.from_openai(langchain_core.messages.convert_to_openai_messages(messages)) first"
+)
+_AI_SDK = (
+    "that is the format of the AI SDK; give content blocks of the Messages API "
+    "(tool_use, tool_result)"
+)
+_GEMINI = (
+    "that is the Gemini format; give role user or assistant and content, a string or blocks of the "
+    "Messages API"
+)
+_BEDROCK = (
+    "that is the format of Bedrock Converse; give blocks of the Messages API, such as "
+    '{"type": "text", "text": …}'
+)
+
+_KEYS: Mapping[str, str] = {
+    "tool_calls": _OPENAI,
+    "function_call": _OPENAI,
+    "tool_call_id": _OPENAI,
+    "tool_call_ids": _OPENAI,
+    "refusal": _OPENAI,
+    "audio": _OPENAI,
+    "parts": _GEMINI,
+    "toolCalls": "that is no message of the Messages API; give its calls as blocks of the type tool_use",
+}
+"""Keys of a message that carry content which would be lost."""
+_ROLES: Mapping[object, str] = {
+    "tool": _OPENAI,
+    "function": _OPENAI,
+    "developer": _OPENAI,
+    "model": _GEMINI,
+    "human": _LANGCHAIN,
+    "ai": _LANGCHAIN,
+}
+_ITEMS: Mapping[object, str] = {
+    "human": _LANGCHAIN,
+    "ai": _LANGCHAIN,
+    "tool": _LANGCHAIN,
+    "system": _LANGCHAIN,
+    "function": _LANGCHAIN,
+    "HumanMessage": _LANGCHAIN,
+    "AIMessage": _LANGCHAIN,
+    "AIMessageChunk": _LANGCHAIN,
+    "ToolMessage": _LANGCHAIN,
+    "SystemMessage": _LANGCHAIN,
+    "constructor": _LANGCHAIN,
+    "function_call": _OPENAI,
+    "function_call_output": _OPENAI,
+    "reasoning": _OPENAI,
+}
+"""What such an object says of itself in ``type``, beside no role."""
+_BLOCKS: Mapping[str, str] = {
+    "image_url": _OPENAI,
+    "input_text": _OPENAI,
+    "output_text": _OPENAI,
+    "summary_text": _OPENAI,
+    "input_image": _OPENAI,
+    "input_file": _OPENAI,
+    "input_audio": _OPENAI,
+    "refusal": _OPENAI,
+    "file": _OPENAI,
+    "function": _OPENAI,
+    "function_call": _OPENAI,
+    "function_call_output": _OPENAI,
+    "tool_call": _LANGCHAIN,
+    "non_standard": _LANGCHAIN,
+    "tool-call": _AI_SDK,
+    "tool-result": _AI_SDK,
+    "tool-invocation": _AI_SDK,
+}
+_PARTS: Mapping[str, str] = {
+    "toolUse": _BEDROCK,
+    "toolResult": _BEDROCK,
+    "inlineData": _GEMINI,
+    "inline_data": _GEMINI,
+    "functionCall": _GEMINI,
+    "functionResponse": _GEMINI,
+    "function_call": _GEMINI,
+    "function_response": _GEMINI,
+}
+"""Keys of a part that has no type."""
+
+
+def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
+    """Refuse a message of another API, of which a part would be lost.
+
+    Raises:
+        InvalidMessage: names the field and what converts it.
+    """
+    for key, what in _KEYS.items():
+        if fields.get(key):
+            told = _LANGCHAIN if _is_langchain(fields) else what
+            raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {told}")
+    item = _ITEMS.get(_text(fields.get("type")))
+    if "role" not in fields and item:
+        raise InvalidMessage(
+            f"{place}.type", f"{fields['type']!r} is no message of the Messages API: {item}"
+        )
+
+
+def refuse_foreign_block(block: Block, place: str) -> None:
+    """Refuse a content block of another API.
+
+    Raises:
+        InvalidMessage: names the type and what converts it.
+    """
+    kind = _text(block.get("type"))
+    if what := _BLOCKS.get(kind):
+        raise InvalidMessage(f"{place}.type", f"{kind!r} is no block of the Messages API: {what}")
+    if kind == "image" and "source" not in block and {"base64", "url", "image"} & block.keys():
+        what = _AI_SDK if "image" in block else _LANGCHAIN
+        raise InvalidMessage(f"{place}.source", f"is missing: {what}")
+
+
+def hint_at_format(fields: Mapping[str, Any], role: object) -> str:
+    """What API a message without a usable role or content may be of; empty where nothing says so."""
+    what = _ROLES.get(_text(role), "")
+    if what == _OPENAI and _is_langchain(fields):
+        what = _LANGCHAIN
+    content = fields.get("content")
+    first = content[0] if is_list(content) and content else None
+    if is_object(first) and _BLOCKS.get(_text(first.get("type"))) == _AI_SDK:
+        what = _AI_SDK
+    return f": {what}" if what else ""
+
+
+def hint_at_block_format(block: Mapping[str, Any]) -> str:
+    """What API a block without a type may be of; empty where nothing says so."""
+    what = next((api for key, api in _PARTS.items() if key in block), "")
+    if not what and isinstance(block.get("text"), str):
+        what = 'a text block is {"type": "text", "text": …}'
+    return f": {what}" if what else ""
+
+
+def _is_langchain(fields: Mapping[str, Any]) -> bool:
+    return _text(fields.get("type")) in _ITEMS or "additional_kwargs" in fields
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,173 @@
+"""Which requests this process made and has not stored the answer of: what their thinking was signed for."""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import takewhile
+
+from refold.application.loaded import LoadedConversation
+from refold.domain.conversation import Conversation
+from refold.domain.frames import RequestFrameChanged
+
+from .frame import Frame, RecordedFrame
+
+REMEMBERED = 10_000
+"""Of so many conversations it is known what was asked last."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The newest requests of one conversation."""
+
+    recorded: RecordedFrame
+    version: int | None = None
+    """What the first request since the newest change showed; None before one was made."""
+    newest: int = 0
+    """The version that the newest request showed."""
+    length: int = 0
+    """How many messages the newest request showed."""
+    open: int = 0
+    """How many requests have no answer."""
+    answered: bool = False
+    """Whether one of the newest has."""
+    spoken: bool = False
+    """Whether somebody spoke after that answer: what has none by then was given up."""
+    unclear: bool = False
+    """Whether those without an answer differ: nobody knows which one the next answer belongs to."""
+    end: int = -1
+    """The position that goes on with the newest answer."""
+    changed: bool = False
+    """Whether the frame may have changed and back since it was recorded."""
+
+    def look(self, state: Conversation) -> None:
+        """Find answers that another process stored."""
+        seen = max(self.length, self.end)
+        newer = takewhile(lambda m: m.position >= seen, reversed(state.live))
+        found = [m.position for m in newer if m.role == "assistant" and m.thinking]
+        if found:
+            # Theirs is the first if it stands behind the request; of others nobody knows what they answer.
+            if self.unclear or found[-1] != self.length:
+                self.changed, self.version = True, None
+            self.open, self.unclear = 0, False
+
+    def with_frame(self, frame: Frame) -> None:
+        """Take another frame."""
+        if self.spoken:
+            self.open, self.unclear = 0, False
+        self.unclear = self.open > 0
+        self.recorded, self.version = RecordedFrame(frame), None
+
+    def made(self, version: int, length: int) -> None:
+        """A request was made."""
+        if self.spoken or not self.open:
+            self.open, self.unclear = 0, False
+            self.answered = self.spoken = False
+        elif length != self.length:
+            self.unclear = True
+        self.open, self.length = self.open + 1, length
+        if self.version is None:
+            self.version = version
+
+    def is_answer(self, position: int) -> bool:
+        """Whether what the model says at this position surely answers what stands before it."""
+        if not self.recorded.frame.binds_thinking:
+            return True
+        if self.open:
+            return not self.unclear and position == self.length
+        return not self.answered or position == self.end
+
+
+class Asked:
+    """The newest requests of each conversation. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Asked] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
+        """A request with this frame is about to be made."""
+        with self._lock:
+            known = self._known.get(thread_id)
+            if known is None:
+                self._known[thread_id] = _Asked(RecordedFrame(frame), newest=state.version)
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+                return
+            self._known.move_to_end(thread_id)
+            if state.frame is not None and state.frame.version > known.newest:
+                known.version = None  # Another process recorded a frame since.
+            known.newest = state.version
+            if known.open:
+                known.look(state)
+            if known.recorded.frame != frame and known.recorded.frame != frame.copied():
+                known.with_frame(frame)
+
+    def made(self, thread_id: str, version: int, length: int) -> None:
+        """A request was made that shows this version, which has so many messages."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.made(version, length)
+
+    def is_answer(self, thread_id: str, position: int) -> bool:
+        """Whether an answer at this position is to what stands before it, as far as is known here."""
+        known = self._known.get(thread_id)
+        return known is None or known.is_answer(position)
+
+    def answered(self, thread_id: str, end: int) -> None:
+        """An answer was stored, and what goes on with it: up to the position ``end``."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.open, known.end = max(0, known.open - 1), end
+                known.answered, known.spoken = True, False
+
+    def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
+        """Messages from ``position`` up to ``end`` were stored that are no answer.
+
+        ``speaks``: somebody says something; else they are results, which go on with an answer.
+        """
+        with self._lock:
+            known = self._known.get(thread_id)
+            if known is None:
+                return
+            if speaks:
+                known.spoken = known.answered
+            elif position == known.end:
+                known.end = end
+
+    def change(
+        self, thread_id: str, state: Conversation, *, thinks: bool = False
+    ) -> RequestFrameChanged | None:
+        """The event that the frame of the newest request has changed; None if it has not.
+
+        ``thinks``: whether an answer with thinking is about to be stored. A request that carries nothing is
+        not worth an event before that.
+        """
+        known = self._known.get(thread_id)
+        if known is None or state.erased:
+            return None
+        recorded, before = known.recorded, state.frame
+        if before is not None:
+            is_recorded = before.digest == recorded.digest and not known.changed
+            if is_recorded or before.version > known.newest:
+                return None  # In the second case another process made a newer request.
+        thinks = thinks or any(message.thinking for message in state.live)
+        if before is None and recorded.frame.is_bare and not thinks:
+            return None
+        digests = {part.digest for part in before.parts} if before is not None else set[str]()
+        asked_at = state.version if known.version is None else known.version
+        return recorded.changed(digests, asked_at)
+
+    def framed(self, loaded: LoadedConversation) -> LoadedConversation:
+        """The conversation as the newest request shows it: after the change that is not recorded yet."""
+        change = self.change(loaded.thread_id, loaded.state)
+        return loaded if change is None else loaded.after((change,))
+
+    def recorded(self, thread_id: str) -> None:
+        """The change was recorded."""
+        known = self._known.get(thread_id)
+        if known is not None:
+            known.changed = False
+
+    def forget(self, thread_id: str) -> None:
+        """Forget what was asked: the conversation was erased."""
+        self._known.pop(thread_id, None)

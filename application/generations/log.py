@@ -1,0 +1,204 @@
+"""A log by thread id: what an erased conversation left stays in its stream, and a new one gets the next."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from refold.application.event_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    Erasure,
+    ErasureDecision,
+    Fork,
+    Loading,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.loaded import LoadedConversation
+from refold.domain.errors import ConversationGone
+from refold.domain.events import ConversationForked, Event, MessageAppended
+
+from .names import SEPARATOR, successor_of, thread_of
+
+
+class GenerationsLog:
+    """``log``, in which an erased thread id can be used again: the first message that is appended begins
+    another stream. Everybody above knows threads only, each as its newest stream.
+    """
+
+    def __init__(self, log: ConversationLog) -> None:
+        self._log = log
+        self._streams: dict[str, str] = {}
+        """Of threads that began again: the newest stream that is known; there may be a newer one."""
+
+    def stream_of(self, thread_id: str) -> str:
+        """The newest stream of a thread."""
+        return self._newest(thread_id, self._log.load)[0]
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        stream, loaded = self._newest(thread_id, self._log.load)
+        return _named(loaded if at is None else self._log.load(stream, at=at), thread_id)
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``. In an erased conversation only a message can be what comes next."""
+        stream, gone = self._streams.get(thread_id, thread_id), None
+        while True:
+            deciding = _Deciding(thread_id, decide, gone)
+            try:
+                loaded, events = self._log.transact(stream, deciding.decide, at=at)
+            except ConversationGone as error:
+                if gone is not None and deciding.is_unused:
+                    raise
+                gone, stream = error, successor_of(stream)
+                continue
+            if loaded.state.erased and self._exists(successor_of(stream)):
+                stream = successor_of(stream)
+                continue
+            self._know(thread_id, stream)
+            return _named(loaded, thread_id), events
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """See ``ConversationLog``."""
+
+        def by_stream(load: Loading) -> Mapping[str, Erasure]:
+            def newest(thread_id: str) -> LoadedConversation:
+                return _named(self._newest(thread_id, load)[1], thread_id)
+
+            return {self._newest(t, load)[0]: erasure for t, erasure in decide(newest).items()}
+
+        stored = self._log.erase(by_stream, at=at)
+        return {
+            thread_of(stream): one._replace(loaded=_named(one.loaded, thread_of(stream)))
+            for stream, one in stored.items()
+        }
+
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """See ``ConversationLog``."""
+        return self._log.finish_erasures(drop)
+
+    def newest(self) -> int:
+        """See ``ConversationLog``."""
+        return self._log.newest()
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        stream, (target, there) = self.stream_of(source), self._newest(into, self._log.load)
+        target = successor_of(target) if there.state.erased else target
+
+        def decided(loaded: LoadedConversation) -> Sequence[Event]:
+            events = decide(_named(loaded, source))
+            return [
+                event.replaced(source=stream) if isinstance(event, ConversationForked) else event
+                for event in events
+            ]
+
+        forked = self._log.fork(stream, version, target, decided, at=at)
+        self._know(into, target)
+        return _named(forked, into)
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog``. An erased conversation that began again is no copy any more."""
+        found: list[Fork] = []
+        for fork in self._log.forks():
+            thread_id, source = thread_of(fork.thread_id), thread_of(fork.source)
+            if self._is_newest(fork.thread_id) and self._is_newest(fork.source):
+                found.append(Fork(thread_id, source, fork.version))
+        return found
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog``."""
+        return self._log.version_at(self.stream_of(thread_id), moment)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog``. An erased conversation has none."""
+        stream, loaded = self._newest(thread_id, self._log.load)
+        return {} if loaded.state.erased else self._log.versions_of_keys(stream, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return list(map(_told, self._log.read(self.stream_of(thread_id), first, last)))
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return list(map(_told, self._log.read_at(self.stream_of(thread_id), versions)))
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return map(_told, self._log.scan(after))
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog``."""
+        for damage in self._log.check():
+            yield damage._replace(thread_id=thread_of(damage.thread_id))
+
+    def close(self) -> None:
+        """See ``ConversationLog``."""
+        self._log.close()
+
+    def _newest(self, thread_id: str, load: Loading) -> tuple[str, LoadedConversation]:
+        """The newest stream of a thread that has events, and the conversation in it."""
+        stream = self._streams.get(thread_id, thread_id)
+        loaded = load(stream)
+        while loaded.state.erased:
+            following = load(successor_of(stream))
+            if not following.state.version:
+                break
+            stream, loaded = successor_of(stream), following
+        self._know(thread_id, stream)
+        return stream, loaded
+
+    def _is_newest(self, stream: str) -> bool:
+        return not self._exists(successor_of(stream))
+
+    def _exists(self, stream: str) -> bool:
+        return bool(self._log.load(stream).state.version)
+
+    def _know(self, thread_id: str, stream: str) -> None:
+        if stream != thread_id:
+            self._streams[thread_id] = stream
+
+
+class _Deciding:
+    """A decision on a stream, told as its thread; ``gone``: the streams before it were erased."""
+
+    def __init__(self, thread_id: str, own: Decision, gone: ConversationGone | None) -> None:
+        self._thread_id = thread_id
+        self._own = own
+        self._gone = gone
+        self.is_unused = False
+        """Whether the stream has no events."""
+
+    def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Decide.
+
+        Raises:
+            ConversationGone: all streams of the thread were erased, and no message is appended.
+        """
+        self.is_unused = not loaded.state.version
+        events = self._own(_named(loaded, self._thread_id))
+        if self._gone is None or not self.is_unused:
+            return events
+        if not any(isinstance(event, MessageAppended) for event in events):
+            raise self._gone
+        return events
+
+
+def _named(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
+    if loaded.thread_id == thread_id:
+        return loaded
+    return replace(loaded, thread_id=thread_id)
+
+
+def _told(logged: LoggedEvent) -> LoggedEvent:
+    event = logged.event
+    if isinstance(event, ConversationForked) and SEPARATOR in event.source:
+        logged = logged._replace(event=event.replaced(source=thread_of(event.source)))
+    if SEPARATOR not in logged.thread_id:
+        return logged
+    return logged._replace(thread_id=thread_of(logged.thread_id))

@@ -1,0 +1,1 @@
+"""Search over the Markdown notes of the workspace, hand edits included."""

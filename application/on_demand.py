@@ -1,0 +1,119 @@
+"""Use case: a compaction on demand, with options of its own beside the settings."""
+
+from typing import NamedTuple
+
+from refold.domain.budget import Budget
+from refold.domain.cuts.planner import Wish
+from refold.domain.errors import InvalidSetting
+
+from .blocking import to_the_end
+from .compaction import CompactionAttempt
+from .core import Core, Extras
+from .memories.choosing import choose_anew
+from .observing import Telling
+from .results import CompactionResult
+from .summarising.staging import chosen_stage
+
+
+class Demand(NamedTuple):
+    """What is asked of one compaction."""
+
+    focus: str | None = None
+    force: bool = False
+    target: int | None = None
+    """The size of the whole request that is aimed at; None: that of the settings."""
+    keep_last: int | None = None
+    model: str | None = None
+    """The model that is asked for the summary; None: that of the settings."""
+    everything: bool = False
+    """Whether all is covered that the keep rules allow, whatever the target."""
+
+    @property
+    def wish(self) -> Wish:
+        """Return what it says beside the settings."""
+        return Wish(self.everything, self.target is not None, self.keep_last is not None)
+
+
+async def compact_on_demand(
+    core: Core, thread_id: str, demand: Demand, extras: Extras
+) -> CompactionResult:
+    """Compact now; then choose the memories anew that are quoted, for the prefix has changed.
+
+    Raises:
+        InvalidSetting: an option cannot be; names it.
+    """
+    attempt = manual_attempt(core, thread_id, demand, extras)
+    with Telling(core, thread_id, "manual") as telling:
+        telling.begin()
+        result = await attempt.work()
+        telling.ended(result)
+        if result.outcome != "performed":
+            return result
+        core = core.for_model(extras.model)
+        budget, below = core.budget(extras), result.tokens_before
+        grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
+        result = result.replaced(tokens_after=result.tokens_after + grown)
+        telling.ended(result)
+        return result
+
+
+def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionAttempt:
+    """Return a compaction on demand that has not begun.
+
+    Raises:
+        InvalidSetting: an option cannot be; names it.
+    """
+    core = _keeping(core.for_model(extras.model), demand.keep_last)
+    core = core.answered_by(extras.model, _named(demand.model))
+    return CompactionAttempt(
+        core,
+        thread_id,
+        _aiming(core.budget(extras), demand.target),
+        trigger="manual",
+        summariser=chosen_stage(core, thread_id),
+        focus=_focus(demand.focus),
+        force=demand.force,
+        wish=demand.wish,
+    )
+
+
+def _focus(given: object) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise _cannot_be("focus", given, "a text")
+    return given.strip() or None if given else None
+
+
+def _named(given: object) -> str | None:
+    if given is not None and (not isinstance(given, str) or not given.strip()):
+        raise _cannot_be("model", given, "the name of a model")
+    return given if isinstance(given, str) else None
+
+
+def _keeping(core: Core, keep_last: object) -> Core:
+    if keep_last is None:
+        return core
+    policy = core.settings.policy.replaced(keep_last=_whole("keep_last", keep_last, 1))
+    return core.with_policy(policy)
+
+
+def _aiming(budget: Budget, target: object) -> Budget:
+    if target is None:
+        return budget
+    aimed = _whole("target", target, 1)
+    if aimed <= budget.fixed:
+        raise _cannot_be(
+            "target", target, f"more than the {budget.fixed:,} tokens of system text and tools"
+        )
+    return budget.replaced(target=min(aimed, budget.limit))
+
+
+def _whole(name: str, given: object, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise _cannot_be(name, given, f"a whole number, at least {least}")
+    return given
+
+
+def _cannot_be(name: str, given: object, must: str) -> InvalidSetting:
+    return InvalidSetting(
+        f"compact: {name} is {given!r}: it must be {must}", setting=name, value=given
+    )

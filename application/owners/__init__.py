@@ -1,0 +1,1 @@
+"""Whose conversations and messages are, and who may see them."""

@@ -1,0 +1,25 @@
+"""How many bytes a value takes in the body of a request."""
+
+from typing import Any
+
+from .json_data import is_list, is_object
+
+_PUNCTUATION = 4
+"""Quotes, a colon or a comma, and a blank."""
+
+
+def byte_size(value: Any) -> int:
+    """Return the bytes of JSON data in UTF-8, or a few more; quick for long texts without escapes."""
+    if isinstance(value, str):
+        plain = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+        return plain + _escapes(value) + 2
+    if is_object(value):
+        return 2 + sum(byte_size(k) + byte_size(v) + _PUNCTUATION for k, v in value.items())
+    if is_list(value) or isinstance(value, tuple):
+        return 2 + sum(byte_size(v) + 2 for v in value)
+    return len(str(value)) + 1
+
+
+def _escapes(text: str) -> int:
+    twice = sum(map(text.count, ('"', "\\", "\n", "\r", "\t")))
+    return twice + 5 * (text.count("\x1b") + text.count("\x00"))

@@ -1,0 +1,161 @@
+"""Messages and tools of the OpenAI API turned into those of the Messages API, for programs that speak it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Block
+
+from .content import extra_of
+from .openai import TAKEN, MessageConverter
+from .openai_parts import converted_tool
+
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_CALL, _OUTPUT = "function_call", "function_call_output"
+
+
+def from_openai(messages: object) -> list[dict[str, Any]]:
+    """Turn messages of the OpenAI Chat Completions API into messages that ``chat.append`` takes.
+
+    ``messages``: a list of them, one, or a whole ``ChatCompletion`` (its first choice is taken): mappings or
+    objects of the SDK. Items of the Responses API are taken as well.
+
+    A message becomes one message; ``developer`` becomes ``system``. Tool calls become ``tool_use`` blocks,
+    results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``, a refusal
+    and the transcript of audio a text. ``name`` and every other key are kept beside the message.
+    Reasoning items are left out: only the API that made them can read them. A result that names no call (the
+    older ``function`` role) answers the oldest open call of the same list.
+
+    ``context.for_openai()`` is the way back.
+
+    Raises:
+        InvalidMessage: names the message and what cannot be converted.
+    """
+    given = _plain(messages)
+    if is_object(given) and "choices" in given:
+        return [_converted(MessageConverter([]), 0, _answer(given), "message")]
+    if is_object(given):
+        return [_converted(MessageConverter([]), 0, given, "message")]
+    if not is_list(given):
+        raise InvalidMessage(
+            "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
+        )
+    converter = MessageConverter([])
+    return [
+        _converted(converter, index, item, f"messages[{index}]")
+        for index, item in enumerate(given)
+        if not (is_object(item) and item.get("type") == "reasoning" and "role" not in item)
+    ]
+
+
+def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
+    """Turn tools of the OpenAI API into those of the Messages API, for ``chat.context(tools=…)``.
+
+    Raises:
+        InvalidMessage: one of them is no function; names it.
+    """
+    given = _plain(tools)
+    if not is_list(given):
+        raise InvalidMessage(
+            "tools", f"must be a list of tools, not a value of type {type(tools).__name__}"
+        )
+    return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(given)]
+
+
+def _tool(tool: object, place: str) -> dict[str, Any]:
+    if not is_object(tool):
+        raise InvalidMessage(place, f"must be a tool, not a value of type {type(tool).__name__}")
+    converted = converted_tool(tool)
+    if tool.get("type", "function") != "function" or converted is None:
+        kind = tool.get("type", "function")
+        raise InvalidMessage(
+            f"{place}.function.name" if kind == "function" else f"{place}.type",
+            "is missing"
+            if kind == "function"
+            else f"{kind!r} runs on the servers of OpenAI: only functions can be converted",
+        )
+    return converted
+
+
+def _converted(
+    converter: MessageConverter, index: int, given: object, place: str
+) -> dict[str, Any]:
+    if not is_object(given):
+        kind = type(given).__name__
+        raise InvalidMessage(place, f"must be a message, not a value of type {kind}")
+    item = _item(given)
+    if item.get("role") not in _ROLES:
+        wanted = ", ".join(_ROLES)
+        raise InvalidMessage(f"{place}.role", f"must be one of {wanted}, not {item.get('role')!r}")
+    _refuse_parts(item.get("content"), f"{place}.content")
+    message = converter.message(None, index, item)
+    if message is None:
+        raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
+    content = message.content if isinstance(message.content, str) else list(message.content)
+    known = {name: item[name] for name in ("id", "model", "stop_reason") if item.get(name)}
+    others = extra_of(
+        item, TAKEN - {"reasoning", "reasoning_content"} | {"type", "audio", "status"}
+    )
+    return {**(others or {}), **known, "role": message.role, "content": content}
+
+
+def _item(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of the Chat Completions API; items of the Responses API are brought into its form."""
+    item = dict(given)
+    kind = item.get("type")
+    if kind == _CALL and "role" not in item:
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        return {
+            "role": "assistant",
+            "tool_calls": [{"id": item.get("call_id"), "function": function}],
+        }
+    if kind == _OUTPUT and "role" not in item:
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+    audio = item.get("audio")
+    if (
+        item.get("content") is None
+        and is_object(audio)
+        and isinstance(audio.get("transcript"), str)
+    ):
+        item["content"] = audio["transcript"]
+    return item
+
+
+def _answer(completion: Mapping[str, Any]) -> dict[str, Any]:
+    choices = completion.get("choices")
+    choice = choices[0] if is_list(choices) and choices else None
+    message = choice.get("message") if is_object(choice) else None
+    if not is_object(choice) or not is_object(message):
+        raise InvalidMessage("message.choices", "has no message")
+    about = {name: completion.get(name) for name in ("id", "model", "usage")}
+    return {**about, "stop_reason": choice.get("finish_reason"), **message}
+
+
+def _refuse_parts(content: object, place: str) -> None:
+    for index, part in enumerate(content) if is_list(content) else ():
+        kind = part.get("type") if is_object(part) else None
+        if kind == "input_audio":
+            problem = "the Messages API takes no audio: give its transcript as text"
+        elif is_object(part) and kind in ("file", "input_file") and not _has_data(part):
+            problem = "only files with their data (file_data) can be converted"
+        else:
+            continue
+        raise InvalidMessage(f"{place}[{index}].type", problem)
+
+
+def _has_data(part: Block) -> bool:
+    file = part.get("file")
+    return isinstance((file if is_object(file) else part).get("file_data"), str)
+
+
+def _plain(value: object) -> object:
+    """Objects of the SDK as plain data, without what was never set."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return cast(object, dump(mode="json", exclude_unset=True))
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):
+        return [_plain(one) for one in cast("Iterable[object]", value)]
+    return value

@@ -1,0 +1,196 @@
+"""The id of an erased conversation can be used again: a new one begins, and nothing of the old one comes back."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.recordings.transcripts import RecordedMessage
+from refold.domain.messages import Message
+from tests.support.fake_embedders import DigestEmbedder
+from tests.support.legality import violations
+
+SECRET = "the password is marzipan"
+NEW = [
+    {"role": "user", "content": "a new beginning with walnuts"},
+    {"role": "assistant", "content": "welcome back"},
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+def old(chat: refold.Chat, turns: int = 30) -> None:
+    for n in range(turns):
+        chat.append({"role": "user", "content": f"{n}: {SECRET} " + "word " * 60}, key=f"k{n}")
+        chat.append({"role": "assistant", "content": "noted " * 60})
+
+
+@pytest.mark.parametrize("key", [None, "11" * 32])
+def test_a_new_conversation_begins_under_the_same_id(path: Path, key: str | None) -> None:
+    with refold.open(path, window=8_000, encryption_key=key) as memory:
+        chat = memory.conversation("t")
+        old(chat)
+        chat.pin("keep this")
+        chat.label("the old one")
+        assert chat.compact().outcome == "performed"
+        memory.erase_conversation("t")
+        with pytest.raises(refold.ConversationGone, match="append a message"):
+            chat.context()
+        for act in (chat.compact, lambda: chat.pin("x"), lambda: chat.label("x")):
+            with pytest.raises(refold.ConversationGone):
+                act()
+        assert memory.conversations() == []
+        stored = chat.append(NEW, key=["k0", "k1"])
+        assert (stored.positions, stored.version, stored.thread_id) == ((0, 1), 2, "t")
+        assert [message.text for message in chat.messages()] == [m["content"] for m in NEW]
+        assert not chat.append(NEW[0], key="k0").messages[0].new
+        context = chat.context()
+        assert violations(context.for_anthropic()) == []
+        assert SECRET not in str(context.messages)
+        assert context.thread_id == "t"
+        [row] = memory.conversations()
+        assert (row.thread_id, row.messages, row.label, row.erased) == ("t", 2, None, False)
+        [hit] = chat.recall("walnuts", limit=1).hits
+        assert (hit.thread_id, hit.position, hit.address) == ("t", 0, "refold://t/0")
+        assert chat.read(hit.address).text == NEW[0]["content"]
+        assert not chat.recall("marzipan").hits
+        assert not memory.search("marzipan").hits
+        assert (chat.summaries(), chat.notes(), chat.pins(), chat.compactions()) == ([], [], (), [])
+        assert [fate.address for fate in chat.explain()] == ["refold://t/0", "refold://t/1"]
+        assert "\x1f" not in str(list(chat.export("events")))
+        found = memory.verify()
+        assert (found.ok, found.conversations, found.erased) == (True, 2, 1)
+    with refold.open(path, window=8_000, encryption_key=key) as memory:
+        chat = memory.conversation("t")
+        assert len(chat.messages()) == 2
+        memory.replay()
+        assert [row.messages for row in memory.conversations()] == [2]
+        old(chat, 25)
+        assert chat.compact().outcome == "performed"
+        assert chat.context().summary is not None
+        assert chat.context(at=2).messages == context.messages
+        assert memory.verify().ok
+
+
+def test_it_can_be_erased_and_begun_again_and_again(path: Path) -> None:
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        for number in range(3):
+            assert chat.append({"role": "user", "content": f"life {number}"}).positions == (0,)
+            report = memory.erase_conversation("t")
+            assert report.changed
+            assert report.complete
+        assert not memory.erase_conversation("t").changed
+        chat.append(NEW)
+        report = chat.erase(0)
+        assert (report.thread_id, report.positions) == ("t", (0,))
+        assert chat.messages()[0].erased
+        assert memory.verify().ok
+    for file in path.parent.iterdir():
+        assert b"life" not in file.read_bytes(), file
+
+
+def test_a_recording_can_be_imported_again(path: Path) -> None:
+    recording = [
+        RecordedMessage(message=Message(role=role, content=f"{role} says"), key=role)
+        for role in ("user", "assistant")
+    ]
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        chat.append_recorded(recording)
+        memory.erase_conversation("t")
+        assert not chat.knows(recording[0])
+        stored = chat.append_recorded(recording)
+        assert [message.new for message in stored.messages] == [True, True]
+        assert [message.new for message in chat.append_recorded(recording).messages] == [
+            False,
+            False,
+        ]
+
+
+def test_forks_of_both_lives_are_kept_apart(path: Path) -> None:
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        old(chat, 2)
+        first = chat.fork(thread_id="first")
+        first.append({"role": "user", "content": "said in the first fork"})
+        memory.erase_conversation("t")
+        chat.append(NEW)
+        second = chat.fork(thread_id="second")
+        assert chat.shared_with(0) == ("second",)
+        report = chat.erase(0)
+        assert report.copies == ("second",)
+        assert second.messages()[0].erased
+        assert first.messages()[4].text == "said in the first fork"
+        rows = {row.thread_id: row.forked_from for row in memory.conversations()}
+        assert rows == {"t": None, "first": "t", "second": "t"}
+        memory.erase_conversation("first")
+        assert chat.fork(thread_id="first").messages()[1].text == "welcome back"
+        assert memory.verify().ok
+
+
+def test_other_processes_go_on_in_the_new_one(path: Path) -> None:
+    with refold.open(path) as one, refold.open(path) as other:
+        old(one.conversation("t"), 2)
+        assert len(other.conversation("t").messages()) == 4
+        one.erase_conversation("t")
+        one.conversation("t").append(NEW[0])
+        assert other.conversation("t").append(NEW[1]).positions == (1,)
+        assert len(one.conversation("t").messages()) == 2
+        one.erase_conversation("t")
+        together = [
+            threading.Thread(target=memory.conversation("t").append, args=(NEW[0],))
+            for memory in (one, other)
+        ]
+        for thread in together:
+            thread.start()
+        for thread in together:
+            thread.join(60)
+        assert len(one.conversation("t").messages()) == 2
+        assert one.verify().ok
+
+
+def test_vectors_backups_and_salvage_know_the_new_one(path: Path, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with refold.aopen(path, embedder=DigestEmbedder()) as memory:
+            chat = memory.conversation("t")
+            await chat.append({"role": "user", "content": SECRET})
+            await memory.embed()
+            await memory.erase_conversation("t")
+            await chat.append(NEW)
+            await memory.embed()
+            found = await chat.recall("walnuts", mode="hybrid", limit=1)
+            assert [(hit.thread_id, hit.position) for hit in found.hits] == [("t", 0)]
+            await memory.backup(tmp_path / "backup.db")
+            await memory.salvage(tmp_path / "salvaged.db")
+            assert {one.thread_id for one in (await memory.stats()).conversations} == {"t"}
+
+    asyncio.run(scene())
+    for name in ("backup.db", "salvaged.db"):
+        with refold.open(tmp_path / name) as memory:
+            assert len(memory.conversation("t").messages()) == 2
+            assert [row.thread_id for row in memory.conversations()] == ["t"]
+            assert memory.verify().ok
+
+
+def test_an_older_copy_has_the_first_life_erased_again_and_keeps_the_second(
+    path: Path, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.db"
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        old(chat, 2)
+        memory.backup(backup)
+        memory.erase_conversation("t")
+        chat.append(NEW)
+    restored = refold.restore(backup, path, force=True)
+    assert [(one.thread_id, one.position) for one in restored.erased_again] == [("t", None)]
+    with refold.open(path) as memory:
+        assert memory.conversations() == []
+        assert memory.conversation("t").append(NEW).positions == (0, 1)
+        assert memory.verify().ok

@@ -1,0 +1,120 @@
+"""Conversations of several people in one log: whose each is, and that a stranger gets nothing of it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refold
+
+Work = Callable[[refold.Chat], object]
+REFUSED: dict[str, Work] = {
+    "append": lambda chat: chat.append(said("mine")),
+    "context": lambda chat: chat.context(),
+    "context at": lambda chat: chat.context(at=1),
+    "compact": lambda chat: chat.compact(),
+    "messages": lambda chat: chat.messages(),
+    "read": lambda chat: chat.read(0),
+    "recall": lambda chat: chat.recall("secret"),
+    "query": lambda chat: chat.query(),
+    "export": lambda chat: list(chat.export()),
+    "notes": lambda chat: chat.notes(),
+    "topics": lambda chat: chat.topics(),
+    "summaries": lambda chat: chat.summaries(),
+    "explain": lambda chat: chat.explain(),
+    "diff": lambda chat: chat.diff(1, 1),
+    "tools": lambda chat: chat.tools(),
+    "fork": lambda chat: chat.fork(),
+    "erase": lambda chat: chat.erase(0),
+    "label": lambda chat: chat.label("mine"),
+    "pin": lambda chat: chat.pin(0),
+    "owner": lambda chat: chat.owner,
+    "version": lambda chat: chat.version,
+}
+
+
+def said(text: str, role: str = "user") -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+def test_the_log_keeps_whose_a_conversation_is(path: Path) -> None:
+    with refold.open(path) as memory:
+        chat = memory.conversation("monday", owner="user-7")
+        assert chat.owner == "user-7"
+        chat.append([said("hello"), said("hi", "assistant")])
+        memory.conversation("nobodys").append(said("hello"))
+        assert chat.version == 2, "no commit and no event of its own"
+    with refold.open(path) as memory:
+        assert memory.conversation("monday").owner == "user-7"
+        assert memory.conversation("nobodys").owner is None
+        assert [row.thread_id for row in memory.conversations(owner="user-7")] == ["monday"]
+        assert memory.conversation("monday").fork(thread_id="copy").owner == "user-7"
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("work", REFUSED.values(), ids=REFUSED)
+def test_another_owner_is_refused_whatever_they_do(path: Path, work: Work) -> None:
+    with refold.open(path) as memory:
+        memory.conversation("monday", owner="user-7").append(said("secret"))
+        stranger = memory.conversation("monday", owner="user-8")
+        with pytest.raises(refold.OwnerConflict) as refused:
+            work(stranger)
+        assert "user-" not in str(refused.value), "it may be told to the wrong one"
+        assert memory.conversation("monday").version == 1
+
+
+@pytest.mark.parametrize("work", REFUSED.values(), ids=REFUSED)
+def test_asyncio_refuses_the_same(path: Path, work: Work, request: pytest.FixtureRequest) -> None:
+    name = request.node.callspec.id
+    if name == "version":
+        pytest.skip("has no twin for asyncio")
+
+    async def refused() -> None:
+        async with refold.aopen(path) as memory:
+            await memory.conversation("monday", owner="user-7").append(said("secret"))
+            stranger: Any = memory.conversation("monday", owner="user-8")
+            with pytest.raises(refold.OwnerConflict):
+                await _awaited(name, work, stranger)
+
+    asyncio.run(refused())
+
+
+async def _awaited(name: str, work: Work, stranger: Any) -> None:
+    match name:
+        case "tools":
+            told = await stranger.tools().call("recall_memory", {"query": "secret"})
+            assert told.is_error
+            raise refold.OwnerConflict("monday")
+        case "owner":
+            await stranger.owner()
+        case "export":
+            await stranger.export()
+        case _:
+            done: Any = work(stranger)
+            await done
+
+
+@pytest.mark.parametrize("owner", ["", " ", "a\nb", "x" * 501, 7])
+def test_an_owner_that_cannot_be_is_refused(path: Path, owner: Any) -> None:
+    with refold.open(path) as memory:
+        with pytest.raises(refold.InvalidOwner):
+            memory.conversation("monday", owner=owner)
+        with pytest.raises(refold.InvalidOwner):
+            memory.conversation("monday").append(said("x"), owner=owner)
+        assert memory.conversations() == []
+
+
+def test_a_conversation_that_was_nobodys_can_be_given_an_owner(path: Path) -> None:
+    with refold.open(path) as memory:
+        memory.conversation("old").append([said("hello"), said("hi", "assistant")])
+        memory.conversation("old", owner="user-7").append(said("it is me"))
+        assert memory.conversation("old").owner == "user-7"
+        with pytest.raises(refold.OwnerConflict):
+            memory.conversation("old", owner="user-8").context()

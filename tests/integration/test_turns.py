@@ -1,0 +1,298 @@
+"""Two requests of one conversation at once: turns order them, and versions and keys tell what was missed."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.turns import TurnsInMemory
+from tests.support.fake_summarisers import GoodSummariser
+
+SOON = 60
+USER = {"role": "user", "content": "a question"}
+REPLY = {"role": "assistant", "content": "an answer"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+def roles(chat: refold.Chat) -> str:
+    return "".join(message.message.role[0] for message in chat.messages())
+
+
+def serve(path: Path, turns: int, wait: float = SOON) -> None:
+    """What a worker of a web service does, several times."""
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        for _ in range(turns):
+            with chat.turn(wait):
+                chat.append(USER)
+                time.sleep(0.02)
+                chat.append(REPLY)
+
+
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_questions_and_answers_alternate_whoever_sends_them(path: Path, where: str) -> None:
+    if where == "threads":
+        at_once([partial(serve, path, 6) for _ in range(3)])
+    else:
+        spawning = multiprocessing.get_context("spawn")
+        workers = [spawning.Process(target=serve, args=(path, 6)) for _ in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(120)
+            assert worker.exitcode == 0
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        assert roles(chat) == "ua" * 18
+        assert chat.version == 36, "a turn stands nowhere in the log"
+
+
+@pytest.mark.parametrize("place", [":memory:", "file"])
+def test_two_tabs_that_send_at_once_take_turns_in_the_loop_of_a_service(
+    path: Path, place: str
+) -> None:
+    ticks: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.005)
+
+    async def scene() -> str:
+        async with refold.aopen(path if place == "file" else place) as memory:
+
+            async def send() -> None:
+                chat = memory.conversation("t")
+                async with chat.turn():
+                    await chat.append(USER)
+                    await asyncio.sleep(0.05)
+                    await chat.append(REPLY)
+
+            ticking = asyncio.create_task(tick())
+            await asyncio.gather(*(send() for _ in range(8)))
+            ticking.cancel()
+            messages = await memory.conversation("t").messages()
+            return "".join(message.message.role[0] for message in messages)
+
+    assert asyncio.run(scene()) == "ua" * 8
+    assert len(ticks) > 20
+
+
+def test_who_came_first_is_next(path: Path) -> None:
+    order: list[int] = []
+
+    def want(number: int) -> None:
+        with memory.conversation("t").turn(SOON):
+            order.append(number)
+
+    with refold.open(path) as memory:
+        threads = [threading.Thread(target=want, args=(n,)) for n in range(6)]
+        with memory.conversation("t").turn():
+            for thread in threads:
+                thread.start()
+                time.sleep(0.1)
+        for thread in threads:
+            thread.join(SOON)
+    assert order == sorted(order)
+
+
+def test_the_error_says_what_to_do_and_others_conversations_are_free(path: Path) -> None:
+    with refold.open(path) as memory, refold.open(path) as other:
+        with memory.conversation("t").turn():
+            with pytest.raises(refold.TurnTaken, match="wait longer") as caught:
+                other.conversation("t").turn(0.1).__enter__()
+            assert (caught.value.thread_id, caught.value.waited) == ("t", 0.1)
+            with other.conversation("u").turn(0):
+                pass
+            other.conversation("t").append(USER)  # Who takes no turn is not refused.
+            assert roles(other.conversation("t")) == "u"
+            assert other.conversation("t").context().messages
+        with other.conversation("t").turn(0):
+            pass
+    with pytest.raises(refold.InvalidSetting, match="wait"):
+        memory.conversation("t").turn(float("nan"))
+
+
+def test_a_turn_within_a_turn_is_refused_at_once(path: Path) -> None:
+    async def nested() -> None:
+        async with refold.aopen(path) as memory:
+            chat = memory.conversation("t")
+            async with chat.turn():
+                with pytest.raises(refold.TurnTaken, match="already"):
+                    async with memory.conversation("t").turn():
+                        raise AssertionError
+
+    asyncio.run(nested())
+    with (
+        refold.open(path) as memory,
+        memory.conversation("t").turn(),
+        pytest.raises(refold.TurnTaken, match="already"),
+    ):
+        memory.conversation("t").turn().__enter__()
+
+
+def test_one_who_is_cancelled_while_waiting_leaves_the_line(path: Path) -> None:
+    async def scene() -> None:
+        async with refold.aopen(path) as memory:
+            chat = memory.conversation("t")
+
+            async def want() -> None:
+                async with chat.turn():
+                    pass
+
+            async with chat.turn():
+                waiting = asyncio.create_task(want())
+                await asyncio.sleep(0.1)
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+            async with asyncio.timeout(SOON):
+                async with chat.turn():
+                    pass
+
+    asyncio.run(scene())
+
+
+HOLDING = """
+import sys, time, refold
+memory = refold.open(sys.argv[1])
+with memory.conversation("t").turn():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_system_ends_the_turn_of_a_process_that_dies(path: Path) -> None:
+    command = [sys.executable, "-c", HOLDING, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with refold.open(path) as memory:
+            with pytest.raises(refold.TurnTaken):
+                memory.conversation("t").turn(0.1).__enter__()
+            process.send_signal(signal.SIGKILL)
+            process.wait(SOON)
+            with memory.conversation("t").turn(SOON):
+                pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_forked_child_neither_has_nor_ends_the_turn_of_its_parent(path: Path) -> None:
+    with refold.open(path) as memory, refold.open(path) as other:
+        turn = memory.conversation("t").turn()
+        turn.__enter__()
+        child = os.fork()
+        if not child:
+            turn.__exit__(None, None, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(refold.TurnTaken):
+            other.conversation("t").turn(0.1).__enter__()
+        sleeper = os.fork()
+        if not sleeper:
+            time.sleep(SOON)
+            os._exit(0)
+        turn.__exit__(None, None, None)
+        with other.conversation("t").turn(1):
+            pass
+        os.kill(sleeper, signal.SIGKILL)
+        os.waitpid(sleeper, 0)
+
+
+def test_more_than_have_places_all_get_their_turn() -> None:
+    turns, done = TurnsInMemory(), list[int]()
+
+    def want(number: int) -> None:
+        place = turns.place("t")
+        while not place.take():
+            time.sleep(0.001)
+        done.append(number)
+        place.leave()
+
+    at_once([partial(want, number) for number in range(100)])
+    assert sorted(done) == list(range(100))
+
+
+def at_once(acts: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=act) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+
+
+def test_what_somebody_else_appended_meanwhile_is_a_conflict(path: Path) -> None:
+    with refold.open(path) as memory, refold.open(path) as other:
+        chat = memory.conversation("t")
+        version = chat.append(USER).version
+        other.conversation("t").append(USER)
+        with pytest.raises(refold.VersionConflict, match="somebody else") as caught:
+            chat.append(REPLY, expected_version=version)
+        assert (caught.value.expected, caught.value.actual) == (1, 2)
+        assert roles(chat) == "uu"
+        assert chat.append(REPLY, expected_version=chat.context().version).version == 3
+        with pytest.raises(refold.VersionConflict, match="never had"):
+            chat.append(USER, expected_version=4)
+        for wrong in (-1, True, "3", 2.0):
+            with pytest.raises(refold.InvalidMessage, match="expected_version"):
+                chat.append(USER, expected_version=wrong)  # type: ignore[arg-type]  # pyright: ignore
+
+
+def test_decisions_are_no_conflict(path: Path) -> None:
+    with refold.open(path, window=8_000, summariser=GoodSummariser()) as memory:
+        chat = memory.conversation("t")
+        chat.append([{**message, "content": "word " * 300} for message in (USER, REPLY) * 6])
+        version = chat.append(USER).version
+        assert chat.compact().outcome == "performed"
+        chat.pin("keep this")
+        assert chat.version > version
+        stored = chat.append(REPLY, expected_version=version)
+        assert stored.positions == (13,)
+        with pytest.raises(refold.VersionConflict):
+            chat.append(USER, expected_version=0)
+
+
+def test_what_was_delivered_already_is_no_conflict(path: Path) -> None:
+    async def scene() -> None:
+        async with refold.aopen(path) as memory:
+            chat = memory.conversation("t")
+            await chat.append(USER, key="a", expected_version=0)
+            await chat.append(REPLY, key="b", expected_version=1)
+            again = await chat.append(USER, key="a", expected_version=0)
+            assert [message.new for message in again.messages] == [False]
+            with pytest.raises(refold.VersionConflict):
+                await chat.append(USER, key="c", expected_version=0)
+
+    asyncio.run(scene())
+
+
+def test_one_key_stands_for_one_message(path: Path) -> None:
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        chat.append(USER, key="k")
+        assert not chat.append(USER, key="k").messages[0].new
+        blocks = {"role": "user", "content": [{"type": "text", "text": "a question"}]}
+        assert not chat.append(blocks, key="k").messages[0].new
+        with pytest.raises(refold.KeyReused, match="message 0") as caught:
+            chat.append({"role": "user", "content": "another"}, key="k")
+        assert (caught.value.key, caught.value.position) == ("k", 0)
+        with pytest.raises(refold.KeyReused, match="two messages"):
+            chat.append([USER, REPLY], key=["n", "n"])
+        assert len(chat.append([REPLY, REPLY], key=["m", "m"]).messages) == 2
+        assert roles(chat) == "ua"
+        chat.erase(0)
+        assert not chat.append({"role": "user", "content": "another"}, key="k").messages[0].new

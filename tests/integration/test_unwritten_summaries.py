@@ -1,0 +1,347 @@
+"""A log that cannot be written for a while costs no request that fits, and no summary that was paid for."""
+
+import asyncio
+import logging
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import refold
+from refold.application.chat import Chat
+from refold.application.errors import LogBusy, LogError, LogFull, LogNotWritable
+from refold.application.event_log import Decision
+from refold.application.loaded import LoadedConversation
+from refold.application.notes.taker import NotesDraft, NotesRequest
+from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.results import CompactionResult
+from refold.domain.events import Event
+from refold.infrastructure.log.store import SQLiteLog
+
+PAIR = [
+    {"role": "user", "content": "hello world " * 60},
+    {"role": "assistant", "content": "ok " * 60},
+]
+TALK = [*PAIR * 29, {"role": "user", "content": "next?"}]
+WINDOW = 8_000
+QUICKLY = 12
+"""Seconds, on a busy machine; far less than the 30 that a write waits for the log."""
+
+
+class Paid:
+    """A summariser that does something to the log before it answers."""
+
+    name = "paid"
+
+    def __init__(self, then: Callable[[], None] = lambda: None, fails: bool = False) -> None:
+        self.calls = 0
+        self.notes = 0
+        self._then = then
+        self._fails = fails
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        self.calls += 1
+        self._then()
+        if self._fails:
+            raise refold.SummariserError("refused", "no")
+        return SummaryDraft(text="short", complete=True, model="m", prompt_fingerprint="1")
+
+
+class Holder:
+    """Another program that holds the log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held: sqlite3.Connection | None = None
+
+    def hold(self) -> None:
+        if self._held is None:
+            self._held = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            self._held.execute("BEGIN IMMEDIATE")
+
+    def let_go(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+@pytest.fixture
+def holder(path: Path) -> Iterator[Holder]:
+    holder = Holder(path)
+    yield holder
+    holder.let_go()
+
+
+class Refusals:
+    """What writes to a log end in."""
+
+    error: LogError | None = None
+
+
+@pytest.fixture
+def refusals(monkeypatch: pytest.MonkeyPatch) -> Refusals:
+    """A disk that is full, or a log that cannot be written, when a test says so."""
+    refusals, write = Refusals(), SQLiteLog.transact
+
+    def transact(
+        self: SQLiteLog, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        if refusals.error is not None:
+            raise refusals.error
+        return write(self, thread_id, decide, at=at)
+
+    monkeypatch.setattr(SQLiteLog, "transact", transact)
+    return refusals
+
+
+def quickly(ask: Callable[[], refold.Context]) -> refold.Context:
+    began = time.monotonic()
+    context = ask()
+    assert time.monotonic() - began < QUICKLY
+    assert context.tokens <= context.budget.limit
+    return context
+
+
+def outcomes(chat: Chat) -> list[str]:
+    return [row.outcome for row in chat.compactions()]
+
+
+def test_a_summary_that_another_program_keeps_out_is_written_by_the_next_context(
+    path: Path, holder: Holder, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[CompactionResult] = []
+    paid = Paid(holder.hold)
+    with refold.open(path, window=WINDOW, summariser=paid, on_compaction=told.append) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        with caplog.at_level(logging.WARNING, "refold"):
+            context = quickly(chat.context)
+        assert "the summary cannot be written yet" in caplog.text
+        [result] = context.compactions
+        assert (result.outcome, result.reason) == ("waiting", "log_busy")
+        assert [(row.outcome, row.reason) for row in chat.compactions()] == [
+            ("waiting", "log_busy")
+        ]
+        again = quickly(chat.context)
+        assert [one.outcome for one in again.compactions] == ["waiting"]
+        assert paid.calls == 1
+        holder.let_go()
+        context = chat.context()
+        assert [one.outcome for one in context.compactions] == ["performed"]
+        assert context.tokens < 2_000
+        assert outcomes(chat) == ["performed"]
+        assert paid.calls == 1
+        assert [one.outcome for one in told] == ["waiting", "performed"]
+        assert told[1] == context.compactions[0]
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("act", ["append", "pin", "compact", "close", "async close"])
+def test_whatever_writes_next_writes_it(path: Path, holder: Holder, act: str) -> None:
+    paid = Paid(holder.hold)
+    memory = refold.open(path, window=WINDOW, summariser=paid)
+    chat = memory.conversation("t")
+    chat.append(TALK)
+    chat.context()
+    holder.let_go()
+    match act:
+        case "append":
+            stored = chat.append({"role": "assistant", "content": "yes"})
+            assert stored.positions == (59,)
+        case "pin":
+            assert chat.pin("keep this")
+        case "compact":
+            assert chat.compact().outcome == "nothing_to_do"
+        case _:
+            memory.close()
+            memory = refold.open(path, window=WINDOW, summariser=paid)
+            chat = memory.conversation("t")
+    assert outcomes(chat) == ["performed"]
+    assert paid.calls == 1
+    assert chat.context().summary is not None
+    assert memory.verify().ok
+    memory.close()
+
+
+def test_what_was_never_written_is_told_and_settled(
+    path: Path, holder: Holder, caplog: pytest.LogCaptureFixture
+) -> None:
+    with refold.open(path, window=WINDOW, summariser=Paid(holder.hold), close_wait=0.1) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        chat.context()
+    assert "was never written" in caplog.text
+    holder.let_go()
+    with refold.open(path, window=WINDOW, summariser=Paid()) as memory:
+        chat = memory.conversation("t")
+        chat.context()
+        assert outcomes(chat) == ["failed"]
+        assert chat.compact(force=True).outcome == "performed"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LogFull("the disk is full"), "log_full"),
+        (LogNotWritable("read-only"), "log_not_writable"),
+        (LogError("EIO"), "log_failed"),
+    ],
+)
+def test_the_same_where_the_log_cannot_be_written_at_all(
+    path: Path, refusals: Refusals, error: LogError, reason: str
+) -> None:
+    def refuse() -> None:
+        refusals.error = error
+
+    paid = Paid(refuse)
+    with refold.open(path, window=WINDOW, summariser=paid) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        for _ in range(2):
+            [result] = quickly(chat.context).compactions
+            assert (result.outcome, result.reason) == ("waiting", reason)
+        refusals.error = None
+        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+        assert paid.calls == 1
+        # From the beginning on nothing can be written: nothing is asked for in vain.
+        chat.append(PAIR * 22)
+        refusals.error = error
+        [result] = quickly(chat.context).compactions
+        assert (result.outcome, result.reason) == ("failed", reason)
+        assert paid.calls == 1
+
+
+def test_an_end_that_could_not_be_recorded_blocks_nobody(path: Path, holder: Holder) -> None:
+    with refold.open(path, window=WINDOW, summariser=Paid(holder.hold, fails=True)) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        [result] = quickly(chat.context).compactions
+        assert (result.outcome, result.reason) == ("failed", "refused")
+        holder.let_go()
+        chat.context()
+        assert outcomes(chat) == ["failed"]
+        assert memory.conversation("t").compact(force=True).outcome == "failed"
+
+
+def test_a_request_that_does_not_fit_still_raises(path: Path, refusals: Refusals) -> None:
+    with refold.open(path, window=WINDOW) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK + PAIR * 10)
+        refusals.error = LogFull("the disk is full")
+        with pytest.raises(LogFull):
+            chat.context()
+        refusals.error = None
+        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+
+
+def test_a_message_that_was_erased_meanwhile_is_in_no_summary_that_waited(
+    path: Path, refusals: Refusals
+) -> None:
+    def refuse() -> None:
+        refusals.error = LogFull("the disk is full")
+
+    with refold.open(path, window=WINDOW, summariser=Paid(refuse)) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        chat.context()
+        refusals.error = None
+        chat.erase(0)
+        chat.append({"role": "assistant", "content": "yes"})
+        assert outcomes(chat) == ["failed"]
+        assert chat.context(at=chat.version).summary is None
+        assert memory.verify().ok
+
+
+def test_notes_of_a_model_are_kept_as_well(path: Path, holder: Holder) -> None:
+    class Noting(Paid):
+        async def take_notes(self, request: NotesRequest) -> NotesDraft:
+            self.notes += 1
+            holder.hold()
+            return NotesDraft(
+                notes=(refold.Note(kind="fact", text="the boat is green", positions=(0,)),),
+                model="m",
+                prompt_fingerprint="1",
+            )
+
+    noting = Noting()
+    with refold.open(path, window=WINDOW, summariser=noting) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        quickly(chat.context)
+        holder.let_go()
+        chat.context()
+        assert [note.text for note in chat.notes()] == ["the boat is green"]
+        assert noting.notes == 1
+
+
+def test_the_loop_of_a_service_goes_on_meanwhile(path: Path, holder: Holder) -> None:
+    async def serve() -> None:
+        async with refold.aopen(path, window=WINDOW, summariser=Paid(holder.hold)) as memory:
+            chat = memory.conversation("t")
+            await chat.append(TALK)
+            began = time.monotonic()
+            context = await chat.context()
+            assert time.monotonic() - began < QUICKLY
+            assert [one.outcome for one in context.compactions] == ["waiting"]
+            holder.let_go()
+            context = await chat.context()
+            assert [one.outcome for one in context.compactions] == ["performed"]
+
+    asyncio.run(serve())
+
+
+def test_an_append_waits_for_the_log_as_long_as_before(
+    path: Path, holder: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refold.infrastructure.log.file.sqlite.LOCK_TIMEOUT", 2)
+    with refold.open(path, window=WINDOW) as memory:
+        chat = memory.conversation("t")
+        chat.append(PAIR)
+        holder.hold()
+        began = time.monotonic()
+        with pytest.raises(LogBusy):
+            chat.append(PAIR)
+        assert time.monotonic() - began >= 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def test_a_disk_that_is_really_full_costs_no_request_that_fits(small_disk: Path) -> None:
+    filler = small_disk / "filler"
+
+    def fill() -> None:
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 512)
+            except OSError:
+                pass
+
+    paid = Paid(fill)
+    with refold.open(small_disk / "agent.db", window=WINDOW, summariser=paid) as memory:
+        chat = memory.conversation("t")
+        chat.append(TALK)
+        assert [one.outcome for one in quickly(chat.context).compactions] == ["waiting"]
+        assert [one.outcome for one in quickly(chat.context).compactions] == ["waiting"]
+        filler.unlink()
+        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+        assert paid.calls == 1
+        assert memory.verify().ok

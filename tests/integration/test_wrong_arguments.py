@@ -1,0 +1,165 @@
+"""Whatever is given for an argument of the library: it is taken, or refused by an error that names it."""
+
+# pyright: basic
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import refold
+from refold.application.recall.inquiry import RecallOptions
+
+WRONG: list[Any] = [
+    5, -1, 5.5, float("nan"), True, b"x", object(), [1], {"a": 1}, ("x",), "", "\ud800", int, None,
+]  # fmt: skip
+GIVEN: dict[str, Any] = {
+    "message": {"role": "user", "content": "x"}, "query": "hello", "label": "x", "pin_id": "x",
+    "summary_id": "x", "thread_id": "t", "messages": [], "to": "missing/folder/x.db",
+}  # fmt: skip
+ELSEWHERE = {"close", "append_recorded", "knows"}
+
+
+def methods(kind: type) -> Iterator[tuple[str, str]]:
+    """Each public method with each of its arguments."""
+    for name in dir(kind):
+        method = inspect.getattr_static(kind, name)
+        if name.startswith("_") or name in ELSEWHERE or not inspect.isfunction(method):
+            continue
+        parameters = list(inspect.signature(method).parameters.values())[1:]
+        for parameter in parameters:
+            options = parameter.kind is parameter.VAR_KEYWORD
+            for argument in RecallOptions.__annotations__ if options else [parameter.name]:
+                yield name, argument
+
+
+def required(kind: type, name: str) -> dict[str, Any]:
+    parameters = list(inspect.signature(getattr(kind, name)).parameters.values())[1:]
+    named = (p for p in parameters if p.kind is not p.VAR_KEYWORD)
+    return {p.name: GIVEN.get(p.name, 0) for p in named if p.default is p.empty}
+
+
+CALLS = [(kind, *call) for kind in (refold.Chat, refold.Memory) for call in methods(kind)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "argument"), CALLS, ids=lambda v: getattr(v, "__name__", v)
+)
+def test_a_wrong_argument_is_taken_or_refused_by_a_typed_error(
+    kind: type, name: str, argument: str
+) -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("t")
+        chat.append([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "ok"}])
+        of = chat if kind is refold.Chat else memory
+        for wrong in WRONG:
+            try:
+                answer = getattr(of, name)(**{**required(kind, name), argument: wrong})
+                if isinstance(answer, Iterator):
+                    list(answer)  # pyright: ignore[reportUnknownArgumentType]
+            except refold.RefoldError as error:
+                assert str(error)  # noqa: PT017
+
+
+FUNCTIONS = {
+    "clock",
+    "new_id",
+    "on_compaction",
+}  # What a function of the program answers is its own.
+
+
+@pytest.mark.parametrize("option", list(refold.Options.__annotations__))
+def test_a_wrong_option_is_taken_or_refused_by_a_typed_error(option: str) -> None:
+    for wrong in WRONG:
+        if option in FUNCTIONS and callable(wrong):
+            continue
+        try:
+            with refold.open(":memory:", **{option: wrong}) as memory:
+                chat = memory.conversation("t")
+                chat.append({"role": "user", "content": "x"})
+                chat.context()
+        except refold.RefoldError as error:
+            assert option in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda v: type(v).__name__)
+def test_a_wrong_path_is_refused_by_its_name(path: Any) -> None:
+    with pytest.raises(refold.InvalidSetting, match=r"^path: must be the path of the log"):
+        refold.open(path)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda chat: chat.compact(focus=5), "focus: must be text, not 5"),
+        (lambda chat: chat.context(model=5), "model: must be text that is not blank, not 5"),
+        (lambda chat: chat.context(system=5), "system: must be text, or a list of text blocks"),
+        (lambda chat: chat.erase(0, reason=5), "reason: must be text, not 5"),
+        (lambda chat: chat.erase(None), "where: must be a position"),
+        (lambda chat: chat.label(None), "label: must be text, not a value of type NoneType"),
+    ],
+)
+def test_the_argument_is_named(call: Any, says: str) -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        with pytest.raises(refold.InvalidSetting) as caught:
+            call(chat)
+    assert str(caught.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"policy": {"keep_last": 3}}, "policy: must be a refold.CompactionPolicy"),
+        ({"summariser": object()}, "argument summariser: must be one of extractive"),
+        ({"counter": object()}, "argument counter: must be an object with count_text"),
+        ({"observers": [5]}, r"argument observers\[0\]: must be an object with compaction_ended"),
+        ({"policy": refold.CompactionPolicy(target_share=0.99)}, "target_share = 0.99 "),
+        (
+            {"policy": refold.CompactionPolicy(summary_tier=0.9, whole_tier=0.9)},
+            "summary_tier = 0.9 .* must be at most 1 together",
+        ),
+    ],
+)
+def test_the_option_is_named(options: Any, says: str) -> None:
+    with pytest.raises(refold.InvalidSetting, match=says):
+        refold.open(":memory:", **options)
+
+
+def test_an_argument_that_there_is_not_is_told_with_what_was_meant() -> None:
+    unknown: dict[str, Any] = {"keep_last": 3}
+    with pytest.raises(TypeError, match=r"use policy=CompactionPolicy\(keep_last=3\)"):
+        refold.open(":memory:", **unknown)
+    wrong: dict[str, Any] = {"limt": 3}
+    with refold.open(":memory:") as memory:
+        with pytest.raises(TypeError, match=r"^recall\(\) has no argument 'limt' .*limit"):
+            memory.conversation("t").recall("x", **wrong)
+        with pytest.raises(TypeError, match=r"^search\(\) has no argument 'limt'"):
+            memory.search("x", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"keep_last": "x"}, "keep_last = 'x': must be a valid integer"),
+        ({"keep_last": True}, "keep_last = 'True': must be a number"),
+        ({"keep_last": 0}, "greater than or equal to 1"),
+        ({"kep_last": 3}, "did you mean keep_last"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_a_typed_error(fields: Any, says: str) -> None:
+    with pytest.raises(refold.InvalidSetting, match=says):
+        refold.CompactionPolicy(**fields)
+
+
+def test_a_time_is_taken_as_results_give_it() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        [message] = chat.messages()
+        assert chat.context(at=message.at).version == 1
+        for wrong in ("yesterday", "2026-01-02T03:04:05"):
+            with pytest.raises(refold.InvalidSetting, match="time zone"):
+                chat.context(at=wrong)

@@ -1,0 +1,195 @@
+"""Whatever requests carry, and whoever makes them: thinking is valid, and a version gives what was sent."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import refold
+from tests.support.effort import one_in
+from tests.support.legality import preserved_thinking_violations, violations
+from tests.support.witness import SHM
+
+BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"
+LOOK = {"name": "look", "description": "Look.", "input_schema": {"type": "object"}}
+FRAMES: tuple[dict[str, Any], ...] = (
+    {"model": BOUND, "system": "A"},
+    {"model": BOUND, "system": "B\n\n" + "rule " * 300},
+    {"model": BOUND, "system": "A", "tools": [LOOK]},
+    {"model": MANUAL, "system": "A", "tools": [LOOK]},
+    {"model": BOUND},
+)
+FRAME = st.sampled_from((0, 0, 0, 1, 2, 3, 4)).map(FRAMES.__getitem__)
+MEMORY = st.sampled_from((0, 0, 0, 1))
+
+
+class Say(NamedTuple):
+    """Somebody says something."""
+
+    memory: int
+    size: int
+
+
+class Ask(NamedTuple):
+    """A request is made; nobody has answered yet."""
+
+    memory: int
+    frame: dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """The oldest request without an answer gets one, which calls a tool or not."""
+
+    calls: bool
+    elsewhere: bool
+    """Whether another process stores it than the one that asked."""
+
+
+class Turn(NamedTuple):
+    """A question, its request and its answer, with nobody in between; the frame is the one before."""
+
+    memory: int
+    loops: int
+
+
+class Restart(NamedTuple):
+    """A process ends, and another opens the log."""
+
+    memory: int
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.builds(Turn, MEMORY, st.integers(0, 3)),
+        st.builds(Turn, MEMORY, st.integers(0, 3)),
+        st.builds(Say, MEMORY, st.sampled_from((1, 60))),
+        st.builds(Ask, MEMORY, FRAME),
+        st.builds(Answer, st.booleans(), st.sampled_from((False, False, True))),
+        st.builds(Restart, MEMORY),
+    ),
+    min_size=4,
+    max_size=40,
+)
+
+
+class _Open(NamedTuple):
+    request: dict[str, Any]
+    memory: int
+    frame: dict[str, Any]
+
+
+class Talk:
+    """One conversation, two processes, and every request with the answer that it got."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.memories = [self._opened(), self._opened()]
+        self.requests: list[dict[str, Any]] = []
+        self.versions: dict[int, dict[str, Any]] = {}
+        """What was sent of each version, where its frame is recorded."""
+        self.open: list[_Open] = []
+        self.answered: set[int] = set()
+        """The processes that stored an answer since they said something."""
+        self.frame = FRAMES[0]
+        self.number = 0
+
+    def _opened(self) -> refold.Memory:
+        return refold.open(self.path, window=3_000, scrub_megabytes=0)
+
+    def chat(self, memory: int) -> refold.Chat:
+        return self.memories[memory].conversation("t")
+
+    def take(self, step: Any) -> None:
+        match step:
+            case Say():
+                self.say(step.memory, step.size)
+            case Ask():
+                self.ask(step.memory, step.frame)
+            case Answer():
+                self.answer(calls=step.calls, elsewhere=step.elsewhere)
+            case Turn():
+                self.say(step.memory, 1)
+                for _ in range(step.loops):
+                    self.ask(step.memory, self.frame)
+                    self.answer(calls=True, elsewhere=False)
+                self.ask(step.memory, self.frame)
+                self.answer(calls=False, elsewhere=False)
+            case Restart():
+                self.memories[step.memory].close()
+                self.memories[step.memory] = self._opened()
+                self.open = [one for one in self.open if one.memory != step.memory]
+
+    def say(self, memory: int, size: int) -> None:
+        self.number += 1
+        self.chat(memory).append({"role": "user", "content": f"question {self.number} " * size})
+        if memory in self.answered:
+            # Whoever speaks after an answer waits for none of those before.
+            self.open = [one for one in self.open if one.memory != memory]
+            self.answered.discard(memory)
+
+    def ask(self, memory: int, frame: dict[str, Any]) -> None:
+        chat = self.chat(memory)
+        if not chat.version:
+            self.say(memory, 1)
+        try:
+            made = chat.context(**frame)
+        except refold.ContextWindowExceeded:
+            return
+        self.frame = frame
+        request = {"model": frame["model"], **json.loads(json.dumps(made.for_anthropic()))}
+        self.open.append(_Open({**request, "version": made.version}, memory, frame))
+        assert not violations(request)
+
+    def answer(self, *, calls: bool, elsewhere: bool) -> None:
+        if not self.open:
+            return
+        asked = self.open.pop(0)
+        self.number += 1
+        blocks: list[dict[str, Any]] = [
+            {"type": "thinking", "thinking": f"t{self.number}", "signature": f"s{self.number}"}
+        ]
+        if calls:
+            call = f"call_{self.number}"
+            blocks.append({"type": "tool_use", "id": call, "name": "look", "input": {}})
+        else:
+            blocks.append({"type": "text", "text": f"answer {self.number}"})
+        memory = 1 - asked.memory if elsewhere else asked.memory
+        version = asked.request.pop("version")
+        self.requests.append({**asked.request, "answer": blocks})
+        chat = self.chat(memory)
+        is_next = chat.version == version
+        chat.append({"role": "assistant", "content": blocks})
+        self.answered.add(memory)
+        if is_next and not elsewhere and not self.open:
+            self.versions[version] = asked.request
+        if calls:
+            result = {
+                "type": "tool_result",
+                "tool_use_id": f"call_{self.number}",
+                "content": "out " * 40,
+            }
+            chat.append({"role": "user", "content": [result]}, recorded=True)
+
+    def close(self) -> None:
+        for memory in self.memories:
+            memory.close()
+
+
+@one_in(1)
+@given(STEPS)
+def test_thinking_is_valid_and_a_version_gives_what_was_sent(steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+        talk = Talk(Path(folder) / "talk.db")
+        try:
+            for step in steps:
+                talk.take(step)
+            assert preserved_thinking_violations(talk.requests) == []
+            for version, sent in talk.versions.items():
+                again = talk.chat(1).context(at=version)
+                assert {"model": again.model, **again.for_anthropic()} == sent
+            assert talk.memories[0].verify().ok
+        finally:
+            talk.close()

@@ -1,0 +1,262 @@
+"""OpenAI messages go in and come out; what cannot be converted is named."""
+
+# pyright: basic
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+import refold
+from refold.domain.errors import InvalidMessage
+from tests.architecture.rules import ROOT
+from tests.support.legality import violations
+
+Json = dict[str, Any]
+PICTURE = "data:image/png;base64,aGk="
+PDF = "data:application/pdf;base64,aGk="
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Looks.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
+    },
+}
+
+
+def call(call_id: str, arguments: str = '{"at": "x"}') -> Json:
+    return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+TALK: list[Json] = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Look there.", "name": "Bob"},
+    {"role": "assistant", "content": "I look.", "tool_calls": [call("c1"), call("c2")]},
+    {"role": "tool", "tool_call_id": "c1", "content": "one"},
+    {"role": "tool", "tool_call_id": "c2", "content": "two"},
+    {"role": "assistant", "content": "Done."},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "And this?"},
+            {"type": "image_url", "image_url": {"url": PICTURE}},
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}},
+        ],
+    },
+]
+
+
+class Object(BaseModel):
+    """An object as the SDK has them: what was never set is not sent."""
+
+    model_config = ConfigDict(extra="allow")
+    refusal: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "model_dump":
+            raise AttributeError(name)
+        return as_object((self.__pydantic_extra__ or {}).get(name))
+
+
+def as_object(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return Object(**value)
+    return [as_object(v) for v in value] if isinstance(value, list) else value
+
+
+def there_and_back(messages: list[Json]) -> Json:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append(refold.from_openai(messages))
+        context = chat.context(tools=refold.tools_from_openai([TOOL]))
+        assert violations(context.for_anthropic()) == []
+        return context.for_openai()
+
+
+def test_a_talk_comes_back_as_it_went_in() -> None:
+    named = {"role": "user", "content": "Look there."}  # Names stay in the log.
+    assert there_and_back(TALK) == {
+        "messages": [TALK[0], named, *TALK[2:]],
+        "tools": [TOOL],
+    }
+
+
+def test_every_other_key_is_kept_in_the_log() -> None:
+    [message] = refold.from_openai({"role": "user", "content": "x", "name": "Bob", "n": None})
+    assert message == {"role": "user", "content": "x", "name": "Bob"}
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append(message)
+        assert chat.read(0).message.extra == {"name": "Bob"}
+
+
+def test_a_whole_reply_brings_its_id_model_and_usage() -> None:
+    reply = as_object(
+        {
+            "id": "chatcmpl-1",
+            "model": "gpt-5.2",
+            "usage": {"total_tokens": 5},
+            "choices": [
+                {"finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}
+            ],
+        }
+    )
+    assert refold.from_openai(reply) == [
+        {
+            "role": "assistant",
+            "content": "Hi.",
+            "id": "chatcmpl-1",
+            "model": "gpt-5.2",
+            "stop_reason": "stop",
+            "usage": {"total_tokens": 5},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        (
+            {"role": "assistant", "content": None, "refusal": "No."},
+            [{"type": "text", "text": "No."}],
+        ),
+        (
+            {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Yes."}},
+            "Yes.",
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [call("c", "")]},
+            [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [call("c", "[1]")]},
+            [{"type": "tool_use", "id": "c", "name": "look", "input": {"_arguments": "[1]"}}],
+        ),
+        (
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+            [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+        ),
+        (
+            {"type": "function_call_output", "call_id": "c", "output": "x"},
+            [{"type": "tool_result", "tool_use_id": "c", "content": "x"}],
+        ),
+        (
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]},
+            [{"type": "text", "text": "x"}],
+        ),
+    ],
+)
+def test_what_is_said_differently_there(given: Json, content: object) -> None:
+    [message] = refold.from_openai([given])
+    assert message["content"] == content
+    with refold.open(":memory:") as memory:
+        memory.conversation("t").append(message, recorded=True)
+
+
+def test_the_older_function_role_answers_the_open_call() -> None:
+    older: list[Json] = [
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "look", "arguments": "{}"},
+        },
+        {"role": "function", "name": "look", "content": "ok"},
+    ]
+    made = there_and_back(older)["messages"]
+    assert made[1]["tool_calls"][0]["id"] == made[2]["tool_call_id"]
+    assert made[2]["content"] == "ok"
+
+
+def test_reasoning_items_are_left_out() -> None:
+    items = [{"type": "reasoning", "summary": []}, {"role": "user", "content": "x"}]
+    assert refold.from_openai(items) == [{"role": "user", "content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (5, "messages"),
+        ("hello", "messages"),
+        ([5], "messages[0]"),
+        ({"role": "usr", "content": "x"}, "message.role"),
+        ([TALK[0], {"content": "x"}], "messages[1].role"),
+        ([{"role": "user"}], "messages[0].content"),
+        ([{"role": "user", "content": 5}], "messages[0].content"),
+        ([{"role": "user", "content": [{"type": "input_audio"}]}], "messages[0].content[0].type"),
+        (
+            [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}],
+            "messages[0].content[0].type",
+        ),
+        ({"choices": []}, "message.choices"),
+    ],
+)
+def test_what_cannot_be_converted_is_named(given: Any, field: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        refold.from_openai(given)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"),
+    [
+        ({"type": "function", "function": {}}, "tools[0].function.name"),
+        ({"type": "web_search"}, "tools[0].type"),
+        (5, "tools[0]"),
+    ],
+)
+def test_a_tool_that_cannot_be_converted_is_named(tool: Any, field: str) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        refold.tools_from_openai([tool])
+    assert caught.value.field == field
+
+
+def test_a_tool_of_a_server_has_no_place_in_an_openai_request() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        context = chat.context(tools=[{"type": "web_search_20250305", "name": "web_search"}])
+        with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.type: "):
+            context.for_openai()
+
+
+class Client:
+    """The client of the SDK, with a model that calls a tool once."""
+
+    def __init__(self) -> None:
+        self.chat = self.completions = self
+        self.asked: list[Json] = []
+
+    def create(self, **request: Any) -> Any:
+        self.asked.append(request)
+        first = len(self.asked) == 1
+        answer: Json = {"role": "assistant", "content": None if first else "It is sunny."}
+        if first:
+            answer["tool_calls"] = [call("c1")]
+        return as_object({"id": f"chatcmpl-{len(self.asked)}", "choices": [{"message": answer}]})
+
+
+def test_the_agent_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    [code] = re.findall(r"```python\n(import json, openai, refold\n.*?)```", page, re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    sdk, client = ModuleType("openai"), Client()
+    setattr(sdk, "OpenAI", lambda: client)  # noqa: B010
+    monkeypatch.setitem(sys.modules, "openai", sdk)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {"TOOLS": [TOOL], "run": lambda name, arguments: f"{name} {arguments['at']}"})
+    first, second = client.asked
+    assert first["tools"] == [TOOL]
+    assert second["messages"] == [
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {"role": "assistant", "content": None, "tool_calls": [call("c1")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "look x"},
+    ]
+    with refold.open("agent.db") as memory:
+        assert memory.conversation("thread-42").messages()[-1].message.content == "It is sunny."
