@@ -199,7 +199,7 @@ def test_the_keys_of_a_log_of_before_are_proved_by_its_events_once(
         chat = memory.conversation("compacted")
         assert {d.place for d in memory.verify().damage} == {"keys"}
         for number in (3, 5):
-            again = chat.append({"role": "user", "content": "again"}, key=f"k{number}")
+            again = chat.append(_said_at(chat, number), key=f"k{number}", recorded=True)
             assert (again.positions, again.messages[0].new) == ((number,), False)
         assert chat.append({"role": "user", "content": "new"}, key="k70").messages[0].new
         assert memory.verify().ok
@@ -214,9 +214,16 @@ def test_the_proof_of_a_log_that_was_written_once_is_believed_for_ever(
         for thread_id in ("compacted", "copy"):
             chat = memory.conversation(thread_id)
             chat.append({"role": "user", "content": "new"}, key="new")
-        again = memory.conversation("compacted").append({"role": "user", "content": "x"}, key="k3")
+        chat = memory.conversation("compacted")
+        again = chat.append(_said_at(chat, 3), key="k3", recorded=True)
         assert (again.positions, again.messages[0].new) == ((3,), False)
         assert memory.verify().ok
+
+
+def _said_at(chat: refold.Chat, position: int) -> dict[str, Any]:
+    message = chat.read(position).message
+    content = message.content
+    return {"role": message.role, "content": content if isinstance(content, str) else [*content]}
 
 
 def unwanted(*_: Any) -> None:
@@ -244,7 +251,7 @@ def test_keys_of_a_fork_and_of_a_salvaged_log_are_known_in_them(
     with refold.open(path, encryption_key=key) as memory:
         copy = memory.conversation("t").fork(at=6, thread_id="copy")
         for number in (0, 3, 5):
-            message = {"role": "user", "content": "again"}
+            message = {"role": "user", "content": f"message {number}"}
             assert copy.append(message, key=f"delivery-{number}").positions == (number,)
         assert copy.append({"role": "user", "content": "6"}, key="delivery-6").messages[0].new
         memory.salvage(tmp_path / "new.db")
