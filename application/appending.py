@@ -118,19 +118,17 @@ def store(
         fresh = _fresh(incoming, known)
         if fresh and expected is not None:
             refuse_conflict(core, loaded, expected)
-        if not recorded:
-            fresh = _marked_stale(core, loaded, fresh)
+        fresh = fresh if recorded else _marked_stale(core, loaded, fresh)
         appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
         return (*settle_left_behind(core, loaded), *appended)
 
     loaded, events = core.log.transact(thread_id, decide, at=core.clock())
     stored = [e for e in events if isinstance(e, MessageAppended)]
-    _note_answers(core, thread_id, stored)
-    answer = _answered(incoming, stored, known)
-    if core.recall.embedding is not None:
-        core.recall.embedding.appended()
-    version = loaded.state.version
-    return Appended.trusted({"thread_id": thread_id, "version": version, "messages": tuple(answer)})
+    _tell_of(core, thread_id, stored)
+    answer = tuple(_answered(incoming, stored, known))
+    return Appended.trusted(
+        {"thread_id": thread_id, "version": loaded.state.version, "messages": answer}
+    )
 
 
 def _answered(
@@ -164,7 +162,10 @@ def _marked_stale(
     return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
 
 
-def _note_answers(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+    """Tell those who wait for messages, and those who remember what requests are open."""
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
     if not stored:
         return
     first, end = stored[0], stored[-1].position + 1

@@ -73,8 +73,7 @@ class Chat(LookingBack):
             KeyReused: the key stands for another message already; nothing is stored.
             VersionConflict: somebody else has appended; nothing is stored. A message whose key is known
                 is no conflict: it is stored already.
-            InvalidOwner: the owner cannot be; nothing is stored.
-            OwnerConflict: the conversation is somebody else's; nothing is stored.
+            InvalidOwner, OwnerConflict: the owner cannot be, or is not that of the conversation.
             LogError: nothing is stored.
         """
         stored = appending.append(

@@ -1,6 +1,6 @@
 """Use case: say of each message how the model sees it now, since when, and why."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -112,7 +112,7 @@ class _Judge:
         assert isinstance(event, MessageAppended)
         entry = self._entries.get(event.position)
         erased = logged.erased or event.position in self._decisions.erased
-        previews = self._previews.get(event.position, ())
+        previews = tuple(self._previews.get(event.position, {}).values())
         fate = fate_of(self._loaded, event.position, entry, previews, erased=erased)
         if fate == "erased":
             verdict = self._erased(event.position, When(logged.version, logged.at), entry)

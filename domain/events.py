@@ -11,6 +11,9 @@ from .messages import Block, Message
 from .policy import CompactionPolicy
 from .remembering import MemoriesChosen, NotesFlushed
 from .rewriting import Rewritten as Rewritten
+from .summary_parts import GivenInPart as GivenInPart
+from .summary_parts import LeafSummary as LeafSummary
+from .summary_parts import OmittedMessage as OmittedMessage
 from .value import Value
 
 Trigger = Literal["size", "manual", "background", "erasure"]
@@ -63,32 +66,6 @@ class CompactionRequested(Value, frozen=True):
     """Whether the summary is built anew from leaf summaries, not from the one before."""
     owner: str | None = None
     """The process that works on it: what it leaves unfinished when it ends is abandoned."""
-
-
-class LeafSummary(Value, frozen=True):
-    """A summary, made by code, of just those messages that a compaction covered first."""
-
-    start: int
-    stop: int
-    text: str
-    tokens: int
-
-
-class OmittedMessage(Value, frozen=True):
-    """A covered message that was too large to be summarised; it can be read back."""
-
-    position: int
-    tokens: int
-
-
-class GivenInPart(Value, frozen=True):
-    """A covered message of which the summariser was given a part only; all of it can be read back."""
-
-    position: int
-    given: int
-    """Characters of it that the summariser was given."""
-    characters: int
-    """Characters that it has."""
 
 
 class CompactionPerformed(Value, frozen=True):

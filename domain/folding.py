@@ -107,9 +107,12 @@ def _is_append(event: Event) -> bool:
 def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
-    pending, pinned = state.answer_pending, state.pinned_positions
+    pending, thinking_from, pinned = (
+        state.answer_pending,
+        state.thinking_from,
+        state.pinned_positions,
+    )
     older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
-    thinking_from = state.thinking_from
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1

@@ -92,25 +92,24 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     from .fork_gate import GATE
 
     with GATE.used():
+        from .checking_options import check_options
+
+        check_options(path, options)
         return _opened(path, options)
 
 
 def _opened(path: str | Path, options: Options) -> Core:
-    from .checking_options import check_options
     from .log.keeping import SQLiteKeeper
     from .observing.wiring import Observing
     from .processes import ThisProcess
-    from .summarisers.extractive import ExtractiveSummariser
     from .tokens.estimator import EstimatingTokenCounter
     from .tools.anthropic import AnthropicTools
 
-    check_options(path, options)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
     observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
-    embedded = observing.summariser(ExtractiveSummariser(counter=counter))
-    chosen = _summariser(options.get("summariser"), settings, counter, observing) or embedded
+    chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
     asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
@@ -138,6 +137,19 @@ def _opened(path: str | Path, options: Options) -> Core:
     )
     _settle(core, stores, settings.scrub_megabytes)
     return core
+
+
+def _summarisers(
+    given: str | Summariser | None,
+    settings: "RefoldSettings",
+    counter: TokenCounter,
+    observing: "Observing",
+) -> tuple[Summariser, Summariser]:
+    """The summariser that was chosen, and the embedded one, which is there where that one fails."""
+    from .summarisers.extractive import ExtractiveSummariser
+
+    embedded = observing.summariser(ExtractiveSummariser(counter=counter))
+    return _summariser(given, settings, counter, observing) or embedded, embedded
 
 
 def _recall(stores: "_Stores", log: GenerationsLog, options: Options) -> RecallParts:

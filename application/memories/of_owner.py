@@ -78,7 +78,7 @@ def _of_note(note: NoteRow) -> Offer:
     positions = note.source_positions if note.taken_by == LEDGER else ()
     first = min(note.source_positions, default=note.start)
     id = f"{note.flush_id}/{note.number}"
-    hit = _hit(note.thread_id, first, id, "note", note.taken_at, note.text)
+    hit = _hit(note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
     start, stop = (min(positions), max(positions) + 1) if positions else (note.start, note.stop)
     hit = hit.replaced(why=(note.kind,))
     return Offer(hit, "note", start, stop, note.version)
@@ -87,16 +87,19 @@ def _of_note(note: NoteRow) -> Offer:
 def _of_summary(summary: SummaryRow) -> Offer:
     start, stop = summary.covered_from, summary.compact_up_to_index + 1
     hit = _hit(
-        *(summary.thread_id, start, summary.summary_id, "summary"),
+        *(summary.thread_id, start, summary.version, summary.summary_id, "summary"),
         *(summary.compacted_at, summary.summary_text),
     )
     return Offer(hit, "summary", start, stop, summary.version)
 
 
-def _hit(thread_id: str, position: int, id: str, role: str, at: str, text: str) -> RecallHit:
+def _hit(
+    thread_id: str, position: int, version: int, id: str, role: str, at: str, text: str
+) -> RecallHit:
     return RecallHit(
         thread_id=thread_id,
         position=position,
+        version=version,
         message_id=id,
         address=address_of(thread_id, position),
         role=role,

@@ -49,14 +49,10 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
     to: dict[str, Cell] = {"version": run[-1].version}
     more = Counter[str]()
     for logged in run:
-        event = logged.event
-        match event:
+        match event := logged.event:
             case MessageAppended():
-                if event.position == 0:
-                    to |= {"created_at": written(logged, event), "last_activity": ""}
+                to |= _of_message(logged, event)
                 more.update(messages=1, tokens=event.tokens)
-                if event.conversation_owner is not None:
-                    to["owner"] = event.conversation_owner
             case CompactionPerformed():
                 more["compactions"] += 1
             case EventLost():
@@ -83,10 +79,19 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessageErased()
             ):
                 pass
-            case _:
-                assert_never(event)
+            case never:
+                assert_never(never)
     row = Changed({"thread_id": run[0].thread_id}, to, +more, *_said(run))
-    return (Added(_begun(run[0])), row) if run[0].version == 1 else (row,)
+    return (row,) if run[0].version > 1 else (Added(_begun(run[0])), row)
+
+
+def _of_message(logged: LoggedEvent, event: MessageAppended) -> dict[str, Cell]:
+    to: dict[str, Cell] = {}
+    if event.position == 0:
+        to |= {"created_at": written(logged, event), "last_activity": ""}
+    if event.conversation_owner is not None:
+        to["owner"] = event.conversation_owner
+    return to
 
 
 def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:

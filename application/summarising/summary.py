@@ -57,11 +57,8 @@ async def summarised(
     ledger = await asyncio.to_thread(_roomier, core, gathering, ledger, plan, budget, written)
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
     made = await asyncio.to_thread(_finished, core, summariser.name, task, written, ledger)
-    made = made.replaced(
-        model_calls=asking.model_calls,
-        source_digest=await asyncio.to_thread(source.digest, written.omitted),
-        leaf=leaf,
-    )
+    digest = await asyncio.to_thread(source.digest, written.omitted)
+    made = made.replaced(model_calls=asking.model_calls, source_digest=digest, leaf=leaf)
     topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
     return made.replaced(
         topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens

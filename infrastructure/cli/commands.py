@@ -73,7 +73,9 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
         "recall": Entry(
             "recalling", "recall", "Find what was said in a conversation, compacted or not."
         ),
-        "search": Entry("recalling", "search", "Find what was said in any conversation, whoever it is of."),
+        "search": Entry(
+            "recalling", "search", "Find what was said in any conversation, whoever it is of."
+        ),
         "query": Entry(
             "tracing",
             "query",

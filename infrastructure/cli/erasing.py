@@ -79,16 +79,19 @@ def erase(
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with opened(db) as memory, naming_commands(db):
         if thread is None:
-            if not yes:
-                _confirm(f"everything of owner {owner!r}", ())
-            report = memory.erase_owner(owner or "", reason)
+            report = _of_owner(memory, owner or "", reason, yes=yes)
         else:
             where = find_place(memory, thread, positions or ())
-            if whole and yes and where.thread != thread:
-                raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
+            _refuse_short_id(where, thread, without_asking=whole and yes)
             report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
     _tell(report, json=json)
     _tell_what_is_left(report)
+
+
+def _of_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
+    if not yes:
+        _confirm(f"everything of owner {owner!r}", ())
+    return memory.erase_owner(owner, reason)
 
 
 def _refuse_crossed(thread: str | None, owner: str | None, *, several: bool, whole: bool) -> None:
@@ -96,6 +99,11 @@ def _refuse_crossed(thread: str | None, owner: str | None, *, several: bool, who
         raise typer.BadParameter("--owner goes without a thread, positions and --all")
     if owner is None and thread is None:
         raise typer.BadParameter("give a thread with either positions or --all, or --owner")
+
+
+def _refuse_short_id(where: Where, given: str, *, without_asking: bool) -> None:
+    if without_asking and where.thread != given:
+        raise typer.BadParameter(f"--all --yes needs the whole id: {where.thread}")
 
 
 def _in_conversation(

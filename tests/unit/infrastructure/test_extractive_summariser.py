@@ -1,5 +1,6 @@
 """The summariser without a model, on small conversations written for it."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -425,10 +426,7 @@ def test_with_nothing_to_tell_it_says_so() -> None:
 
 
 def test_the_draft_names_the_algorithm_and_is_complete() -> None:
-    coroutine = ExtractiveSummariser().summarise(request(*SESSION))
-    with pytest.raises(StopIteration) as stopped:  # It never suspends: one step is all.
-        coroutine.send(None)
-    draft = stopped.value.value
+    draft = asyncio.run(ExtractiveSummariser().summarise(request(*SESSION)))
     assert draft.complete
     assert draft.model == ALGORITHM == "refold-extractive-2"
     assert re.fullmatch(r"[0-9a-f]{64}", draft.prompt_fingerprint)

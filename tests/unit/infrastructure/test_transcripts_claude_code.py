@@ -188,7 +188,7 @@ def test_a_session_without_messages_is_no_error(tmp_path: Path) -> None:
     talk = read_records(tmp_path, {"type": "summary", "summary": "Fix it", "leafUuid": "x"})
     assert talk.format == "claude-code"
     assert talk.conversations == ()
-    assert reasons(talk) == ["title of a session"]
+    assert reasons(talk) == ["title of another session"]
 
 
 def test_a_title_labels_the_conversation_that_it_names(tmp_path: Path) -> None:

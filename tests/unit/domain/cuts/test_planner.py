@@ -89,7 +89,7 @@ def test_a_tool_round_moves_the_cut_on() -> None:
 def test_on_demand_the_newest_messages_are_kept() -> None:
     assert plan(conversation(*talk(6), tokens=50), "manual").coverage.stop == 6
     keep_two = POLICY.replaced(keep_last=2)
-    assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 10
+    assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 9
 
 
 def test_on_demand_the_kept_messages_are_extended_over_a_tool_round() -> None:
