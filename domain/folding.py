@@ -107,12 +107,8 @@ def _is_append(event: Event) -> bool:
 def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
     live, version, length = list(state.live), state.version, state.length
     tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
-    pending, thinking_from, pinned = (
-        state.answer_pending,
-        state.thinking_from,
-        state.pinned_positions,
-    )
     older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
+    pending, thinking_from = state.answer_pending, state.thinking_from
     for event in events:
         assert isinstance(event, MessageAppended)
         version += 1
@@ -131,7 +127,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             else:
                 first_id = event.message_id
         length = event.position + 1
-        if len(live) > REMEMBERED and (gone := fading(live, preamble, pinned)):
+        if len(live) > REMEMBERED and (gone := fading(live, preamble, state.pinned_positions)):
             # At once, so that a run of messages gives the same state as one by one.
             older, older_tokens = older + len(gone), older_tokens + size(live, gone)
             live = [m for m in live if m.position not in gone]
