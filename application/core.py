@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from refold.domain.budget import Budget, budget_for
+from refold.domain.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.policy import CompactionPolicy
 from refold.domain.value import Value
 
 from .event_log import ConversationLog
+from .instructions import ShownFile, instruction_sizes
 from .models import longest_prefix, rules_for
 from .notes.folder import NotesFolder
 from .opening_process import OpeningProcess
@@ -129,6 +130,8 @@ class Core:
     """Names topics where no model does."""
     instructions: str = ""
     """The text of the instruction files, as every request carries it behind the caller's system text."""
+    instruction_files: tuple[ShownFile, ...] = ()
+    """What became of each of these files."""
     observers: tuple[Observer, ...] = ()
     owner: Owner = NOBODY
     sdk_tools: SDKTools = NO_SDK
@@ -137,6 +140,9 @@ class Core:
     """Has opened all of this, and is the only one that may use it."""
     last_requests: LastRequests = field(default_factory=LastRequests)
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
+        default_factory=dict[str, tuple[InstructionFileSize, ...]]
+    )
 
     def here(self) -> "Core":
         """This core, in the process that opened it.
@@ -163,6 +169,7 @@ class Core:
             settings.policy,
             summary_overhead=summary_overhead(self._size),
             instructions=self._instructions_tokens,
+            instruction_files=self._instruction_sizes(self.instructions),
         )
 
     def system_of(self, extras: Extras) -> System:
@@ -187,6 +194,16 @@ class Core:
     @property
     def _instructions_tokens(self) -> int:
         return self._size(self.instructions) + FRAME_TOKENS if self.instructions else 0
+
+    def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:
+        known = self._file_sizes.get(text)
+        if known is None:
+            if len(self._file_sizes) > 32:
+                self._file_sizes.clear()
+            files = self.instruction_files if text == self.instructions else ()
+            known = instruction_sizes(text, files, self.counter.count_text)
+            self._file_sizes[text] = known
+        return known
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

@@ -7,6 +7,19 @@ SHORTEST_SUMMARY = 150
 """Tokens below which no summary is asked for: less cannot say what was asked and what was done."""
 
 
+class InstructionFileSize(Value, frozen=True):
+    """What one instruction file takes of every request."""
+
+    name: str
+    """The path that was given."""
+    tokens: int
+    """Of its text as it is shown, with the heading above it; 0 where it is skipped."""
+    cut: int = 0
+    """How many of its characters are not shown."""
+    skipped: str = ""
+    """Why nothing of it is shown; empty where something is."""
+
+
 class Budget(Value, frozen=True):
     """All figures are tokens. ``fixed`` is what every request carries: system text, with instruction
     files, and tools.
@@ -26,6 +39,8 @@ class Budget(Value, frozen=True):
     """What a summary costs besides its text."""
     instructions: int = 0
     """Of ``fixed``, what instruction files take."""
+    instruction_files: tuple[InstructionFileSize, ...] = ()
+    """Each of them, in the order in which they were given; those that are skipped as well."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
@@ -57,9 +72,10 @@ def budget_for(
     *,
     summary_overhead: int = 0,
     instructions: int = 0,
+    instruction_files: tuple[InstructionFileSize, ...] = (),
 ) -> Budget:
     """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
-    ``instructions`` are of instruction files.
+    ``instructions`` are of ``instruction_files``.
     """
     margin = int(window * policy.margin_share)
     reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
@@ -76,6 +92,7 @@ def budget_for(
         target=target,
         summary_overhead=summary_overhead,
         instructions=instructions,
+        instruction_files=instruction_files,
     )
 
 

@@ -23,6 +23,8 @@ from .options import Options as Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from refold.application.instructions import Instructions
+
     from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .notes.folder import MarkdownFolder
@@ -116,7 +118,8 @@ def _opened(path: str | Path, options: Options) -> Core:
         new_id=options.get("new_id") or _new_id,
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
-        instructions=instructions,
+        instructions=instructions.text,
+        instruction_files=instructions.files,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
         process=OpeningProcess(str(path)),
@@ -223,15 +226,11 @@ def _refuse_unknown(options: Options) -> None:
             raise TypeError(f"refold.open has no argument {name!r}{hint}")
 
 
-def _instructions(configuration: "Configuration") -> str:
-    """The text of the instruction files, read once."""
-    source = configuration.source_of("instruction_files")
-    if source is None:
-        return ""
+def _instructions(configuration: "Configuration") -> "Instructions":
+    """What the instruction files say, read once."""
     from .instruction_files import read_instructions
 
-    settings = configuration.for_core().instructions
-    return read_instructions(settings, source.place_of("instruction_files"))
+    return read_instructions(configuration.for_core().instructions)
 
 
 def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":

@@ -8,6 +8,7 @@ import typer
 
 from refold.application.context import Context
 from refold.application.results import StoredMessage
+from refold.domain.budget import InstructionFileSize
 from refold.domain.messages import text_of
 
 from .opening import opened, require
@@ -120,9 +121,19 @@ def context(
         say(clean(made.as_text()))
         return
     if json:
-        print_json({**as_request(made), "version": made.version, "budget": made.budget.limit})
+        files = [file.model_dump() for file in made.budget.instruction_files]
+        print_json(
+            {
+                **as_request(made),
+                "version": made.version,
+                "budget": made.budget.limit,
+                "instruction_files": files,
+            }
+        )
         return
     show_request(made)
+    for file in made.budget.instruction_files:
+        say(f"[dim]{clean(_instruction_line(file))}[/dim]")
     size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
     say(f"[dim]{size}[/dim]")
     if made.tokens > made.budget.limit:
@@ -130,6 +141,13 @@ def context(
             "[yellow]Larger than the budget[/yellow]: before a request an agent's memory compacts "
             f"this by itself; `refold compact {clean(thread)} --db {clean(db)}` does it now."
         )
+
+
+def _instruction_line(file: InstructionFileSize) -> str:
+    if file.skipped:
+        return f"instruction file {file.name} is skipped: {file.skipped}"
+    cut = f", {file.cut:,} characters cut" if file.cut else ""
+    return f"instruction file {file.name}: {file.tokens:,} tokens{cut}"
 
 
 def summaries(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:

@@ -132,10 +132,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     """The room of all of them together."""
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
     """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
-    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""
+    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them. A
+    file that is not there or cannot be read is skipped, with a warning (requirement C5)."""
     instruction_characters: int = Field(default=20_000, ge=200)
     """Characters of one such file; of a longer one 70 % of these from its beginning, 20 % from its end, and
-    between them a marker that says how much is left out (requirement C5)."""
+    between them a marker that says how much is left out and which file to read for all of it, with a
+    warning (requirement C5)."""
     instruction_total: int = Field(default=24_000, ge=200)
     """Characters of all such files together, with a heading for each. One for which fewer than 64 are left
     is skipped, with a warning (requirement C5)."""

@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     )
     from refold.domain.budget import (
         Budget,
+        InstructionFileSize,
     )
     from refold.domain.errors import (
         ContextWindowExceeded,
@@ -217,6 +218,7 @@ __all__ = [
     "ForeignAddress",
     "HistoryPage",
     "HistoryRecord",
+    "InstructionFileSize",
     "InvalidAddress",
     "InvalidMessage",
     "InvalidSetting",
@@ -327,7 +329,7 @@ _PLACES = {
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.application.tools.tool": "Tool ToolOutput",
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
-    "refold.domain.budget": "Budget",
+    "refold.domain.budget": "Budget InstructionFileSize",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone InvalidMessage InvalidSetting InvalidThreadId "
         "PinnedContentTooLarge RefoldError UnknownMessage UnknownSummary UnknownToolCall"
