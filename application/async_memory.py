@@ -177,7 +177,7 @@ class AsyncMemory:
         """See ``Memory.write_notes``."""
         return await to_the_end(self._memory.write_notes)
 
-    async def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    async def search(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Memory.search``."""
         return await asyncio.to_thread(partial(self._memory.search, query, **how))
 

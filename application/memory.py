@@ -62,7 +62,7 @@ class Memory:
         """
         return write_notes(self._core)
 
-    def search(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    def search(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
 
         Like ``Chat.recall``; whether a hit is in context is told of its own conversation's.

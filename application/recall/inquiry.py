@@ -27,6 +27,9 @@ LEAST_TOKENS, MOST_TOKENS = 50, 1_000_000
 class RecallOptions(TypedDict, total=False):
     """How to look something up; all of it can be left out."""
 
+    topic: str | None
+    """Only messages of this topic, as ``topics()`` lists it; without a question those in which it comes up
+    most. Every listed topic has at least one."""
     mode: RecallMode | None
     """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``). None: by both where an
     embedder is configured, else by words."""
@@ -68,11 +71,14 @@ class Inquiry(NamedTuple):
     neighbours: int
     """How many messages are shown before a hit, and after it."""
     max_tokens: int | None
+    topic: str = ""
+    """Empty: any."""
 
 
 def inquire(
-    query: str,
+    query: str = "",
     *,
+    topic: str | None = None,
     thread_id: str | None = None,
     mode: RecallMode | None = None,
     limit: int = 5,
@@ -92,6 +98,8 @@ def inquire(
         InvalidSetting: says what cannot be, and what is allowed.
     """
     _check("query", query, isinstance(cast("object", query), str), "a question as text")
+    named = topic is None or (isinstance(cast("object", topic), str) and topic.strip())
+    _check("topic", topic, bool(named), "the name of a topic")
     if mode is not None:
         _one_of("mode", mode, get_args(RecallMode))
     _one_of("in_context", in_context, get_args(InContext))
@@ -108,6 +116,7 @@ def inquire(
         leave_out=in_context == "leave_out",
         neighbours=whole_number("neighbours", neighbours, 0, MOST_NEIGHBOURS),
         max_tokens=max_tokens,
+        topic=topic or "",
     )
 
 

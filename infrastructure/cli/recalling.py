@@ -28,6 +28,12 @@ SEARCH_EXAMPLE = 'Example: refold search "retry policy" --since 2026-01-01T00:00
 QuestionText = Annotated[
     str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
 ]
+QuestionOrNone = Annotated[
+    str,
+    typer.Argument(
+        metavar="[QUESTION]", show_default=False, help="In any words; Chinese as well as English."
+    ),
+]
 Mode = Annotated[
     Literal["keyword", "vector", "hybrid"] | None,
     typer.Option(
@@ -68,6 +74,14 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="From then on: 2026-01-02T03:04:05Z."),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
+TopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME",
+        help="Only messages of this topic, as refold topics lists it; QUESTION can be left out then.",
+    ),
+]
 LeaveOut = Annotated[
     bool,
     typer.Option(
@@ -78,8 +92,9 @@ LeaveOut = Annotated[
 
 def recall(
     thread: Thread,
-    question: QuestionText,
+    question: QuestionOrNone = "",
     db: Db = DEFAULT_DB,
+    topic: TopicName = None,
     mode: Mode = None,
     limit: Limit = 5,
     min_score: MinScore = 0.0,
@@ -93,10 +108,13 @@ def recall(
     json: Json = False,
 ) -> None:
     """Find what was said in a conversation, compacted or not."""
+    if topic is None and not question:
+        raise typer.BadParameter("give a QUESTION, or a topic with --topic NAME")
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     with opened(db, embedder=embedder) as memory:
         require(memory, thread)
-        found = memory.conversation(thread).recall(question, **how)
+        of_topic: RecallOptions = {**how, "topic": topic}
+        found = memory.conversation(thread).recall(question, **of_topic)
     _answer(found, db, thread, json=json)
 
 
@@ -152,6 +170,7 @@ def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> Non
         print_json(
             {
                 "query": found.query,
+                "topic": found.topic,
                 "mode": found.mode,
                 "notice": found.notice,
                 "left_out": found.left_out,
@@ -168,7 +187,7 @@ def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> Non
 def _show(found: Recalled, db: Path, thread: str | None) -> None:
     if found.notice:
         warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
-    tokens = ask(found.query).tokens
+    tokens = ask(found.query or found.topic or "").tokens
     for number, hit in enumerate(found, 1):
         _show_hit(number, hit, tokens, name_thread=thread is None)
     if found.left_out:
