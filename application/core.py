@@ -47,6 +47,10 @@ class NotesSettings(Value, frozen=True):
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
+    timeout: float = 3.0
+    """Seconds that a turn waits for notes by a model beyond what else it waits for (requirement C10)."""
+    timezone: str | None = None
+    """Whose days the daily files are of: a name or an offset; None: the zone of this machine."""
 
 
 class MemoriesSettings(Value, frozen=True):

@@ -22,7 +22,7 @@ def files_of(
     notes: Iterable[NoteRow], conversations: Iterable[ConversationRow] = ()
 ) -> Mapping[str, str]:
     """By path: what each file says. ``MEMORY.md`` has decisions, preferences and constraints, by kind and
-    conversation; a day's file all that was noted on it (UTC). Every line ends with its sources.
+    conversation; a day's file all that was noted on it, by the date of ``taken_at``. Every line ends with its sources.
 
     ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
     stand under the one that they were taken in.

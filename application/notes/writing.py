@@ -5,6 +5,7 @@ import logging
 from refold.application.core import Core
 from refold.domain.errors import RefoldError
 
+from .days import dated
 from .files import files_of
 
 logger = logging.getLogger(__name__)
@@ -19,7 +20,10 @@ def write_notes(core: Core) -> bool:
         return True
     try:
         core.notes_folder.write(
-            lambda: files_of(core.views.all_notes(), core.views.conversations())
+            lambda: files_of(
+                dated(core.views.all_notes(), core.settings.notes.timezone),
+                core.views.conversations(),
+            )
         )
     except (OSError, RefoldError) as error:
         logger.warning("the files of notes cannot be written: %s", error)

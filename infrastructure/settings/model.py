@@ -12,6 +12,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from refold.application.notes.days import time_zone
 from refold.application.rendering.render import SummaryPlace
 from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.log.stored.encryption import raw_key
@@ -123,6 +124,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     every compaction; once per cycle (requirement C1)."""
     notes_soft_tokens: int = Field(default=4_000, ge=0)
     """See ``notes_reserve_tokens`` (requirement C1)."""
+    notes_timeout: float = Field(default=3.0, gt=0)
+    """Seconds that a turn waits for notes by a model: then its call is given up, and code takes them. Beside
+    a summary that is being written the call has at least as long as the summary (requirement C10)."""
+    notes_timezone: str | None = None
+    """The time zone whose days the files ``memory/YYYY-MM-DD.md`` are of, such as ``Europe/Berlin``, ``UTC``
+    or ``+08:00``; without it that of the machine. With another one the files are made again from the log."""
     memories: int = Field(default=0, ge=0, le=50)
     """How many earlier messages that matter now are quoted in the system text; 5 is a good number
     (requirement C4). 0: none. They are chosen anew whenever something is compacted."""
@@ -167,6 +174,13 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     def _is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and raw_key(value.get_secret_value()) is None:
             raise ValueError("no key")
+        return value
+
+    @field_validator("notes_timezone")
+    @classmethod
+    def _is_a_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            time_zone(value)
         return value
 
     @field_validator("instruction_files", mode="before")
