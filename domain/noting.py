@@ -15,6 +15,7 @@ from .ledger.speech import sentences, user_words, without_code
 from .ledger.wording import clean, redact, squeeze
 from .messages import Message, said
 from .remembering import Note, NotesFlushed
+from .stating import stated
 
 LEDGER = "ledger"
 """Who took notes where code did."""
@@ -26,9 +27,14 @@ MOST_MESSAGES = 2_000
 """Notes are taken of so many messages at once at most, the newest."""
 
 _MOST: dict[str, int] = {"prohibition": 8, "rule": 8, "decision": 8, "request": 3, "value": 5}
+_STATED = frozenset({"prohibition", "rule", "decision"})
+_MOST_TYPED = 16
+"""Of each of these kinds, of what a person typed."""
 _HEARD = frozenset({"text", "tool_use"})
 """What people and models say, and that tools are used at all; what tools return is not noted."""
 
+_TYPED_FIRST = 1_000.0
+"""More than a line can score without having been typed."""
 _TYPED = 1_500
 """Characters: a longer text is pasted, and only partly the user's own words."""
 
@@ -90,14 +96,20 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     lines = [line for line in gathered if line.kind != "request" or line.text not in own]
     lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
+    # What a person typed goes before what else sounds like it: a pasted page is full of rules.
+    typed = {position for position, message in heard if _is_typed(message)}
+    score = lambda line: ranking.score(line) + _TYPED_FIRST * (line.position in typed)  # noqa: E731
     latest = max((line.position for line in gathered if line.kind == "request"), default=-1)
     chosen = [
         line
         for kind, most in _MOST.items()
-        for line in _best(
-            [x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score
-        )[:most]
+        for number, line in enumerate(
+            _best([x for x in lines if x.kind == kind and _lasts(x, latest)], score)
+        )
+        if number < (_MOST_TYPED if kind in _STATED and line.position in typed else most)
     ]
+    if len(chosen) > MOST_NOTES:
+        chosen = list(_best(chosen, score))[:MOST_NOTES]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
@@ -106,8 +118,7 @@ def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
     these are not in the ledger.
     """
     for position, message in messages:
-        is_typed = message.role == "user" and message.author not in ("program", "tool")
-        text = without_code(user_words(said(message)))[:_TYPED] if is_typed else ""
+        text = without_code(user_words(said(message)))[:_TYPED] if _is_persons(message) else ""
         for span in sentences(text):
             found, under = text[span.start : span.stop], shown(text, span.under)
             kind = _kind(found)
@@ -115,10 +126,19 @@ def _told(messages: Iterable[Source]) -> Iterator[LedgerLine]:
                 yield LedgerLine(kind=kind, text=found, position=position, said_by="user")
 
 
-def _kind(found: str) -> Literal["rule", "value"] | None:
+def _is_persons(message: Message) -> bool:
+    return message.role == "user" and message.author not in ("program", "tool")
+
+
+def _is_typed(message: Message) -> bool:
+    """Whether a person wrote the message, and no more than people type."""
+    return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
+
+
+def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
     if lasting.is_order(found) or lasting.is_liking(found):
         return "rule"
-    return "value" if lasting.is_about_self(found) else None
+    return "value" if lasting.is_about_self(found) else stated(found)
 
 
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
