@@ -98,7 +98,10 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     ranking = Ranking(lines)
     # What a person typed goes before what else sounds like it: a pasted page is full of rules.
     typed = {position for position, message in heard if _is_typed(message)}
-    score = lambda line: ranking.score(line) + _TYPED_FIRST * (line.position in typed)  # noqa: E731
+
+    def score(line: LedgerLine) -> float:
+        return ranking.score(line) + _TYPED_FIRST * (line.position in typed)
+
     latest = max((line.position for line in gathered if line.kind == "request"), default=-1)
     chosen = [
         line

@@ -43,8 +43,14 @@ ABOUT = (
 )
 
 subjects = st.sampled_from(SUBJECTS) | st.sampled_from(sorted(map(str, ALL))[:40])
+
+
+def repeated(form: str, first: str, second: str, times: int) -> str:
+    return (form.format(first, second) + " ") * times
+
+
 texts = st.builds(
-    lambda form, first, second, times: (form.format(first, second) + " ") * times,
+    repeated,
     st.sampled_from(ABOUT),
     subjects,
     st.sampled_from(SUBJECTS),
