@@ -97,14 +97,8 @@ def inquire(
     Raises:
         InvalidSetting: says what cannot be, and what is allowed.
     """
-    _check("query", query, isinstance(cast("object", query), str), "a question as text")
-    named = topic is None or (isinstance(cast("object", topic), str) and topic.strip())
-    _check("topic", topic, bool(named), "the name of a topic")
-    if mode is not None:
-        _one_of("mode", mode, get_args(RecallMode))
-    _one_of("in_context", in_context, get_args(InContext))
-    share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
-    _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
+    _check_asked(query, topic)
+    _check_how(mode, min_score, in_context)
     if max_tokens is not None:
         whole_number("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
     return Inquiry(
@@ -118,6 +112,20 @@ def inquire(
         max_tokens=max_tokens,
         topic=topic or "",
     )
+
+
+def _check_asked(query: str, topic: str | None) -> None:
+    _check("query", query, isinstance(cast("object", query), str), "a question as text")
+    named = topic is None or (isinstance(cast("object", topic), str) and topic.strip())
+    _check("topic", topic, bool(named), "the name of a topic")
+
+
+def _check_how(mode: RecallMode | None, min_score: float, in_context: InContext) -> None:
+    if mode is not None:
+        _one_of("mode", mode, get_args(RecallMode))
+    _one_of("in_context", in_context, get_args(InContext))
+    share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
+    _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
 
 
 def _filters(

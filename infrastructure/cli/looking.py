@@ -122,18 +122,11 @@ def context(
         return
     if json:
         files = [file.model_dump() for file in made.budget.instruction_files]
-        print_json(
-            {
-                **as_request(made),
-                "version": made.version,
-                "budget": made.budget.limit,
-                "instruction_files": files,
-            }
-        )
+        more = {"budget": made.budget.limit, "instruction_files": files}
+        print_json({**as_request(made), "version": made.version, **more})
         return
     show_request(made)
-    for file in made.budget.instruction_files:
-        say(f"[dim]{clean(_instruction_line(file))}[/dim]")
+    _show_instructions(made)
     size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
     say(f"[dim]{size}[/dim]")
     if made.tokens > made.budget.limit:
@@ -141,6 +134,11 @@ def context(
             "[yellow]Larger than the budget[/yellow]: before a request an agent's memory compacts "
             f"this by itself; `refold compact {clean(thread)} --db {clean(db)}` does it now."
         )
+
+
+def _show_instructions(made: Context) -> None:
+    for file in made.budget.instruction_files:
+        say(f"[dim]{clean(_instruction_line(file))}[/dim]")
 
 
 def _instruction_line(file: InstructionFileSize) -> str:
