@@ -63,7 +63,7 @@ class AsyncLookingBack:
         """See ``Chat.read``."""
         return await asyncio.to_thread(self._chat.read, where)
 
-    async def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    async def recall(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
         """See ``Chat.recall``."""
         return await asyncio.to_thread(partial(self._chat.recall, query, **how))
 

@@ -200,7 +200,7 @@ class AsyncMemory(AsyncMemoryLists):
         return AsyncChat(self._core, chat, self._background)
 
     async def search(
-        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+        self, query: str = "", *, owner: str | None = None, **how: Unpack[RecallOptions]
     ) -> Recalled:
         """See ``Memory.search``."""
         return await asyncio.to_thread(partial(self._memory.search, query, owner=owner, **how))

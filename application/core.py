@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from refold.domain.budget import Budget, budget_for
+from refold.domain.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.byte_size import byte_size
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
@@ -15,6 +15,7 @@ from refold.domain.value import Value
 from .event_log import ConversationLog
 from .frames.asked import Asked
 from .frames.frame import Frame
+from .instructions import ShownFile, instruction_sizes
 from .markdown.pages import MarkdownPages
 from .markdown.vectors import SectionVectors
 from .models import binds_thinking, longest_prefix, rules_for, takes_signed_summaries
@@ -62,6 +63,10 @@ class NotesSettings(Value, frozen=True):
     reserve_tokens: int = 20_000
     soft_tokens: int = 4_000
     """Notes are taken when a request is larger than the window less both (requirement C1)."""
+    timeout: float = 3.0
+    """Seconds that a turn waits for notes by a model beyond what else it waits for (requirement C10)."""
+    timezone: str | None = None
+    """Whose days the daily files are of: a name or an offset; None: the zone of this machine."""
 
 
 OwnerMemories = Literal["notes", "summaries", "off"]
@@ -173,6 +178,8 @@ class Core:
     """Names topics where no model does."""
     instructions: str = ""
     """The text of the instruction files, as every request carries it behind the caller's system text."""
+    instruction_files: tuple[ShownFile, ...] = ()
+    """What became of each of these files."""
     observers: tuple[Observer, ...] = ()
     owner: Owner = NOBODY
     sdk_tools: SDKTools = NO_SDK
@@ -186,6 +193,9 @@ class Core:
     unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
     """What could not be written yet; ``log`` writes it with what is written next."""
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
+        default_factory=dict[str, tuple[InstructionFileSize, ...]]
+    )
 
     def here(self) -> "Core":
         """This core, in the process that opened it.
@@ -224,6 +234,7 @@ class Core:
             settings.policy,
             summary_overhead=summary_overhead(self._size),
             instructions=self._instructions_tokens(extras),
+            instruction_files=self._instruction_sizes(self.layout(extras).instructions),
             recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
         ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
 
@@ -234,10 +245,8 @@ class Core:
 
     def frame(self, extras: Extras) -> Frame:
         """Everything that a request with these extras carries besides the conversation."""
-        model, (instructions, place, signed) = (
-            extras.model or self.settings.model,
-            self.layout(extras),
-        )
+        model = extras.model or self.settings.model
+        instructions, place, signed = self.layout(extras)
         tools, binds = tuple(extras.tools), binds_thinking(model)
         return Frame(extras.system, instructions, tools, model, place, signed, binds)
 
@@ -269,6 +278,16 @@ class Core:
         tools = sum(byte_size(dict(tool)) for tool in extras.tools)
         own = byte_size(self.layout(extras).instructions)
         return given + tools + own + _ENVELOPE_BYTES
+
+    def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:
+        known = self._file_sizes.get(text)
+        if known is None:
+            if len(self._file_sizes) > 32:
+                self._file_sizes.clear()
+            files = self.instruction_files if text == self.instructions else ()
+            known = instruction_sizes(text, files, self.counter.count_text)
+            self._file_sizes[text] = known
+        return known
 
     def _size(self, text: str) -> int:
         # The system prompt is the same at every call of a conversation.

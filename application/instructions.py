@@ -3,9 +3,10 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from refold.domain.budget import InstructionFileSize
 from refold.domain.errors import InvalidSetting
 
 logger = logging.getLogger(__name__)
@@ -19,8 +20,8 @@ LEAST = 64
 _HEAD, _TAIL = 0.7, 0.2
 _NEAR = 10
 """A cut moves to the end of a line that lies within this part, a tenth, of what is shown there."""
-_LONGEST_NAME = 22
-"""Characters of a name, from its end, in a marker."""
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HEADING = re.compile(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
 
 
 class InstructionFile(NamedTuple):
@@ -28,6 +29,8 @@ class InstructionFile(NamedTuple):
 
     name: str
     text: str
+    problem: str = ""
+    """Why it cannot be read; then ``text`` is empty."""
 
 
 class ShownFile(NamedTuple):
@@ -38,6 +41,8 @@ class ShownFile(NamedTuple):
     """As it is shown; empty where it is skipped."""
     cut: int
     """How many of its characters are not shown."""
+    skipped: str = ""
+    """Why nothing of it is shown, in a few words."""
 
 
 class Instructions(NamedTuple):
@@ -54,31 +59,22 @@ def budgeted(
     """The files one after the other, each under a heading with its name, within their budget.
 
     Of a file that is too long 70 % of its room are taken from its beginning and 20 % from its end, with a
-    marker between them that says what is left out of which file and counts towards the room. A file for
-    which fewer than 64 characters are left is skipped, and the log says so; a blank one says nothing.
+    marker between them that says how much is left out and which file to read for all of it; the marker
+    counts towards the room. A file that cannot be read is skipped, and one for which fewer than 64
+    characters or less than its marker are left. The log warns of each file that is cut or skipped; a blank
+    one says nothing.
     """
     shown: list[ShownFile] = []
     parts: list[str] = []
     left = total
     for file in files:
-        if not file.text.strip():
-            shown.append(ShownFile(file.name, "", 0))
-            continue
         heading = f"{heading_of(file.name)}\n"
         room = left - len(heading) - (2 if parts else 0)
-        if room < LEAST:
-            logger.warning(
-                "instructions of %s are left out: only %d of %d characters for all such files are left",
-                file.name,
-                max(0, room),
-                total,
-            )
-            shown.append(ShownFile(file.name, "", len(file.text)))
-            continue
-        part = _within(file, min(room, characters))
+        part = _shown(file, min(room, characters), f"{max(0, room)} of {total}")
         shown.append(part)
-        parts.append(heading + part.text)
-        left = room - len(part.text)
+        if part.text:
+            parts.append(heading + part.text)
+            left = room - len(part.text)
     return Instructions("\n\n".join(parts), tuple(shown))
 
 
@@ -89,7 +85,7 @@ def instruction_text(
 
     ``files``: what stands in each, by name, in the order in which they are to be read. ``characters``: of
     one file at most; ``total``: of all together. A file that is too long shows beginning and end, with a
-    marker between them; one for which no room is left is skipped, and the logger ``refold`` says so.
+    marker between them; one for which no room is left is skipped. The logger ``refold`` warns of both.
 
     Raises:
         InvalidSetting: a budget of fewer than 64 characters.
@@ -108,12 +104,72 @@ def heading_of(name: str) -> str:
     return f"[Instructions from {_printable(name)}]"
 
 
-def _within(file: InstructionFile, room: int) -> ShownFile:
+def instruction_sizes(
+    text: str, files: Sequence[ShownFile], count: Callable[[str], int]
+) -> tuple[InstructionFileSize, ...]:
+    """The size of each file in the text of all of them, those that are skipped included.
+
+    Each one's is what it adds to those before it, so that they sum up to the size of the text. ``files``:
+    what became of each. Without them, as for a text that was recorded earlier, the headings in the text say
+    which files it has.
+    """
+    sizes: list[InstructionFileSize] = []
+    end = before = 0
+    for file in files or _recorded(text):
+        tokens = 0
+        if file.text:
+            end += (2 if end else 0) + len(heading_of(file.name)) + 1 + len(file.text)
+            size = count(text[:end])
+            before, tokens = size, max(0, size - before)
+        sizes.append(
+            InstructionFileSize(name=file.name, tokens=tokens, cut=file.cut, skipped=file.skipped)
+        )
+    return tuple(sizes)
+
+
+def _recorded(text: str) -> Sequence[ShownFile]:
+    found = list(_HEADING.finditer(text))
+    ends = [*(heading.start() - 2 for heading in found[1:]), len(text)]
+    return [
+        ShownFile(heading[1], text[heading.end() : end], 0)
+        for heading, end in zip(found, ends, strict=False)
+    ]
+
+
+def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
+    """The file within its room, or why it is skipped; ``left`` says what is left of the room for all."""
+    if file.problem:
+        logger.warning("instruction file %s is skipped: it %s", file.name, file.problem)
+        return ShownFile(file.name, "", 0, file.problem)
+    if not file.text.strip():
+        return ShownFile(file.name, "", 0, "is blank")
+    part = _within(file, room) if room >= LEAST else None
+    if part is None:
+        logger.warning(
+            "instruction file %s is skipped: only %s characters for all such files are left",
+            file.name,
+            left,
+        )
+        return ShownFile(file.name, "", len(file.text), "no room is left for it")
+    if part.cut:
+        logger.warning(
+            "instruction file %s is cut: %s of its %s characters are left out",
+            file.name,
+            f"{part.cut:,}",
+            f"{len(file.text):,}",
+        )
+    return part
+
+
+def _within(file: InstructionFile, room: int) -> ShownFile | None:
+    """As much of the file as its room holds; None where it does not hold the marker."""
     text = file.text.strip("\r\n").rstrip()
     if len(text) <= room:
         return ShownFile(file.name, text, 0)
     whole = len(file.text)
     beside = room - len(_marker(file.name, whole))
+    if beside < 0:
+        return None
     head = min(int(room * _HEAD), beside * 7 // 9)
     begin = _head_of(text, head)
     end = _tail_of(text, min(int(room * _TAIL), beside - head))
@@ -122,16 +178,14 @@ def _within(file: InstructionFile, room: int) -> ShownFile:
 
 
 def _marker(name: str, cut: int) -> str:
-    """Of at most 64 characters, and no more for a smaller ``cut``."""
-    short = _printable(name)
-    if len(short) > _LONGEST_NAME:
-        short = f"…{short[-_LONGEST_NAME:]}"
-    return f"\n[… {cut:,} characters of {short} cut …]\n"
+    """The marker, no longer for a smaller ``cut``. It has the whole path: a part of one cannot be read."""
+    path = _CONTROLS.sub("_", name)
+    return f"\n[… {cut:,} characters cut, read {path} for the full content …]\n"
 
 
 def _printable(name: str) -> str:
     """The name without anything that could end the line it stands on, or the brackets around it."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\[\]\ud800-\udfff]", "_", name)
+    return re.sub(r"[\[\]]", "_", _CONTROLS.sub("_", name))
 
 
 def _head_of(text: str, most: int) -> str:

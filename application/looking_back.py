@@ -107,10 +107,11 @@ class LookingBack:
         """
         return read_back(self._core, self.thread_id, where)
 
-    def recall(self, query: str, **how: Unpack[RecallOptions]) -> Recalled:
+    def recall(self, query: str = "", **how: Unpack[RecallOptions]) -> Recalled:
         """What was said about something, best first: passages read from the log, each with where it stands,
         what became of its message, its neighbours, and why it was found. Every option is described in
-        ``RecallOptions``. ``scope="owner"`` looks into the owner's other conversations as well.
+        ``RecallOptions``. With ``topic=`` the question can be left out: the messages of that topic.
+        ``scope="owner"`` looks into the owner's other conversations as well.
 
         What cannot be searched as asked (no embedder, a search program that hangs) is searched by
         words; ``notice`` says so. No conversation, or nothing found, is an answer without hits.
@@ -229,7 +230,7 @@ class LookingBack:
 
     def topics(self) -> Sequence[TopicSeen]:
         """What the messages that the active summary stands for are about, the most important first, with
-        how often and when each came up last. Labels: ``recall`` finds what was said.
+        how often and when each came up last. Labels: ``recall(topic=…)`` finds what was said.
         """
         return self._core.views.topics(self.thread_id)
 

@@ -61,7 +61,7 @@ class Memory(MemoryLists):
         return Chat(self._core, thread_id, self._runner, self._background, owner)
 
     def search(
-        self, query: str, *, owner: str | None = None, **how: Unpack[RecallOptions]
+        self, query: str = "", *, owner: str | None = None, **how: Unpack[RecallOptions]
     ) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
 

@@ -178,6 +178,8 @@ class NoteRow(Value, frozen=True):
     stop: int
     """It comes from the messages at positions ``start`` up to but not including ``stop``."""
     version: int
+    reason: str = ""
+    """Why code took it in place of a model, such as ``timeout``; empty where it was to."""
 
     @property
     def source_positions(self) -> tuple[int, ...]:

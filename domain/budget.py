@@ -10,6 +10,19 @@ SHORTEST_SUMMARY = 150
 """Tokens below which no summary is asked for: less cannot say what was asked and what was done."""
 
 
+class InstructionFileSize(Value, frozen=True):
+    """What one instruction file takes of every request."""
+
+    name: str
+    """The path that was given."""
+    tokens: int
+    """Of its text as it is shown, with the heading above it; 0 where it is skipped."""
+    cut: int = 0
+    """How many of its characters are not shown."""
+    skipped: str = ""
+    """Why nothing of it is shown; empty where something is."""
+
+
 class Budget(Value, frozen=True):
     """All figures but two are tokens. ``fixed`` is what every request carries: system text, with instruction
     files, and tools.
@@ -35,6 +48,8 @@ class Budget(Value, frozen=True):
     """The most bytes that the body of a request may have."""
     fixed_bytes: int = 0
     """Of these, what system text and tools take."""
+    instruction_files: tuple[InstructionFileSize, ...] = ()
+    """Each of them, in the order in which they were given; those that are skipped as well."""
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
@@ -67,9 +82,10 @@ def budget_for(
     summary_overhead: int = 0,
     instructions: int = 0,
     recalls: bool = False,
+    instruction_files: tuple[InstructionFileSize, ...] = (),
 ) -> Budget:
     """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
-    ``instructions`` are of instruction files.
+    ``instructions`` are of ``instruction_files``.
     """
     margin = int(window * policy.margin_share)
     reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
@@ -87,6 +103,7 @@ def budget_for(
         summary_overhead=summary_overhead,
         instructions=instructions,
         recalls=recalls,
+        instruction_files=instruction_files,
     )
 
 

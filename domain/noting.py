@@ -17,6 +17,7 @@ from .ledger.wording import clean, redact, squeeze
 from .messages import Message, said
 from .posing import broken_up
 from .remembering import Note, NotesFlushed
+from .stating import stated
 
 LEDGER = "ledger"
 """Who took notes where code did."""
@@ -28,9 +29,14 @@ MOST_MESSAGES = 2_000
 """Notes are taken of so many messages at once at most, the newest."""
 
 _MOST: dict[str, int] = {"prohibition": 8, "rule": 8, "decision": 8, "request": 3, "value": 5}
+_STATED = frozenset({"prohibition", "rule", "decision"})
+_MOST_TYPED = 16
+"""Of each of these kinds, of what a person typed."""
 _HEARD = frozenset({"text", "tool_use"})
 """What people and models say, and that tools are used at all; what tools return is not noted."""
 
+_TYPED_FIRST = 1_000.0
+"""More than a line can score without having been typed."""
 _TYPED = 1_500
 """Characters: a longer text is pasted, and only partly the user's own words."""
 
@@ -95,21 +101,30 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
     lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
+    # What a person typed goes before what else sounds like it: a pasted page is full of rules.
+    typed = {position for position, message in heard if _is_typed(message)}
+
+    def score(line: LedgerLine) -> float:
+        return ranking.score(line) + _TYPED_FIRST * (line.position in typed)
+
     latest = max((line.position for line in gathered if line.kind == "request"), default=-1)
     chosen = [
         line
         for kind, most in _MOST.items()
-        for line in _best(
-            [x for x in lines if x.kind == kind and _lasts(x, latest)], ranking.score
-        )[:most]
+        for number, line in enumerate(
+            _best([x for x in lines if x.kind == kind and _lasts(x, latest)], score)
+        )
+        if number < (_MOST_TYPED if kind in _STATED and line.position in typed else most)
     ]
+    if len(chosen) > MOST_NOTES:
+        chosen = list(_best(chosen, score))[:MOST_NOTES]
     chosen = [_in_sentence(line, own[line.position]) for line in chosen]
     return tuple(_note(line) for line in sorted(chosen, key=lambda line: line.position))
 
 
 def _own(message: Message) -> str:
     """What a person says in a message, without what it quotes; of what is long the beginning."""
-    if message.role != "user" or message.author in ("program", "tool"):
+    if not _is_persons(message):
         return ""
     words = user_words(said(message))[:_TYPED]
     return own_words(words, quotes_in(words))
@@ -138,10 +153,19 @@ def _in_sentence(line: LedgerLine, own: str) -> LedgerLine:
     return line
 
 
-def _kind(found: str) -> Literal["rule", "value"] | None:
+def _is_persons(message: Message) -> bool:
+    return message.role == "user" and message.author not in ("program", "tool")
+
+
+def _is_typed(message: Message) -> bool:
+    """Whether a person wrote the message, and no more than people type."""
+    return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
+
+
+def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
     if lasting.is_order(found) or lasting.is_liking(found):
         return "rule"
-    return "value" if lasting.is_about_self(found) else None
+    return "value" if lasting.is_about_self(found) else stated(found)
 
 
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:

@@ -30,6 +30,8 @@ from .options import Options as Options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from refold.application.instructions import Instructions
+
     from .log.store import SQLiteLog
     from .log.stored.encryption import KeySource
     from .notes.folder import MarkdownFolder
@@ -126,7 +128,8 @@ def _opened(path: str | Path, options: Options) -> Core:
         settings=configuration.for_core(),
         notes_folder=_notes_folder(path, configuration),
         markdown=_markdown(configuration),
-        instructions=instructions,
+        instructions=instructions.text,
+        instruction_files=instructions.files,
         observers=observing.observers(chosen),
         owner=ThisProcess(),
         process=OpeningProcess(str(path)),
@@ -251,15 +254,11 @@ def _summariser(
     return retrying(given, settings.summary_tries, each=observing.summariser)
 
 
-def _instructions(configuration: "Configuration") -> str:
-    """The text of the instruction files, read once."""
-    source = configuration.source_of("instruction_files")
-    if source is None:
-        return ""
+def _instructions(configuration: "Configuration") -> "Instructions":
+    """What the instruction files say, read once."""
     from .instruction_files import read_instructions
 
-    settings = configuration.for_core().instructions
-    return read_instructions(settings, source.place_of("instruction_files"))
+    return read_instructions(configuration.for_core().instructions)
 
 
 def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":

@@ -87,6 +87,10 @@ class Options(TypedDict, total=False):
     notes_reserve_tokens: int | None
     notes_soft_tokens: int | None
     """Notes are taken when a request reaches the window less both."""
+    notes_timeout: float | None
+    """Seconds that a turn waits for notes by a model: then code takes them."""
+    notes_timezone: str | None
+    """Whose days the files by day are of: ``Europe/Berlin``, ``+08:00``; else this machine's."""
     memories: int | None
     """How many earlier messages that matter now are quoted in the system text."""
     memories_least_score: float | None

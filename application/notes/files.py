@@ -28,10 +28,10 @@ def files_of(
     owners_of: Callable[[str], Mapping[int, str]] = lambda _: {},
 ) -> Mapping[str, str]:
     """By path: what each file says. What was noted in conversations of an owner stands in a folder of
-       theirs alone (``owner_folder``). What was noted of messages that name another owner of their own
-       (``owners_of``: by position) stands in none.
-    ``MEMORY.md`` has decisions, preferences and constraints, by kind and
-       conversation; a day's file all that was noted on it (UTC). Every line ends with its sources.
+    theirs alone (``owner_folder``). What was noted of messages that name another owner of their own
+    (``owners_of``: by position) stands in none. ``MEMORY.md`` has decisions, preferences and constraints,
+    by kind and conversation; a day's file all that was noted on it, by the date of ``taken_at``. Every
+    line ends with its sources.
 
        ``notes`` are in the order of the log; those that one of ``conversations`` copied when it was forked
        stand under the one that they were taken in.

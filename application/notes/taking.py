@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from refold.application.blocking import to_the_end
 from refold.application.containing import Contained
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE = 5
-"""A model gets a fifth of a compaction's lease for notes: then code takes them."""
+"""Beside a summary a model gets at most a fifth of a compaction's lease for notes: then code takes them."""
 
 
 def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
@@ -82,19 +82,22 @@ class NoteTaking:
         self._summariser = summariser.name
         by_model = core.settings.notes.by == "auto"
         self._ask: TakeNotes | None = note_taking(summariser) if by_model else None
+        self._work: asyncio.Future[Any] | None = None
+        """What the turn waits for besides; None: nothing."""
 
     async def beside(
         self, loaded: LoadedConversation, stop: int, work: Callable[[], Awaitable[T]]
     ) -> T:
         """Do ``work``, and take notes of the messages before ``stop``: by code before it begins, by a
-        model at the same time. Both have ended when this returns or raises.
+        model at the same time. Both have ended when this returns or raises. Only where ``work`` ends
+        before the time-out of notes, these are waited for beyond it.
         """
         if self._ask is None:
             await self.take(loaded, stop)
             return await work()
-        done, _ = await asyncio.gather(
-            _awaited(work), self.take(loaded, stop), return_exceptions=True
-        )
+        working = asyncio.ensure_future(_awaited(work))
+        self._work = working
+        done, _ = await asyncio.gather(working, self.take(loaded, stop), return_exceptions=True)
         if isinstance(done, BaseException):
             raise done
         return done
@@ -126,12 +129,21 @@ class NoteTaking:
         if self._ask is None:
             return _Taken()
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
+        logger.debug("conversation %r: a model takes notes", self._thread_id)
+        call = asyncio.ensure_future(_contained(self._ask, request))
         try:
-            async with asyncio.timeout(self._core.settings.policy.lease_seconds / PATIENCE):
-                with Contained():
-                    draft = await self._ask(request)
-        except TimeoutError:
-            return _Taken(reason="timeout", calls=1)
+            await self._wait_for(call)
+            if not call.done():
+                logger.warning(
+                    "conversation %r: code takes notes: %s gave none in time, and its call is given up; "
+                    "the setting notes_timeout can allow more",
+                    self._thread_id,
+                    self._summariser,
+                )
+                return _Taken(reason="timeout", calls=1)
+            if call.cancelled():
+                return _Taken(reason="error", calls=1)
+            draft = call.result()
         except SummariserError as error:
             # The event has the reason; trouble that summaries have as well is told of those.
             logger.info("conversation %r: code takes notes: %s", self._thread_id, error)
@@ -139,7 +151,22 @@ class NoteTaking:
         except Exception:  # A summariser of the user's own may raise anything.
             logger.exception("conversation %r: code takes notes", self._thread_id)
             return _Taken(reason="error", calls=1)
+        finally:
+            # Not waited for: what does not let itself be cancelled must not hold up the turn.
+            call.cancel()
+            call.add_done_callback(_forgotten)
         return _Taken(draft, draft.attempts)
+
+    async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
+        """Wait until the call ends or is late. While the turn waits for a summary, it costs no time."""
+        settings = self._core.settings
+        await asyncio.wait({call}, timeout=settings.notes.timeout)
+        if not call.done() and self._work is not None:
+            longest = settings.policy.lease_seconds / PATIENCE - settings.notes.timeout
+            either: set[asyncio.Future[Any]] = {call, self._work}
+            await asyncio.wait(
+                either, timeout=max(0.0, longest), return_when=asyncio.FIRST_COMPLETED
+            )
 
     def _flush(
         self,
@@ -189,3 +216,14 @@ class NoteTaking:
 
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
+
+
+async def _contained(ask: TakeNotes, request: NotesRequest) -> NotesDraft:
+    with Contained():
+        return await ask(request)
+
+
+def _forgotten(call: asyncio.Future[NotesDraft]) -> None:
+    """Take note of how a call ended that was given up: nobody is left to tell."""
+    if not call.cancelled():
+        call.exception()

@@ -5,6 +5,7 @@ import logging
 from refold.application.core import Core
 from refold.domain.errors import RefoldError
 
+from .days import dated
 from .files import files_of
 
 logger = logging.getLogger(__name__)
@@ -20,7 +21,9 @@ def write_notes(core: Core) -> bool:
     try:
         core.notes_folder.write(
             lambda: files_of(
-                core.views.all_notes(), core.views.conversations(), core.views.owners_of
+                dated(core.views.all_notes(), core.settings.notes.timezone),
+                core.views.conversations(),
+                core.views.owners_of,
             )
         )
     except (OSError, RefoldError) as error:

@@ -29,7 +29,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Change, Removed, one_by_one
 
-VERSION = 2
+VERSION = 3
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -89,6 +89,7 @@ def _rows(logged: LoggedEvent, event: NotesFlushed) -> Sequence[NoteRow]:
             start=event.start,
             stop=event.stop,
             version=logged.version,
+            reason=event.reason,
         )
         for number, note in enumerate(event.notes)
     ]

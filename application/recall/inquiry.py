@@ -28,6 +28,9 @@ LEAST_TOKENS, MOST_TOKENS = 50, 1_000_000
 class RecallOptions(TypedDict, total=False):
     """How to look something up; all of it can be left out."""
 
+    topic: str | None
+    """Only messages of this topic, as ``topics()`` lists it; without a question those in which it comes up
+    most. Every listed topic has at least one."""
     mode: RecallMode | None
     """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``). None: by both where an
     embedder is configured, else by words."""
@@ -74,11 +77,14 @@ class Inquiry(NamedTuple):
     max_tokens: int | None
     scope: Scope | None = None
     """None: as far as is usual for who asks."""
+    topic: str = ""
+    """Empty: any."""
 
 
 def inquire(
-    query: str,
+    query: str = "",
     *,
+    topic: str | None = None,
     thread_id: str | None = None,
     mode: RecallMode | None = None,
     limit: int = 5,
@@ -93,13 +99,13 @@ def inquire(
     max_tokens: int | None = None,
     scope: Scope | None = None,
 ) -> Inquiry:
-    """Check everything that was given; raises ``InvalidSetting``, which says what is allowed."""
-    _check("query", query, isinstance(cast("object", query), str), "a question as text")
-    if mode is not None:
-        _one_of("mode", mode, get_args(RecallMode))
-    _one_of("in_context", in_context, get_args(InContext))
-    share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
-    _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
+    """Check everything that was given.
+
+    Raises:
+        InvalidSetting: says what cannot be, and what is allowed.
+    """
+    _check_asked(query, topic)
+    _check_how(mode, min_score, in_context)
     if max_tokens is not None:
         whole_number("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
     return Inquiry(
@@ -112,7 +118,22 @@ def inquire(
         neighbours=whole_number("neighbours", neighbours, 0, MOST_NEIGHBOURS),
         max_tokens=max_tokens,
         scope=None if scope is None else read_scope(scope),
+        topic=topic or "",
     )
+
+
+def _check_asked(query: str, topic: str | None) -> None:
+    _check("query", query, isinstance(cast("object", query), str), "a question as text")
+    named = topic is None or (isinstance(cast("object", topic), str) and topic.strip())
+    _check("topic", topic, bool(named), "the name of a topic")
+
+
+def _check_how(mode: RecallMode | None, min_score: float, in_context: InContext) -> None:
+    if mode is not None:
+        _one_of("mode", mode, get_args(RecallMode))
+    _one_of("in_context", in_context, get_args(InContext))
+    share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
+    _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
 
 
 def _filters(

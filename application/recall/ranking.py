@@ -41,7 +41,7 @@ def ranked(
     ``cosines`` by number of the passage. ``filters`` are those that were asked with: what stands beside
     a passage need not pass them.
     """
-    passages = [(p, _let_through(filters, p)) for p in every_passage(found)]
+    passages = [(p, let_through(filters, p)) for p in every_passage(found)]
     if not any(wanted for _, wanted in passages):
         return []
     said = Said(question, found, [passage for passage, _ in passages])
@@ -82,7 +82,8 @@ def every_passage(found: Found) -> list[Passage]:
     return [by_number[number] for number in sorted(by_number)]
 
 
-def _let_through(filters: Filters, passage: Passage) -> bool:
+def let_through(filters: Filters, passage: Passage) -> bool:
+    """Whether a passage is one that may be found."""
     first, stop = filters.positions or (0, inf)
     return (
         filters.thread_id in (None, passage.thread_id)

@@ -18,6 +18,7 @@ from .ranking import Ranked
 from .results import Recalled, RecallHit
 from .showing import Shower
 from .sight import Sight
+from .topical import TopicMessages
 
 SAME_WORDS = 2
 """Hits with the very same words, as long as there are others."""
@@ -74,7 +75,9 @@ class _Asking:
     def __init__(self, core: Core, inquiry: Inquiry) -> None:
         self._core = core
         self._inquiry = inquiry
-        self._question: Question = ask(inquiry.query)
+        asked: Question = ask(inquiry.query)
+        self._question = asked if asked.tokens or not inquiry.topic else ask(inquiry.topic)
+        self._topic = TopicMessages(core, inquiry.topic) if inquiry.topic else None
         self._shower = Shower(core, inquiry.neighbours, inquiry.filters.visible)
 
     def answer(self, sight: Sight | None) -> Recalled:
@@ -83,13 +86,15 @@ class _Asking:
         if not self._question.tokens:
             return _nothing(inquiry, NO_WORDS)
         finding = Finding(self._core, inquiry, self._question)
-        selected = self._select(finding.ranked(inquiry.filters))
+        selected = self._select(self._ranked(finding, inquiry.filters))
         left_out = selected.left_out
         if left_out and sight is not None:
             # What the context shows takes no place among the candidates any more.
             hidden = inquiry.filters._replace(leave_out=sight.in_full())
-            selected = self._select(finding.ranked(hidden))
+            selected = self._select(self._ranked(finding, hidden))
         notices = [*finding.notices(), *self._unknown_tools(selected)]
+        if self._topic and (unlisted := self._topic.notice(inquiry.filters.thread_id)):
+            notices.append(unlisted)
         hits = self._shower.with_neighbours(selected.hits)
         room = inquiry.max_tokens or self._core.settings.recall_tokens
         shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)
@@ -100,7 +105,12 @@ class _Asking:
             notice="; ".join(dict.fromkeys(notices)) or None,
             left_out=left_out,
             tokens=tokens,
+            topic=inquiry.topic or None,
         )
+
+    def _ranked(self, finding: Finding, filters: Filters) -> Sequence[Ranked]:
+        found = finding.ranked(filters)
+        return found if self._topic is None else self._topic.narrowed(found, filters)
 
     def _select(self, found: Sequence[Ranked]) -> _Selected:
         """The best that are wanted."""
@@ -154,4 +164,5 @@ def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
 
 
 def _nothing(inquiry: Inquiry, notice: str) -> Recalled:
-    return Recalled(query=inquiry.query, hits=(), mode=inquiry.mode or "keyword", notice=notice)
+    mode, topic = inquiry.mode or "keyword", inquiry.topic or None
+    return Recalled(query=inquiry.query, hits=(), mode=mode, notice=notice, topic=topic)

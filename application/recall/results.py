@@ -72,6 +72,8 @@ class Recalled(Sequence[RecallHit]):
     """Hits that were left out since the context shows them in full."""
     tokens: int = 0
     """Of the texts and neighbours of all hits."""
+    topic: str | None = None
+    """The topic that was asked for; None: any."""
 
     def __len__(self) -> int:
         return len(self.hits)

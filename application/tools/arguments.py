@@ -1,9 +1,9 @@
 """What each tool may be called with: read as its schema says, and refused in words that help a model."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from refold.domain.json_data import is_list, is_object
 
@@ -36,12 +36,19 @@ class RecallArguments(Arguments, frozen=True):
     query: Annotated[
         str,
         Field(
-            min_length=1,
             max_length=4_000,
             description="A short question, or words that the message would have, names included. For "
-            "example: which port does postgres use; parse_config KeyError.",
+            "example: which port does postgres use; parse_config KeyError. Can be left out with topic.",
         ),
-    ]
+    ] = ""
+    topic: Annotated[
+        str,
+        Field(
+            max_length=200,
+            description="Only messages of this topic, as a list of recallable topics names it: retry "
+            "policy, say.",
+        ),
+    ] = ""
     limit: Annotated[
         int,
         Field(ge=1, le=MOST_HITS, description="How many passages at most; 5 where it is left out."),
@@ -65,6 +72,12 @@ class RecallArguments(Arguments, frozen=True):
         Field(description="Only from this time on, with a time zone: 2026-01-02T00:00:00Z, say."),
     ] = ""
     until: Annotated[Moment, Field(description="Only before this time, written alike.")] = ""
+
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> Self:
+        if not self.query and not self.topic.strip():
+            raise ValueError("query is missing; give one, or a topic, or both")
+        return self
 
 
 class QueryArguments(Arguments, frozen=True):
@@ -220,6 +233,8 @@ def _problems(error: ValidationError) -> Iterator[str]:
                 yield f"{place} is missing"
             case "extra_forbidden":
                 yield f"{_shown(place)} is not an argument of this tool; leave it out"
+            case "value_error":
+                yield found["msg"].removeprefix("Value error, ")
             case "model_type" | "model_attributes_type":
                 yield f"the arguments must be one JSON object, not {_kind(found['input'])}"
             case _:

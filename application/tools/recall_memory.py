@@ -15,7 +15,7 @@ DESCRIPTION = f"""\
 Search the whole record of the conversation for what is no longer in your context: messages, decisions, tool \
 calls and results that a summary stands for or a preview has cut. Call it before you say that you do not know, \
 before you ask the user again, before you repeat work. Ask for one thing at a time; if nothing fits, ask once \
-more in other words that the message may have used.
+more in other words that the message may have used. With topic alone: what was said about a recallable topic.
 Comes back: the passages that fit best, quoted word for word, each with position, role, time, address, why it \
 was found, and the messages next to it. It finds text and answers no question; finding nothing does not prove \
 that it was never said. {READ_OFFLOADED} reads a whole message by its address, {QUERY_HISTORY} what was said \
@@ -52,6 +52,7 @@ def _asked(reach: Reach, arguments: RecallArguments, thread: str | None) -> Reca
     hits = min(arguments.limit, max(1, reach.room // 500))
     inquiry = inquire(
         arguments.query,
+        topic=arguments.topic.strip() or None,
         thread_id=thread,
         mode=reach.core.settings.recall_mode,
         min_score=reach.core.settings.recall_least_score,
@@ -94,13 +95,19 @@ class _Told:
         return answer(self._head(), items, self._tail, room, count, least=least)
 
     def _head(self) -> str:
-        asked = named(self._found.query, 120)
+        asked = self._asked()
         notice = f" Note: {one_line(self._found.notice)}." if self._found.notice else ""
         if not self._hits:
             return f"Nothing was found for {asked}.{notice}"
         found = plural(len(self._hits), "passage")
         how = _MODES[self._found.mode]
         return f"{found} found for {asked}, {how}, best first.{notice} {GUIDANCE}"
+
+    def _asked(self) -> str:
+        query, topic = self._found.query, self._found.topic
+        of_topic = f"topic {named(topic, 120)}" if topic else ""
+        asked = named(query, 120) if query.strip() or not topic else ""
+        return " in ".join(filter(None, (asked, of_topic)))
 
     def _item(self, number: int, hit: RecallHit, neighbours: bool) -> str:
         home = hit.thread_id == self._reach.home

@@ -32,6 +32,12 @@ EXAMPLES = {"recall": RECALL_EXAMPLE, "search": SEARCH_EXAMPLE}
 QuestionText = Annotated[
     str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
 ]
+QuestionOrNone = Annotated[
+    str,
+    typer.Argument(
+        metavar="[QUESTION]", show_default=False, help="In any words; Chinese as well as English."
+    ),
+]
 Mode = Annotated[
     Literal["keyword", "vector", "hybrid"] | None,
     typer.Option(
@@ -72,6 +78,14 @@ Since = Annotated[
     typer.Option("--since", metavar="TIME", help="From then on: 2026-01-02T03:04:05Z."),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
+TopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME",
+        help="Only messages of this topic, as refold topics lists it; QUESTION can be left out then.",
+    ),
+]
 LeaveOut = Annotated[
     bool,
     typer.Option(
@@ -95,8 +109,9 @@ OfOwner = Annotated[
 
 def recall(
     thread: Thread,
-    question: QuestionText,
+    question: QuestionOrNone = "",
     db: Db = DEFAULT_DB,
+    topic: TopicName = None,
     mode: Mode = None,
     limit: Limit = 5,
     min_score: MinScore = 0.0,
@@ -111,10 +126,12 @@ def recall(
     json: Json = False,
 ) -> None:
     """Find what was said in a conversation, compacted or not."""
+    if topic is None and not question:
+        raise typer.BadParameter("give a QUESTION, or a topic with --topic NAME")
     how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
     with opened(db, embedder=embedder) as memory:
         thread = require(memory, thread)
-        within: RecallOptions = {**how, "scope": scope}
+        within: RecallOptions = {**how, "topic": topic, "scope": scope}
         with indexing(db, quiet=json):
             found = memory.conversation(thread).recall(question, **within)
     _answer(found, db, thread if scope == "conversation" else None, json=json)
@@ -175,6 +192,7 @@ def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> Non
         print_json(
             {
                 "query": found.query,
+                "topic": found.topic,
                 "mode": found.mode,
                 "notice": found.notice,
                 "left_out": found.left_out,
@@ -191,7 +209,7 @@ def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> Non
 def _show(found: Recalled, db: Path, thread: str | None) -> None:
     if found.notice:
         warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
-    tokens = ask(found.query).tokens
+    tokens = ask(found.query or found.topic or "").tokens
     for number, hit in enumerate(found, 1):
         _show_hit(number, hit, tokens, name_thread=thread is None)
     if found.left_out:

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from refold.application.markdown.searching import NotesFound, NotesStatus
+from refold.application.notes.days import dated
 from refold.application.notes.files import MEMORY, OWNERS, files_of
 from refold.application.read_models import NoteRow
+from refold.infrastructure.opening import configuration_of
 
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, Json, Thread
@@ -66,12 +68,15 @@ def notes(
 ) -> None:
     """Show the durable notes that were taken before messages left the context."""
     folder = None if write is None else _folder(write)
+    zone = configuration_of({}).settings.notes_timezone
     with opened(db, notes_folder=folder) as memory:
         if thread is not None:
             thread = require(memory, thread)
         rows = memory.notes() if thread is None else memory.conversation(thread).notes()
         written = folder is None or memory.write_notes()
-        files = tuple(files_of(memory.notes(), memory.conversations())) if folder else ()
+        files = (
+            tuple(files_of(dated(memory.notes(), zone), memory.conversations())) if folder else ()
+        )
     if not written:
         raise OSError(None, "the files of notes cannot be written", str(folder))
     if json:

@@ -9,6 +9,7 @@ import typer
 from refold.application.context import Context
 from refold.application.explaining import MessageFate
 from refold.application.request_parts import RequestPart
+from refold.domain.budget import InstructionFileSize
 from refold.domain.messages import text_of
 
 from .looking import as_request
@@ -74,8 +75,7 @@ def context(
             return
         parts = chat.request_parts(made)
         if json:
-            request = {**as_request(made), "version": made.version, "budget": made.budget.limit}
-            print_json({**request, "parts": [part.model_dump() for part in parts]})
+            print_json(_as_json(made, parts))
             return
         largest = sorted(chat.explain(at=made.version), key=lambda f: -f.shown_tokens)[:LARGEST]
     with paged():
@@ -84,6 +84,16 @@ def context(
             say()
             _show_request(made)
         _say_size(made, db)
+
+
+def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
+    return {
+        **as_request(made),
+        "version": made.version,
+        "budget": made.budget.limit,
+        "parts": [part.model_dump() for part in parts],
+        "instruction_files": [file.model_dump() for file in made.budget.instruction_files],
+    }
 
 
 def _moment(at: str | None, position: int | None) -> int | datetime | None:
@@ -116,9 +126,18 @@ def _say_sizes(made: Context, parts: Sequence[RequestPart], largest: Sequence[Me
             for part in parts
         ],
     )
+    for file in made.budget.instruction_files:
+        say(clean(_of_instructions(file)))
     if large := [fate for fate in largest if fate.shown_tokens]:
         said = ", ".join(f"{f.position} ({f.role}, {f.shown_tokens:,})" for f in large)
         say(f"The largest messages in it: {said}.")
+
+
+def _of_instructions(file: InstructionFileSize) -> str:
+    if file.skipped:
+        return f"Instruction file {file.name} is skipped: {file.skipped}."
+    cut = f", {file.cut:,} characters cut" if file.cut else ""
+    return f"Instruction file {file.name}: {file.tokens:,} tokens{cut}."
 
 
 def _show_request(made: Context) -> None:

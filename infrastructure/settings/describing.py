@@ -16,7 +16,10 @@ _KINDS: dict[Any, str] = {
     str: "a text",
     SecretStr: "a text",
 }
-_FORMS = {"encryption_key": KEY_FORM}
+_FORMS = {
+    "encryption_key": KEY_FORM,
+    "notes_timezone": "a time zone such as Europe/Berlin, UTC or +08:00",
+}
 """Of settings that their type does not tell enough of."""
 
 

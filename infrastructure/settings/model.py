@@ -13,6 +13,7 @@ from pydantic_settings import (
 )
 
 from refold.application.core import OwnerMemories
+from refold.application.notes.days import time_zone
 from refold.application.recall.results import RecallMode
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
@@ -137,6 +138,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     every compaction; once per cycle (requirement C1)."""
     notes_soft_tokens: int = Field(default=4_000, ge=0)
     """See ``notes_reserve_tokens`` (requirement C1)."""
+    notes_timeout: float = Field(default=3.0, gt=0)
+    """Seconds that a turn waits for notes by a model: then its call is given up, and code takes them. Beside
+    a summary that is being written the call has at least as long as the summary (requirement C10)."""
+    notes_timezone: str | None = None
+    """The time zone whose days the files ``memory/YYYY-MM-DD.md`` are of, such as ``Europe/Berlin``, ``UTC``
+    or ``+08:00``; without it that of the machine. With another one the files are made again from the log."""
     memories: int = Field(default=0, ge=0, le=50)
     """How many earlier messages that matter now are quoted in the system text; 5 is a good number
     (requirement C4). 0: none. They are chosen anew whenever something is compacted."""
@@ -149,10 +156,12 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     conversation on: ``notes``; ``summaries``, these as well; ``off``, nothing (requirement C4)."""
     instruction_files: Annotated[tuple[Path, ...] | None, NoDecode] = None
     """Files such as AGENTS.md that are part of the system text behind the caller's; read once, when the
-    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them."""
+    memory is opened. In a policy file a list; in a variable with the separator of ``PATH`` between them. A
+    file that is not there or cannot be read is skipped, with a warning (requirement C5)."""
     instruction_characters: int = Field(default=20_000, ge=200)
     """Characters of one such file; of a longer one 70 % of these from its beginning, 20 % from its end, and
-    between them a marker that says how much is left out (requirement C5)."""
+    between them a marker that says how much is left out and which file to read for all of it, with a
+    warning (requirement C5)."""
     instruction_total: int = Field(default=24_000, ge=200)
     """Characters of all such files together, with a heading for each. One for which fewer than 64 are left
     is skipped, with a warning (requirement C5)."""
@@ -182,6 +191,13 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     def _is_a_key(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and raw_key(value.get_secret_value()) is None:
             raise ValueError("no key")
+        return value
+
+    @field_validator("notes_timezone")
+    @classmethod
+    def _is_a_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            time_zone(value)
         return value
 
     @field_validator("instruction_files", mode="before")

@@ -64,6 +64,8 @@ class Configuration:
                 searched=given.markdown_folder,
                 reserve_tokens=given.notes_reserve_tokens,
                 soft_tokens=given.notes_soft_tokens,
+                timeout=given.notes_timeout,
+                timezone=given.notes_timezone,
             ),
             memories=MemoriesSettings(
                 most=given.memories,

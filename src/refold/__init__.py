@@ -161,6 +161,7 @@ if TYPE_CHECKING:
     )
     from refold.domain.budget import (
         Budget,
+        InstructionFileSize,
     )
     from refold.domain.errors import (
         ContextWindowExceeded,
@@ -252,6 +253,7 @@ __all__ = [
     "ForeignAddress",
     "HistoryPage",
     "HistoryRecord",
+    "InstructionFileSize",
     "InvalidAddress",
     "InvalidMessage",
     "InvalidOwner",
@@ -382,7 +384,7 @@ _PLACES = {
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
     "refold.application.tools.tool": "Tool ToolOutput",
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
-    "refold.domain.budget": "Budget",
+    "refold.domain.budget": "Budget InstructionFileSize",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidOwner "
         "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge RefoldError "

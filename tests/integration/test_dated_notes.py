@@ -1,5 +1,6 @@
 """Notes keep the day on which they were taken, whatever is erased later, and stand in the files once."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import refold
+from refold.domain.errors import InvalidSetting
 
 JANUARY = "2026-01-05"
 MARCH = "2026-03-09"
@@ -90,6 +92,80 @@ def test_notes_of_a_copy_of_an_old_version_keep_their_day(
     chat.erase(2)
     calendar.day = APRIL
     assert when(chat.fork(at=then, thread_id="copy"))[KEPT] == JANUARY
+
+
+MIDNIGHT = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+"""In UTC half an hour before the end of that day."""
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be set here")
+@pytest.mark.parametrize(
+    ("local", "setting", "day"),
+    [
+        ("UTC", None, "2026-01-05"),
+        ("Asia/Shanghai", None, "2026-01-06"),
+        ("America/New_York", None, "2026-01-05"),
+        ("America/New_York", "Asia/Shanghai", "2026-01-06"),
+        ("Asia/Shanghai", "UTC", "2026-01-05"),
+        ("UTC", "+00:45", "2026-01-06"),
+        ("UTC", "-08:00", "2026-01-05"),
+    ],
+)
+def test_a_day_is_the_users(
+    tmp_path: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    local: str,
+    setting: str | None,
+    day: str,
+) -> None:
+    monkeypatch.setenv("TZ", local)
+    time.tzset()
+    try:
+        with refold.open(
+            tmp_path / "a.db",
+            window=8_000,
+            notes_folder=folder,
+            notes_timezone=setting,
+            clock=lambda: MIDNIGHT,
+        ) as memory:
+            noted(memory)
+        assert days(folder) == [day]
+        assert f"# Notes of {day}" in (folder / "memory" / f"{day}.md").read_text("utf-8")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_with_another_zone_the_files_are_made_again_and_hand_edits_stay(
+    tmp_path: Path, folder: Path
+) -> None:
+    def opened(zone: str) -> refold.Memory:
+        return refold.open(
+            tmp_path / "a.db",
+            window=8_000,
+            notes_folder=folder,
+            notes_timezone=zone,
+            clock=lambda: MIDNIGHT,
+        )
+
+    with opened("UTC") as memory:
+        noted(memory)
+    first = (folder / "memory" / "2026-01-05.md").read_text("utf-8")
+    with opened("Asia/Shanghai"):
+        assert days(folder) == ["2026-01-06"]
+    mine = folder / "memory" / "2026-01-06.md"
+    mine.write_text("My own words.\n" + mine.read_text("utf-8"), "utf-8")
+    with opened("UTC"):
+        assert days(folder) == ["2026-01-05", "2026-01-06"]
+    assert mine.read_text("utf-8") == "My own words.\n"
+    assert (folder / "memory" / "2026-01-05.md").read_text("utf-8") == first
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "+25:00", "../UTC", "utc+1", ""])
+def test_what_is_no_time_zone_is_refused(zone: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"notes_timezone.*must be a time zone such as"):
+        refold.open(":memory:", notes_timezone=zone)
 
 
 def lines(folder: Path, text: str) -> list[str]:

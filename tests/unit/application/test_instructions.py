@@ -11,6 +11,7 @@ from refold.application.instructions import (
     InstructionFile,
     Instructions,
     budgeted,
+    instruction_sizes,
     instruction_text,
 )
 from refold.domain.errors import InvalidSetting
@@ -35,7 +36,7 @@ def test_a_file_of_exactly_its_room_is_whole() -> None:
 def test_a_longer_one_shows_70_percent_of_its_room_from_the_beginning_and_20_from_the_end() -> None:
     text = "".join(f"{n:09d}," for n in range(5_000))
     [shown] = of(text).files
-    begin, end = shown.text.split("\n[… 32,000 characters of 0.md cut …]\n")
+    begin, end = shown.text.split("\n[… 32,000 characters cut, read 0.md for the full content …]\n")
     assert (begin, end) == (text[:14_000], text[-4_000:])
     assert shown.cut == 32_000
     assert len(shown.text) <= 20_000
@@ -53,7 +54,7 @@ def test_cuts_lie_between_lines_where_one_ends_near() -> None:
 def test_all_files_together_keep_to_their_budget_with_headings_and_markers() -> None:
     made = of("a" * 30_000, "b" * 30_000)
     assert len(made.text) <= 24_000
-    assert "characters of 1.md cut" in made.text
+    assert "characters cut, read 1.md for the full content" in made.text
 
 
 def test_a_file_for_which_fewer_than_64_characters_are_left_is_skipped_with_a_warning(
@@ -64,7 +65,72 @@ def test_a_file_for_which_fewer_than_64_characters_are_left_is_skipped_with_a_wa
     assert [f.cut for f in made.files] == [0, 0, 10]
     assert "2.md" not in made.text
     [record] = caplog.records
-    assert "2.md are left out" in record.getMessage()
+    assert "2.md is skipped: only 21 of 440 characters" in record.getMessage()
+    assert made.files[-1].skipped == "no room is left for it"
+
+
+LONG_PATH = "/home/somebody/projects/of-last-year/the-one-with-a-long-name/docs/[id]/AGENTS.md"
+
+
+def test_the_marker_names_the_whole_path_and_counts_towards_the_room() -> None:
+    made = budgeted([InstructionFile(LONG_PATH, "x" * 5_000)], characters=1_000)
+    assert f"characters cut, read {LONG_PATH} for the full content …]" in made.text
+    assert len(made.files[0].text) <= 1_000
+
+
+def test_a_file_whose_marker_does_not_fit_is_skipped_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        made = budgeted([InstructionFile(LONG_PATH, "x" * 500)], characters=100)
+    assert (made.text, made.files[0].skipped) == ("", "no room is left for it")
+    [record] = caplog.records
+    assert f"{LONG_PATH} is skipped" in record.getMessage()
+
+
+def test_a_cut_is_warned_of_with_its_size(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "refold"):
+        of("short", "x" * 30_000)
+    [record] = caplog.records
+    assert "1.md is cut: 12,000 of its 30,000 characters are left out" in record.getMessage()
+
+
+def test_a_file_that_cannot_be_read_takes_nothing_and_leaves_the_others_as_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    a, b = InstructionFile("a.md", "A"), InstructionFile("b.md", "B")
+    missing = InstructionFile("none.md", "", "is not there")
+    with caplog.at_level(logging.WARNING, "refold"):
+        made = budgeted([a, missing, b])
+    assert made.text == budgeted([a, b]).text
+    assert [record.getMessage() for record in caplog.records] == [
+        "instruction file none.md is skipped: it is not there"
+    ]
+
+
+def test_sizes_are_told_file_by_file() -> None:
+    made = budgeted(
+        [
+            InstructionFile("a.md", "x" * 300),
+            InstructionFile("none.md", "", "is not there"),
+            InstructionFile("b.md", "[Instructions from c.md]\nB"),
+        ],
+        characters=200,
+    )
+    sizes = instruction_sizes(made.text, made.files, len)
+    assert [(s.name, s.skipped, s.cut > 0) for s in sizes] == [
+        ("a.md", "", True),
+        ("none.md", "is not there", False),
+        ("b.md", "", False),
+    ]
+    assert sizes[1].tokens == 0
+    assert sum(size.tokens for size in sizes) == len(made.text)
+
+
+def test_of_a_recorded_text_the_headings_say_which_files_it_has() -> None:
+    made = of("A", "B\n\nmore of B")
+    assert instruction_sizes(made.text, (), len) == instruction_sizes(made.text, made.files, len)
+    assert instruction_sizes("", (), len) == ()
 
 
 def test_a_blank_file_says_nothing_and_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -113,8 +179,8 @@ def test_the_budget_holds_whatever_stands_in_the_files(
             assert shown.text in file.text
             assert shown.text.split() == file.text.split()
         elif shown.text:
-            begin, _, rest = shown.text.partition(f"\n[… {shown.cut:,} characters of ")
-            end = rest.rpartition(" cut …]\n")[2]
+            begin, _, rest = shown.text.partition(f"\n[… {shown.cut:,} characters cut, read ")
+            end = rest.rpartition(" for the full content …]\n")[2]
             assert begin in file.text
             assert end in file.text
             assert len(begin) + len(end) + shown.cut == len(file.text)

@@ -1,7 +1,9 @@
 """Durable notes: once per cycle on every path, by a model or by code, and never in anybody's way."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -186,12 +188,86 @@ def test_where_the_model_fails_code_steps_in(error: Exception, reason: str, call
     assert isinstance(desk.events[-1], CompactionPerformed)
 
 
-def test_a_model_that_never_answers_is_not_waited_for_for_ever() -> None:
-    desk = Desk(HangingNoteTaker(), policy=CompactionPolicy(lease_seconds=1))
+def patient(desk: Desk, seconds: float) -> None:
+    settings = desk.core.settings
+    notes = settings.notes.replaced(timeout=seconds)
+    desk.use(replace(desk.core, settings=settings.replaced(notes=notes)))
+
+
+def test_a_model_that_never_answers_is_not_waited_for_longer_than_the_time_out(
+    path: Callable[[Desk], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Desk(taker := HangingNoteTaker())
+    patient(desk, 0.05)
+    desk.talk()
+    began = time.monotonic()
+    path(desk)
+    assert time.monotonic() - began < 2
+    [flush] = desk.flushes
+    assert (flush.taken_by, flush.reason, flush.model_calls) == ("ledger", "timeout", 1)
+    assert [note.kind for note in flush.notes] == ["constraint"]
+    assert len(taker.noted) == 1, "one call in a cycle"
+    warned = [r.getMessage() for r in caplog.records if "notes_timeout" in r.getMessage()]
+    assert len(warned) == 1
+    assert "code takes notes: noting gave none in time" in warned[0]
+
+
+class StubbornNoteTaker(NotingSummariser):
+    """Does not let itself be cancelled."""
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        for _ in range(20):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.1)
+        return await super().take_notes(request)
+
+
+def test_a_call_that_cannot_be_cancelled_does_not_hold_up_the_turn() -> None:
+    desk = Desk(StubbornNoteTaker())
+    patient(desk, 0.05)
+    desk.talk()
+
+    async def act() -> float:
+        began = time.monotonic()
+        await manual_attempt(desk.core, "t", Demand(), Extras()).run()
+        return time.monotonic() - began
+
+    assert asyncio.run(act()) < 1
+    [flush] = desk.flushes
+    assert (flush.taken_by, flush.reason) == ("ledger", "timeout")
+
+
+class TakingItsTime(NotingSummariser):
+    """Needs longer for a summary than for notes, and for both longer than the time-out."""
+
+    async def summarise(self, request: SummaryRequest) -> SummaryDraft:
+        await asyncio.sleep(0.3)
+        return await super().summarise(request)
+
+    async def take_notes(self, request: NotesRequest) -> NotesDraft:
+        await asyncio.sleep(0.15)
+        return await super().take_notes(request)
+
+
+def test_beside_a_summary_notes_have_as_long_as_the_summary() -> None:
+    desk = Desk(TakingItsTime())
+    patient(desk, 0.02)
     desk.talk()
     desk.compact()
     [flush] = desk.flushes
-    assert (flush.taken_by, flush.reason) == ("ledger", "timeout")
+    assert (flush.taken_by, flush.reason) == ("noting", "")
+
+
+def test_a_note_taker_that_cancels_itself_costs_nothing_but_its_notes() -> None:
+    class Cancelling(NotingSummariser):
+        async def take_notes(self, request: NotesRequest) -> NotesDraft:
+            raise asyncio.CancelledError
+
+    desk = Desk(Cancelling())
+    desk.talk()
+    desk.compact()
+    [flush] = desk.flushes
+    assert (flush.taken_by, flush.reason) == ("ledger", "error")
 
 
 @pytest.mark.parametrize(("by", "taken_by"), [("ledger", ["ledger"]), ("off", [])])

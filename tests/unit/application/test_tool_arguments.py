@@ -51,7 +51,7 @@ def test_a_schema_is_closed_and_describes_every_argument(arguments: Any) -> None
 def test_what_need_not_be_given_has_its_usual_value() -> None:
     read = read_arguments(RecallArguments, {"query": "ports"})
     assert read == RecallArguments(query="ports", limit=5)
-    assert schema_of(RecallArguments)["required"] == ["query"]
+    assert schema_of(RecallArguments)["required"] == []
 
 
 def test_a_whole_number_is_one_however_json_writes_it() -> None:
@@ -65,7 +65,7 @@ def test_a_whole_number_is_one_however_json_writes_it() -> None:
     [
         ({}, "query is missing"),
         ({"query": 5}, "query: it must be a valid string; it was int 5"),
-        ({"query": ""}, "query: String should have at least 1 character"),
+        ({"query": ""}, "query is missing; give one, or a topic, or both"),
         ({"query": "a", "limit": 0}, "limit: it must be greater than or equal to 1"),
         ({"query": "a", "limit": 21}, "limit: it must be less than or equal to 20"),
         ({"query": "a", "limit": True}, "limit: it must be a valid integer"),
@@ -83,7 +83,9 @@ def test_a_whole_number_is_one_however_json_writes_it() -> None:
 def test_a_refusal_says_what_is_wrong_and_what_the_tool_takes(given: object, said: str) -> None:
     told = refused(given)
     assert said in told
-    assert "recall_memory takes: query (string, required), limit (integer from 1 to 20)" in told
+    assert (
+        "recall_memory takes: query (string), topic (string), limit (integer from 1 to 20)" in told
+    )
 
 
 def test_a_refusal_stays_short_and_on_its_lines_whatever_was_given() -> None:

@@ -1,5 +1,6 @@
 """Instruction files are read once, when a memory is opened, and are part of every request after that."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.rendering.turns import FRAME_TOKENS
 from refold.domain.errors import ContextWindowExceeded, InvalidSetting
 from refold.infrastructure.settings.reading import read_configuration
 
@@ -80,34 +82,74 @@ def test_they_are_read_once_and_in_requests_of_old_versions_as_well(agents: Path
 def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
     path = tmp_path / "long.md"
     path.write_text("x" * 1_000, "utf-8")
-    system = str(asked(path, instruction_characters=200).system)
-    assert "characters of …" in system
-    assert len(system.split("]\n", 1)[1]) <= 200
+    system = str(asked(path, instruction_characters=400).system)
+    assert f"characters cut, read {path} for the full content" in system
+    assert len(system.split("]\n", 1)[1]) <= 400
 
 
-def refused(*files: Path | str) -> str:
-    with pytest.raises(InvalidSetting) as caught:
-        refold.open(":memory:", instruction_files=files)
-    assert caught.value.setting == "instruction_files"
-    return str(caught.value)
+def skipped(*files: Path | str) -> str:
+    """Why the only file is skipped."""
+    with refold.open(":memory:", instruction_files=files) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hi"})
+        [file] = chat.context(system="You.").budget.instruction_files
+        assert chat.context(system="You.").system == "You."
+    assert (file.name, file.tokens, file.cut) == (str(files[0]), 0, 0)
+    return file.skipped
 
 
-def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "none.md"
-    assert refused(path) == (
-        f"instruction file {path} (argument instruction_files) cannot be read: "
-        "No such file or directory"
-    )
+def test_of_a_standard_list_those_that_are_there_are_read(
+    agents: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = [tmp_path / "TOOLS.md", tmp_path / "IDENTITY.md"]
+    caplog.set_level(logging.WARNING, "refold")
+    with refold.open(":memory:", instruction_files=[agents, *missing]) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "hi"})
+        made = [chat.context(system="You.") for _ in range(3)][-1]
+    assert made.system == asked(agents, system="You.").system
+    assert [record.getMessage() for record in caplog.records] == [
+        f"instruction file {path} is skipped: it cannot be read: No such file or directory"
+        for path in missing
+    ]
+
+
+def test_the_budget_tells_of_each_file_in_tokens(agents: Path, tmp_path: Path) -> None:
+    other, none = tmp_path / "TOOLS.md", tmp_path / "IDENTITY.md"
+    other.write_text("x y " * 1_000, "utf-8")
+    budget = asked(agents, other, none, instruction_characters=1_000).budget
+    first, second, third = budget.instruction_files
+    assert [file.name for file in budget.instruction_files] == [str(agents), str(other), str(none)]
+    assert 0 < first.tokens < second.tokens
+    assert budget.instructions == first.tokens + second.tokens + FRAME_TOKENS
+    assert (first.cut, third.tokens) == (0, 0)
+    assert second.cut > 3_000
+    assert third.skipped == "cannot be read: No such file or directory"
+
+
+def test_a_file_that_is_not_there_is_skipped(tmp_path: Path) -> None:
+    assert skipped(tmp_path / "none.md") == "cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize("name", ["~nobody-has-this-name/AGENTS.md", "a\0b", "x" * 5_000])
+def test_a_name_that_no_file_can_have_is_skipped(name: str) -> None:
+    assert skipped(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads all")
+def test_a_file_that_may_not_be_read_is_skipped(agents: Path) -> None:
+    agents.chmod(0)
+    assert skipped(agents) == "cannot be read: Permission denied"
 
 
 def test_a_folder_is_no_instruction_file(tmp_path: Path) -> None:
-    assert refused(tmp_path).endswith("is a folder: name the files in it")
+    assert skipped(tmp_path) == "is a folder: name the files in it"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert refused(tmp_path / "pipe").endswith("is no regular file")
+    assert skipped(tmp_path / "pipe") == "is no regular file"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +160,10 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         (b"a\0b", "is no text: it has zeros in it"),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_what_is_no_text_is_skipped(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "odd.md"
     path.write_bytes(content)
-    assert refused(path).endswith(why)
-
-
-def test_nothing_is_made_where_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting):
-        refold.open(tmp_path / "agent.db", instruction_files=[tmp_path / "none.md"])
-    assert list(tmp_path.iterdir()) == []
+    assert skipped(path) == why
 
 
 def test_a_mark_at_the_beginning_is_no_part_of_the_text(tmp_path: Path) -> None:
