@@ -1,6 +1,7 @@
 """How many bytes a value takes in the body of a request."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from .json_data import is_list, is_object
 
@@ -16,7 +17,7 @@ def byte_size(value: Any) -> int:
     if is_object(value):
         return 2 + sum(byte_size(k) + byte_size(v) + _PUNCTUATION for k, v in value.items())
     if is_list(value) or isinstance(value, tuple):
-        return 2 + sum(byte_size(v) + 2 for v in value)
+        return 2 + sum(byte_size(v) + 2 for v in cast("Sequence[Any]", value))
     return len(str(value)) + 1
 
 

@@ -1,7 +1,7 @@
 """What is given to ``refold.open`` besides settings: refused by name where it cannot do the work."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from refold.application.argument_checks import is_path, refused
 from refold.domain.errors import InvalidSetting
@@ -47,10 +47,10 @@ def _check_objects(given: Mapping[str, Any]) -> None:
     for name in ("clock", "new_id", "on_compaction"):
         if name in given and not callable(given[name]):
             raise refused(name, given[name], "a function")
-    observers = given.get("observers", ())
+    observers: object = given.get("observers", ())
     if not isinstance(observers, list | tuple):
         raise refused("observers", observers, "a tuple of observers")
-    for index, observer in enumerate(observers):
+    for index, observer in enumerate(cast("Sequence[object]", observers)):
         _require(f"observers[{index}]", observer, ("compaction_ended",))
     if not isinstance(given.get("create", True), bool):
         raise refused("create", given["create"], "True or False")

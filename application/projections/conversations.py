@@ -79,8 +79,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | MessageErased()
             ):
                 pass
-            case never:
-                assert_never(never)
+            case _:
+                assert_never(event)
     row = Changed({"thread_id": run[0].thread_id}, to, +more, *_said(run))
     return (row,) if run[0].version > 1 else (Added(_begun(run[0])), row)
 

@@ -55,9 +55,8 @@ def storable(value: Cell) -> Cell:
 
 def shown(values: Iterable[Cell]) -> str:
     """The values in short, for people: of texts their length, for what people said stands in no log line."""
+    # What a damaged row holds may be bytes.
     return ", ".join(
-        f"{len(v):,} {'characters' if isinstance(v, str) else 'bytes'}"
-        if isinstance(v, str | bytes)
-        else repr(v)
+        repr(v) if v is None or isinstance(v, int | float) else f"{len(v):,} characters"
         for v in values
     )

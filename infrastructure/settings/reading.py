@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
@@ -165,15 +165,18 @@ def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
 
     Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
     """
-    tables = merged.get("models")
-    own = tables.items() if isinstance(tables, Mapping) else ()
+    own = _table(merged.get("models"))
     for place, fields, values in (
         ((), RefoldSettings.model_fields, merged),
-        *((("models", name), SettingsOfModel.model_fields, table) for name, table in own),
+        *((("models", name), SettingsOfModel.model_fields, own[name]) for name in own),
     ):
-        for name, value in values.items() if isinstance(values, Mapping) else ():
+        for name, value in _table(values).items():
             if isinstance(value, bool) and name in fields and fields[name].annotation is not bool:
                 yield ErrorDetails(loc=(*place, name), type="bool", input=value, msg="")
+
+
+def _table(given: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
 
 
 def _refused(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:

@@ -153,7 +153,7 @@ def _plain(value: object) -> object:
     """Objects of the SDK as plain data, without what was never set."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return cast(object, dump(mode="json", exclude_unset=True))
+        return dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in cast("Mapping[object, object]", value).items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):

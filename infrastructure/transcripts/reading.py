@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from refold.application.errors import TranscriptError
 from refold.application.recordings.transcripts import RecordedConversation, Transcript
@@ -58,7 +59,7 @@ def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     """
     if format != "auto" and format not in _FORMATS:
         raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
-    if not isinstance(path, str | Path):
+    if not isinstance(cast("object", path), str | Path):
         raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
     path = Path(path)
     source = open_source(path)

@@ -64,10 +64,19 @@ class Agent:
         """One call of a tool with its result, inside of a turn."""
         answer = self.ask(**frame)
         thought = answer["content"][0]
-        call = {"type": "tool_use", "id": f"call_{self.number}", "name": "look", "input": {}}
+        call: dict[str, Any] = {
+            "type": "tool_use",
+            "id": f"call_{self.number}",
+            "name": "look",
+            "input": {},
+        }
         self.requests[-1]["answer"] = [thought, call]
         self.chat.append({"role": "assistant", "content": [thought, call]})
-        result = {"type": "tool_result", "tool_use_id": call["id"], "content": text * size}
+        result: dict[str, Any] = {
+            "type": "tool_result",
+            "tool_use_id": call["id"],
+            "content": text * size,
+        }
         self.chat.append({"role": "user", "content": [result]})
 
     def illegal(self) -> list[str]:

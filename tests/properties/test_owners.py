@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -158,7 +158,7 @@ def _said(role: str, text: str) -> dict[str, object]:
 
 def _words(things: object) -> set[str]:
     if isinstance(things, Iterable) and not isinstance(things, str | dict):
-        return {word for thing in things for word in _words(thing)}
+        return {word for thing in cast("Iterable[object]", things) for word in _words(thing)}
     text = things if isinstance(things, str) else json.dumps(things, default=repr)
     return set(re.findall(r"zq\d+xj", text))
 

@@ -121,6 +121,8 @@ class Talk:
                 self.memories[step.memory].close()
                 self.memories[step.memory] = self._opened()
                 self.open = [one for one in self.open if one.memory != step.memory]
+            case _:
+                raise AssertionError(step)
 
     def say(self, memory: int, size: int) -> None:
         self.number += 1
