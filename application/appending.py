@@ -7,7 +7,7 @@ from typing import NamedTuple
 from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage
 from refold.domain.events import Event, MessageAppended
-from refold.domain.messages import Author, gist
+from refold.domain.messages import Author, gist, thinks
 from refold.domain.thinking import follows_an_answer, is_bound
 
 from .abandoning import settle_left_behind
@@ -23,6 +23,7 @@ from .guarding import (
 from .intake import Intake, is_utf8, plain_message, read_author, read_messages
 from .loaded import LoadedConversation
 from .owners.parsing import refuse_other_owner
+from .ports import TokenCount
 from .recordings.transcripts import RecordedMessage
 from .results import Appended, AppendedMessage
 
@@ -229,6 +230,9 @@ def _measured(
     owner: str | None = None,
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
+    if not size.thinking and thinks(item.message):
+        # Thinking is told by its size: what is too short to be a token counts as one.
+        size = TokenCount(total=size.total + 1, thinking=1)
     return IncomingMessage.trusted(
         {
             "message": item.message,

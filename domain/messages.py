@@ -43,6 +43,12 @@ class Message(Value, frozen=True):
         return self.content
 
 
+def thinks(message: Message) -> bool:
+    """Whether it has thinking, readable or not."""
+    blocks = () if isinstance(message.content, str) else message.content
+    return any(block.get("type") in THINKING for block in blocks)
+
+
 class Gist(NamedTuple):
     """What a message does, without its texts."""
 

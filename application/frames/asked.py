@@ -1,9 +1,11 @@
 """Which requests this process made and has not stored the answer of: what their thinking was signed for."""
 
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice
+from operator import attrgetter
 
 from refold.application.loaded import LoadedConversation
 from refold.domain.conversation import Conversation
@@ -13,6 +15,9 @@ from .frame import Frame, RecordedFrame
 
 REMEMBERED = 10_000
 """Of so many conversations it is known what was asked last."""
+
+
+_position = attrgetter("position")
 
 
 @dataclass(slots=True)
@@ -42,11 +47,11 @@ class _Asked:
     def look(self, state: Conversation) -> None:
         """Find answers that another process stored."""
         seen = max(self.length, self.end)
-        newer = takewhile(lambda m: m.position >= seen, reversed(state.live))
-        found = [m.position for m in newer if m.role == "assistant" and m.thinking]
-        if found:
+        newer = islice(state.live, bisect_left(state.live, seen, key=_position), None)
+        found = next((m.position for m in newer if m.role == "assistant" and m.thinking), None)
+        if found is not None:
             # Theirs is the first if it stands behind the request; of others nobody knows what they answer.
-            if self.unclear or found[-1] != self.length:
+            if self.unclear or found != self.length:
                 self.changed, self.version = True, None
             self.open, self.unclear = 0, False
 

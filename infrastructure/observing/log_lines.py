@@ -90,9 +90,8 @@ def _in_line(value: Figure) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case str() if not value or any(
-            c.isspace() or c in '"=' or not c.isprintable() for c in value
-        ):
+        case str() if not value or not value.isprintable() or any(map(value.__contains__, ' "=')):
+            # Of white space a blank alone is printable.
             return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)
