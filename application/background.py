@@ -22,6 +22,7 @@ from .context import Context
 from .contexts import current_context, request_made, settled_context
 from .core import Core, Extras
 from .errors import LogError
+from .frames.as_sent import as_carried
 from .loaded import LoadedConversation
 from .notes.taking import notes_from
 from .observing import finish_observers
@@ -217,8 +218,8 @@ class Background:
         return True
 
     async def _compact(self, thread_id: str) -> None:
-        extras = self._known(thread_id).extras
         try:
+            extras = (await asyncio.to_thread(self._known, thread_id)).extras
             await settled_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request says so, to somebody who can do something about it.
@@ -256,7 +257,12 @@ class Background:
 
     def _known(self, thread_id: str) -> _Request:
         known = self._requests.get(thread_id)
-        return known or self._remember(thread_id, Extras(), self._core.budget(Extras()), 0)
+        if known is not None:
+            return known
+        # After a restart requests go on as they were.
+        extras = as_carried(self._core, thread_id, Extras())
+        budget = self._core.for_model(extras.model).budget(extras)
+        return self._remember(thread_id, extras, budget, budget.fixed)
 
     def _remember(self, thread_id: str, extras: Extras, budget: Budget, beside: int) -> _Request:
         with self._lock:

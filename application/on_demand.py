@@ -1,5 +1,6 @@
 """Use case: a compaction on demand, with options of its own beside the settings."""
 
+import asyncio
 from typing import NamedTuple
 
 from refold.domain.budget import Budget
@@ -9,6 +10,7 @@ from refold.domain.errors import InvalidSetting
 from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core, Extras
+from .frames.as_sent import as_carried
 from .memories.choosing import choose_anew
 from .observing import Telling
 from .results import CompactionResult
@@ -42,6 +44,7 @@ async def compact_on_demand(
     Raises:
         InvalidSetting: an option cannot be; names it.
     """
+    extras = await asyncio.to_thread(as_carried, core, thread_id, extras)
     attempt = manual_attempt(core, thread_id, demand, extras)
     with Telling(core, thread_id, "manual") as telling:
         telling.begin()

@@ -6,6 +6,7 @@ from refold.domain.events import Event
 from refold.domain.reverting import revert_compaction
 
 from .core import Core, Extras
+from .frames.as_sent import as_carried
 from .loaded import LoadedConversation
 from .memories.choosing import choose_anew
 from .observing import tell_compaction
@@ -30,6 +31,8 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
         return revert_compaction(loaded.state, before.state, reason.strip())
 
     now, events = core.log.transact(thread_id, decide, at=core.clock())
+    extras = as_carried(core, thread_id, extras)
+    core = core.for_model(extras.model)
     budget = core.budget(extras)
     if not events and _is_final(now):
         why = (

@@ -8,7 +8,7 @@ from refold.application.loaded import LoadedConversation
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.frames import FramePart, RequestFrameChanged
 
-from .frame import frame_of
+from .frame import Frame, frame_of
 
 NEXT = 16
 """A frame is recorded with the next append or decision of the process that made the request. Between the two
@@ -36,6 +36,28 @@ def as_sent(
         model,
         Layout(frame.instructions, frame.place, frame.signed and model == frame.model),
     )
+
+
+def as_carried(core: Core, thread_id: str, extras: Extras) -> Extras:
+    """What the next request most likely carries: what is given, and else what the newest one carried.
+
+    For what is decided between two requests, whose sizes it cannot know otherwise. Instruction files are
+    those of today.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    frame = core.asked.newest(thread_id) or _newest_recorded(core, thread_id)
+    if frame is None:
+        return extras
+    system = frame.system if extras.system is None else extras.system
+    return Extras(system, tuple(extras.tools) or frame.tools, extras.model or frame.model)
+
+
+def _newest_recorded(core: Core, thread_id: str) -> Frame | None:
+    loaded = core.log.load(thread_id)
+    event = _recorded(core, loaded)
+    return None if event is None else frame_of(event, _parts(core, loaded, event), WITHDRAWN)
 
 
 def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:

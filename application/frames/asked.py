@@ -107,6 +107,11 @@ class Asked:
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
                 known.with_frame(frame)
 
+    def newest(self, thread_id: str) -> Frame | None:
+        """What the newest request of this process carried, if one is known."""
+        known = self._known.get(thread_id)
+        return None if known is None else known.recorded.frame
+
     def made(self, thread_id: str, version: int, length: int) -> None:
         """A request was made that shows this version, which has so many messages."""
         with self._lock:
