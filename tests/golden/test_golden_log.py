@@ -20,7 +20,10 @@ from refold.domain.events import (
     MessagesCondensed,
     MessageUnpinned,
     ToolContentOffloaded,
+    UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.remembering import MemoriesChosen, NotesFlushed
 from refold.infrastructure.log.file.file_format import FORMAT_VERSION
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.log.stored.envelope import Envelope, framed
@@ -34,6 +37,7 @@ from tests.support.golden_log import (
     contexts,
     from_sql,
     write_log,
+    write_scenes,
     write_sealed_log,
 )
 from tests.support.log_files import rows
@@ -65,6 +69,12 @@ HOLDS = {
 }
 # The fifth has the proof of the index of keys.
 HOLDS["log-4"] = HOLDS["log-5"] = HOLDS["log-3"]
+HOLDS["log-6"] = HOLDS["log-3"] | {
+    MemoriesChosen,
+    NotesFlushed,
+    RequestFrameChanged,
+    UserContentShortened,
+}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +91,13 @@ def sealed_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def scenes_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("golden") / "scenes.db"
+    write_scenes(path)
+    return path
+
+
 @pytest.fixture(scope="module", params=LOGS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -92,8 +109,8 @@ def key(name: str) -> bytes | None:
 
 
 @pytest.fixture(scope="module")
-def made_now(written_now: Path, sealed_now: Path, key: bytes | None) -> Path:
-    return sealed_now if key else written_now
+def made_now(name: str, written_now: Path, sealed_now: Path, scenes_now: Path) -> Path:
+    return {"log-4": sealed_now, "log-6": scenes_now}.get(name, written_now)
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ from .builders import (
 )
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
+from .golden_scenes import SCENES, add_scenes
 
 THREADS = (
     "compacted",
@@ -53,6 +54,7 @@ LOGS = {
     "log-3": THREADS,
     "log-4": THREADS,
     "log-5": THREADS,
+    "log-6": (*THREADS, *SCENES),
 }
 """The kept logs, and which of the conversations each holds: later ones know more events."""
 KEYS = {"log-4": bytes(range(32))}
@@ -80,6 +82,12 @@ def write_sealed_log(path: Path) -> None:
     log.close()
     _erase(path, "compacted", [2, 5], key)
     _erase(path, "kept", [3], key)
+
+
+def write_scenes(path: Path) -> None:
+    """The conversations of ``write_log``, and those that the newest log has besides."""
+    write_log(path)
+    add_scenes(path, WINDOW)
 
 
 def _begin(path: Path) -> None:

@@ -1,0 +1,122 @@
+"""The conversations that the newest golden log has besides those of before: written through the public interface."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import refold
+
+from .builders import text, thinking, tool_result, tool_use
+
+FRAMED = "framed"
+SHARED = ("shared", "shared 2")
+LARGE = "large text"
+AGAIN = "used again"
+LONG = "long turn behind others"
+SCENES = (FRAMED, LONG, *SHARED, LARGE)
+BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"
+LOOK: dict[str, Any] = {
+    "name": "look",
+    "description": "Look at a file.",
+    "input_schema": {"type": "object"},
+}
+
+
+def add_scenes(path: Path, window: int) -> None:
+    """Play these conversations into the log at ``path``."""
+    with refold.open(
+        path, window=window, clock=_clock(), new_id=_ids(), memories=3, scrub_megabytes=0
+    ) as memory:
+        _framed(memory.conversation(FRAMED))
+        _long_turn(memory.conversation(LONG))
+        _shared(memory)
+        _large(memory.conversation(LARGE))
+        _again(memory)
+
+
+def _clock() -> Callable[[], datetime]:
+    ticks = count()
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+    return lambda: begin + timedelta(seconds=next(ticks))
+
+
+def _ids() -> Callable[[], str]:
+    numbers = count()
+    return lambda: f"scene-{next(numbers):04d}"
+
+
+def _framed(chat: refold.Chat) -> None:
+    """A system text that changes, a tool that comes later, two models, loops that think."""
+    for number in range(18):
+        model = (BOUND, MANUAL)[number // 6 % 2]
+        tools = [LOOK] if number > 8 else []
+        frame: dict[str, Any] = {
+            "system": f"You help.\n\nIt is day {number // 3}.",
+            "tools": tools,
+            "model": model,
+        }
+        chat.append({"role": "user", "content": f"Question {number}: {'some words ' * 30}"})
+        if tools:
+            chat.context(**frame)
+            call = tool_use(f"toolu_{number}", cmd=f"cat file_{number}.py")
+            chat.append(
+                {"role": "assistant", "content": [thinking(f"before {number}"), text("So."), call]}
+            )
+            result = tool_result(f"toolu_{number}", "a line of the file\n" * 40)
+            chat.append({"role": "user", "content": [result]}, author="tool")
+        chat.context(**frame)
+        answer = [thinking(f"thought {number}"), text(f"Answer {number}: {'other words ' * 30}")]
+        chat.append({"role": "assistant", "content": answer})
+
+
+def _long_turn(chat: refold.Chat) -> None:
+    """A turn of many tool rounds behind a short one, too large to stay whole."""
+    chat.append({"role": "user", "content": f"Where is the app? {'some words ' * 20}"})
+    chat.append({"role": "assistant", "content": f"In src/app.py. {'other words ' * 20}"})
+    chat.append({"role": "user", "content": "Fix src/app.py and run pytest -q until it passes."})
+    for number in range(40):
+        call = tool_use(f"toolu_{number}", cmd="pytest -q", note=f"attempt {number}")
+        chat.append({"role": "assistant", "content": [text(f"Once more, {number}."), call]})
+        result = tool_result(f"toolu_{number}", f"{number} failed, src/app.py:42\n" * 12)
+        chat.append({"role": "user", "content": [result]}, author="tool")
+        chat.context(model=BOUND)
+
+
+def _shared(memory: refold.Memory) -> None:
+    """Two conversations of one person, and a message of somebody else's in the second."""
+    first = memory.conversation(SHARED[0], owner="user-7")
+    first.append(
+        {"role": "user", "content": "Always write the tests first. I prefer short answers."},
+        author="person",
+    )
+    first.append({"role": "assistant", "content": "Understood."})
+    for number in range(12):
+        first.append({"role": "user", "content": f"Step {number}: {'go on please ' * 30}"})
+        first.context()
+        first.append({"role": "assistant", "content": f"Step {number} is done. {'so it is ' * 30}"})
+    first.compact(focus="the steps")
+    second = memory.conversation(SHARED[1], owner="user-7")
+    second.append({"role": "user", "content": "How should the tests be written?"}, author="person")
+    second.context(system="You help.", model=BOUND)
+    second.append({"role": "assistant", "content": "First, and short."})
+    second.append({"role": "user", "content": "I join in here."}, owner="user-8", author="person")
+    second.context(system="You help.", model=BOUND)
+    second.append({"role": "assistant", "content": "Welcome."})
+
+
+def _large(chat: refold.Chat) -> None:
+    """A text of a user that is larger than half the budget."""
+    lines = "".join(f"Line {number} of the report says nothing new.\n" for number in range(400))
+    chat.append({"role": "user", "content": f"Please sum this up:\n{lines}"})
+    chat.context()
+    chat.append({"role": "assistant", "content": "Nothing new."})
+
+
+def _again(memory: refold.Memory) -> None:
+    chat = memory.conversation(AGAIN)
+    chat.append({"role": "user", "content": "the first life"}, key="k")
+    chat.append({"role": "assistant", "content": "yes"})
+    memory.erase_conversation(AGAIN, "by request")
+    memory.conversation(AGAIN).append({"role": "user", "content": "the second life"}, key="k")
