@@ -185,9 +185,9 @@ class _QuickHTTPServer(HTTPServer):
 class AnthropicServer:
     """Answers ``POST /v1/messages`` from a script; a context manager.
 
-    The answers come in order, the last one again and again, each with an id of its own. A request without a key, or one that
-    the API would not take, is refused as the API does and uses up no answer. ``received`` is set
-    when a request for messages has arrived, answered or not.
+    The answers come in order, the last one again and again, each with an id of its own. A request
+    without a key, or one that the API would not take, is refused as the API does and uses up no
+    answer. ``received`` is set when a request for messages has arrived, answered or not.
     """
 
     def __init__(self, answers: Iterable[Answer] = (), *, input_tokens: int = 1_000) -> None:
