@@ -116,6 +116,8 @@ def plan_compaction(
             return _too_few(state, policy)
     is_small = state.tokens + budget.fixed <= budget.target
     cover_most = trigger == "manual" and (wish.covers_most or is_small)
+    if wish.keep_last and cover_most:
+        policy = policy.replaced(whole_turn_share=1)  # No more stays, for the sake of no turn.
     return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 

@@ -135,10 +135,10 @@ def test_who_sees_that_it_has_just_been_done_does_not_do_it_again(
     others = iter([True])
     with opened(path, GoodSummariser()) as one, opened(path, GoodSummariser()) as other:
 
-        def climb_late(*args: Any) -> Any:
+        def climb_late(*args: Any, **options: Any) -> Any:
             if next(others, False):
                 assert len(other.context().compactions) == 1
-            return climb(*args)
+            return climb(*args, **options)
 
         monkeypatch.setattr(settling, "climb", climb_late)
         context = one.context()

@@ -47,18 +47,21 @@ def test_the_target_of_one_call_is_met_and_nothing_is_done_where_it_is_met_alrea
     summariser = RecordingSummariser()
     with long_talk(summariser=summariser) as memory:
         chat = memory.conversation("t")
-        done = chat.compact(target=8_000)
+        done = chat.compact(target=20_000)
         assert (done.outcome, done.effective) == ("performed", True)
-        assert 1_000 < done.tokens_after <= 8_000
-        assert chat.context().tokens <= 8_000
-        again = chat.compact(target=8_000)
+        assert 9_000 < done.tokens_after <= 20_000
+        assert chat.context().tokens <= 20_000
+        again = chat.compact(target=20_000)
         assert (again.outcome, again.reason, again.model_calls) == (
             "nothing_to_do",
             "within_target",
             0,
         )
         assert len(summariser.requests) == 1
-        assert chat.compact(target=4_000).outcome == "performed", ()
+        smaller = chat.compact(target=8_000)
+        assert smaller.outcome == "performed", "a smaller target is something new"
+        assert 1_000 < smaller.tokens_after <= 8_000
+        assert len(summariser.requests) == 2
 
 
 def test_so_many_messages_stay_as_one_call_says() -> None:
@@ -67,6 +70,7 @@ def test_so_many_messages_stay_as_one_call_says() -> None:
         done = chat.compact(keep_last=12)
         assert (done.outcome, done.messages_kept) == ("performed", 12)
         assert chat.compact(keep_last=12).outcome == "nothing_to_do"
+        assert chat.compact(keep_last=5).messages_kept == 5, "just so many, in the midst of a turn"
         assert chat.compact(keep_last=2).messages_kept == 2
         policy = memory.conversation("t").context().summary
         assert policy is not None

@@ -29,7 +29,7 @@ def test_a_live_message_is_gone_from_every_file_at_once(folder: Path, memory: Me
 
 def test_a_covered_one_is_gone_from_all_that_was_made_from_it(folder: Path, memory: Memory) -> None:
     chat = memory.conversation("t")
-    talk(chat, 30, [1])
+    talk(chat, 40, [1])
     chat.pin(2)
     assert chat.explain(2, 3)[0].fate == "summarised"
     assert len(chat.summaries()) > 1

@@ -22,17 +22,19 @@ SOON = 60
 
 
 class Model:
-    """Takes so long for notes and for a summary."""
+    """Takes so long for notes and for a summary; ``asked`` is set when it is asked for one."""
 
     name = "model"
 
     def __init__(self, notes: float, summary: float = 0.2) -> None:
         self.calls = 0
+        self.asked = threading.Event()
         self._notes = notes
         self._summary = summary
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
         self.calls += 1
+        self.asked.set()
         await asyncio.sleep(self._summary)
         return SummaryDraft(text="what was said", complete=True, model="m", prompt_fingerprint="1")
 
@@ -57,7 +59,7 @@ def test_who_takes_notes_while_another_compacts_does_not_compact_again(tmp_path:
         refold.open(path, window=60_000, summariser=quick) as first,
         refold.open(path, window=60_000, summariser=slow) as second,
     ):
-        first.conversation("t").append([*PAIR * 215, {"role": "user", "content": "next?"}])
+        first.conversation("t").append([*PAIR * 226, {"role": "user", "content": "next?"}])
         at_once(
             lambda: told.extend(first.conversation("t").context().compactions),
             lambda: told.extend(second.conversation("t").context().compactions),
@@ -70,7 +72,7 @@ def test_who_takes_notes_while_another_compacts_does_not_compact_again(tmp_path:
 def test_a_living_attempt_is_waited_for_where_the_request_grows_meanwhile(tmp_path: Path) -> None:
     path, model = tmp_path / "agent.db", Model(0, 4)
     large = [{"role": "assistant", "content": "so " * 600}, {"role": "user", "content": "x " * 300}]
-    begun, told = threading.Event(), list[CompactionResult]()
+    told = list[CompactionResult]()
 
     def tell(result: CompactionResult) -> None:
         if result.outcome == "in_flight":
@@ -81,19 +83,17 @@ def test_a_living_attempt_is_waited_for_where_the_request_grows_meanwhile(tmp_pa
         refold.open(path, window=8_000, on_compaction=tell) as second,
         refold.open(path, window=8_000) as third,
     ):
-        first.conversation("t").append([*PAIR * 29, {"role": "user", "content": "next?"}])
+        first.conversation("t").append([*PAIR * 30, {"role": "user", "content": "next?"}])
 
         def compact() -> None:
-            begun.set()
             told.extend(first.conversation("t").context().compactions)
 
         thread = threading.Thread(target=compact)
         thread.start()
-        begun.wait(SOON)
-        while not model.calls:
-            begun.wait(0.01)
+        assert model.asked.wait(SOON), "it is due"
         context = second.conversation("t").context()
         thread.join(SOON)
+        assert not thread.is_alive()
         assert context.summary is not None
         assert context.summary.text == "what was said"
         assert [result.outcome for result in told] == ["performed"]

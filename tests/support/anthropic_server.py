@@ -1,11 +1,12 @@
 """A local HTTP server that answers as the Messages API does, by a script, and records requests."""
 
+import itertools
 import json
 import re
 import socket
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from pytest_httpserver import HTTPServer
@@ -24,6 +25,7 @@ SECTIONS = (
     "Key Decisions",
 )
 GOOD_SUMMARY = "\n\n".join(f"## {name}\nNone." for name in SECTIONS)
+_ANY_ID = b"msg_01TestTestTestTestTestTest"
 _SECRET_HEADERS = frozenset({"x-api-key", "authorization", "cookie"})
 
 
@@ -61,7 +63,7 @@ def message(
 ) -> Answer:
     """A 200 answer of any content."""
     body = {
-        "id": "msg_01TestTestTestTestTestTest",
+        "id": _ANY_ID.decode(),
         "type": "message",
         "role": "assistant",
         "model": model,
@@ -183,9 +185,9 @@ class _QuickHTTPServer(HTTPServer):
 class AnthropicServer:
     """Answers ``POST /v1/messages`` from a script; a context manager.
 
-    The answers come in order, the last one again and again. A request without a key, or one that
-    the API would not take, is refused as the API does and uses up no answer. ``received`` is set
-    when a request for messages has arrived, answered or not.
+    The answers come in order, the last one again and again, each with an id of its own. A request
+    without a key, or one that the API would not take, is refused as the API does and uses up no
+    answer. ``received`` is set when a request for messages has arrived, answered or not.
     """
 
     def __init__(self, answers: Iterable[Answer] = (), *, input_tokens: int = 1_000) -> None:
@@ -193,6 +195,7 @@ class AnthropicServer:
         self._input_tokens = input_tokens
         self._requests: list[Recorded] = []
         self._lock = threading.Lock()
+        self._numbers = itertools.count()
         self._closing = threading.Event()
         self._server = _QuickHTTPServer(threaded=True)
         self.received = threading.Event()
@@ -247,7 +250,10 @@ class AnthropicServer:
 
     def _next_answer(self) -> Answer:
         with self._lock:
-            return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+            answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+            # A message with an id that is stored already counts as delivered again.
+            own = b"msg_01Test%022d" % next(self._numbers)
+            return replace(answer, body=answer.body.replace(_ANY_ID, own))
 
 
 def _response(answer: Answer) -> Response:

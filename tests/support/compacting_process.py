@@ -11,8 +11,8 @@ from refold.application.ports import SummaryDraft, SummaryRequest
 
 WINDOW = 4_000
 THREAD = "t"
-DUE = 31
-"""The message with which a compaction becomes due; three more do not fit, so it is waited for."""
+DUE = 26
+"""The message with which a compaction becomes due; two more do not fit, so it is waited for."""
 
 
 class Endless:
