@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from refold.domain.errors import InvalidSetting
 
+from .context import Context
 from .intake import is_utf8
 from .recall.inquiry import RecallOptions
 
@@ -105,6 +106,19 @@ def is_path(value: object) -> bool:
     return isinstance(value, str) and is_utf8(value) and "\0" not in value and bool(value)
 
 
+def _is_question(value: object) -> bool:
+    # Half of a character is looked for as well: a model may have sent it.
+    return isinstance(value, str)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def _is_context(value: object) -> bool:
+    return isinstance(value, Context)
+
+
 def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
@@ -159,6 +173,9 @@ _CHECKS: Mapping[str, _Check] = {
     **dict.fromkeys(("before", "after", "at"), _AT),
     **dict.fromkeys(("start", "stop"), _NUMBER),
     "model": _NAME,
+    "query": (_is_question, "a question as text"),
+    "min_score": (_is_share, "a number from 0 to 1, relative to the best hit"),
+    "context": (_is_context, "a context, as context() gives it"),
     "keep": (_is_count, "a whole number from 0"),
     "wait": (_is_wait, "a number of seconds"),
     "system": (_is_system, "text, or a list of text blocks as the Messages API takes them"),

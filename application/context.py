@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from refold.domain.budget import Budget
 from refold.domain.errors import EmptyConversation, InvalidSetting
@@ -67,11 +67,15 @@ class Context:
         legal is left out. The system prompt is apart: ``system`` says what the summary is.
 
         Raises:
-            InvalidSetting: the limit is below 0.
+            InvalidSetting: the limit is no whole number, or below 0.
         """
-        if limit is not None and limit < 0:
+        # A caller without a type checker may pass anything.
+        given = cast("object", limit)
+        if given is not None and (type(given) is not int or given < 0):
             raise InvalidSetting(
-                f"limit={limit}: it must be 0 or more", setting="limit", value=limit
+                f"limit={given!r}: it must be a whole number, 0 or more",
+                setting="limit",
+                value=given,
             )
         return text_form(self.messages, self.opening, self.memory, limit)
 

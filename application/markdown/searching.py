@@ -11,6 +11,7 @@ from refold.application.recall.asking import ask
 from refold.application.recall.inquiry import MOST_HITS, whole_number
 from refold.application.recall.results import RecallMode
 from refold.application.recall.tokens import tokens_of
+from refold.application.tools.quoting import well_formed
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
@@ -88,6 +89,7 @@ def search_notes(
         raise InvalidSetting(
             f"mode={mode!r} cannot be: it must be one of {allowed}", setting="mode"
         )
+    query = well_formed(query)
     if core.markdown is None:
         return NotesFound(query=query, hits=(), mode="keyword", notice=NO_FOLDER)
     sections = [part for file in core.markdown.read(owner).files for part in sections_of(file)]

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -55,7 +56,9 @@ def main() -> None:
     show_any_text()
     logging.getLogger("refold").addHandler(_Lines())
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = _Warnings().show
+            app()
     except RefoldError as error:
         _explain(type(error).__name__, str(error))
         sys.exit(BAD_INPUT)
@@ -66,6 +69,19 @@ def main() -> None:
     except SystemExit as end:
         _explain_end(end)
         raise
+
+
+class _Warnings:
+    """Shows warnings as sentences, each once: who types commands did not write the line they point to."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def show(self, message: Warning | str, *_: object) -> None:
+        text = str(message)
+        if text not in self._shown:
+            self._shown.add(text)
+            warn(f"[yellow]warning[/yellow]: {clean(text)}")
 
 
 class _Lines(logging.Handler):

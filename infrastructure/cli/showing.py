@@ -9,6 +9,7 @@ from refold.application.explaining import MessageFate
 from refold.application.read_models import ConversationRow
 from refold.application.results import StoredMessage
 
+from .listing import shown_ids
 from .looking import as_json
 from .opening import next_command, opened
 from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop, read_at
@@ -76,12 +77,14 @@ def show(
                 else "No message there."
             )
             return
-        about = next(row for row in memory.conversations() if row.thread_id == where.thread)
+        known = memory.conversations()
+        about = next(row for row in known if row.thread_id == where.thread)
+        name = shown_ids([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(chat, messages[0].position)))
     with paged():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
-        _say_next(where.thread, messages, turns, db, full=full)
+        _say_next(name, messages, turns, db, full=full)
 
 
 def _messages(chat: Chat, fates: Mapping[int, MessageFate]) -> list[StoredMessage]:

@@ -42,7 +42,8 @@ def imported(refold: Refold, tmp_path: Path) -> str:
         "utf-8",
     )
     assert refold("import", "s.jsonl").code == 0
-    return str(refold("list", "--json").answer["conversations"][0]["thread_id"])
+    rows = refold("list", "--json").answer["conversations"]
+    return next(str(row["thread_id"]) for row in rows if row["title"] == "Red build")
 
 
 def test_the_list_has_the_times_and_the_titles_of_the_conversations(
@@ -137,20 +138,27 @@ def test_show_has_badges_for_what_was_compacted(refold: Refold) -> None:
     assert messages[5]["version"] > messages[4]["version"]
 
 
-def test_a_turn_of_which_a_part_was_compacted_is_told(refold: Refold, tmp_path: Path) -> None:
-    said: list[Any] = [{"role": "user", "content": "Do it all."}, *talk(15)[1:]]
-    said = [m for m in said if not str(m["content"]).startswith("Question")]
-    said = [m for m in said if not str(m["content"]).startswith("Answer")]
-    (tmp_path / "t.json").write_text(json.dumps(said))
+@pytest.mark.parametrize(("window", "apart"), [(8_000, False), (1_500, True)])
+def test_a_turn_of_which_a_part_was_compacted_is_told(
+    refold: Refold, tmp_path: Path, window: int, apart: bool
+) -> None:
+    before: list[Any] = [
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Hello, what shall I do?"},
+    ]
+    asked = {"role": "user", "content": "Do it all."}
+    done = [m for m in talk(15) if not str(m["content"]).startswith(("Question", "Answer"))]
+    (tmp_path / "t.json").write_text(json.dumps([*before, asked, *done]))
     assert refold("import", "t.json").code == 0
-    assert refold("compact", "t").code == 0
-    summary = refold("summaries", "t", "--json").answer["summaries"][0]
-    assert summary["is_split_turn"]
-    assert (
-        f"split: {summary['covered_count']} of {len(said)} messages compacted"
-        in refold("show", "t").out
-    )
-    assert ", split" in refold("summaries", "t").out
+    assert refold("compact", "t", "--window", window).code == 0
+    messages = refold("show", "t", "--json").answer["messages"][len(before) :]
+    covered = sum(m["fate"] == "summarised" for m in messages)
+    assert 0 < covered < len(messages)
+    assert f"split: {covered} of {len(messages)} messages compacted" in refold("show", "t").out
+    # A text of its own has only the beginning of a turn that is too large to stay whole.
+    [summary] = refold("summaries", "t", "--json").answer["summaries"]
+    assert summary["is_split_turn"] is apart
+    assert (", split" in refold("summaries", "t").out) is apart
 
 
 @pytest.mark.usefixtures("stored")

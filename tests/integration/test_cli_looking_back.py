@@ -18,7 +18,7 @@ def test_explain_shows_runs_of_messages_and_json_shows_each(refold: Refold) -> N
     last = summary["compact_up_to_index"]
     assert f"0..{last + 1}" in told
     assert f"summary {summary['summary_id'][:8]} stands for it" in told
-    assert f"{last + 1}–79" in told
+    assert f"{last + 1}..80" in told
     assert "newer than the active summary" in told
     every = refold("explain", "talk", "--json").answer["messages"]
     assert [m["position"] for m in every] == list(range(80))

@@ -61,7 +61,7 @@ def links_of(path: Path) -> list[str]:
 def everything(path: Path, key: bytes | None = None) -> list[object]:
     with refold.open(path, encryption_key=key) as memory:
         chat = memory.conversation("t")
-        contexts = [chat.context(at=v).for_anthropic() for v in range(0, chat.version + 1, 7)]
+        contexts = [chat.context(at=v).for_anthropic() for v in range(1, chat.version + 1, 7)]
         return [*contexts, *(m.message.content for m in chat.messages())]
 
 

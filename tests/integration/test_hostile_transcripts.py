@@ -56,6 +56,12 @@ READING: Lines = {
     "index": ("index",),
     "topics": ("topics T",),
     "notes": ("notes", "notes T", "notes --write agent.notes"),
+    "search-notes": (
+        "search-notes ignore --folder agent.notes",
+        "search-notes '; --folder agent.notes --mode=hybrid",
+        "search-notes --folder agent.notes",
+        "search-notes ignore --folder .. --owner ../..",
+    ),
 }
 ACTING: Lines = {
     "compact": ("compact T --window 4000", "compact T"),

@@ -24,9 +24,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent.db"
 
 
-def old(chat: refold.Chat, turns: int = 30) -> None:
+def old(chat: refold.Chat, turns: int = 30, keys: str = "k") -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"{n}: {SECRET} " + "word " * 60}, key=f"k{n}")
+        chat.append({"role": "user", "content": f"{n}: {SECRET} " + "word " * 60}, key=f"{keys}{n}")
         chat.append({"role": "assistant", "content": "noted " * 60})
 
 
@@ -70,7 +70,7 @@ def test_a_new_conversation_begins_under_the_same_id(path: Path, key: str | None
         assert len(chat.messages()) == 2
         memory.replay()
         assert [row.messages for row in memory.conversations()] == [2]
-        old(chat, 25)
+        old(chat, 25, keys="later")
         assert chat.compact().outcome == "performed"
         assert chat.context().summary is not None
         assert chat.context(at=2).messages == context.messages

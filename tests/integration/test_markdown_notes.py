@@ -60,9 +60,14 @@ def test_number_of_hits_least_score_and_mode_can_be_given(folder: Path) -> None:
         asked = memory.search_notes(question, mode="vector")
         assert (asked.mode, bool(asked.notice)) == ("keyword", True)
         wrong: Any
-        for wrong in ({"limit": 0}, {"min_score": 2}, {"mode": "guess"}):
+        for wrong in ({"limit": 0}, {"min_score": 2}, {"min_score": "x"}, {"mode": "guess"}):
             with pytest.raises(refold.InvalidSetting):
                 memory.search_notes(question, **wrong)
+        wrong = 5
+        with pytest.raises(refold.InvalidSetting, match="query"):
+            memory.search_notes(wrong)
+        half = memory.search_notes("garden \ud83d")
+        assert [hit.path for hit in half.hits] == ["memory/2026-01-02.md"]
 
 
 def test_by_meaning_where_an_embedder_is_configured(folder: Path) -> None:

@@ -205,7 +205,7 @@ def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
             talk(memory.conversation(thread))
             memory.conversation(thread).compact()
         memory.conversation("new").append([{"role": "user", "content": n} for n in "ab"])
-    told = "Files in a notes folder keep it until a program that names it opens the log."
+    told = "If a program keeps them in a folder, its files have them until it opens the log."
     assert told not in refold("erase", "new", "0", "--yes").out
     assert told not in refold("erase", "new", "--all", "--yes").out
     assert told in refold("erase", "t", "0", "--yes").out

@@ -29,6 +29,7 @@ from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.observing.log_lines import LEVELS
 from refold.infrastructure.observing.notices import of_decisions
 from tests.architecture.rules import ROOT
+from tests.support.bounded_summarisers import Bounded
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, unreachable
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser
 from tests.support.golden_events import EVENTS
@@ -141,6 +142,8 @@ def everything() -> None:
         chat.erase(0)
         memory.erase_conversation("one")
     tools()
+    large()
+    chunks()
     damages()
     network()
     unwritten()
@@ -240,6 +243,22 @@ def tools() -> None:
             chat.context()
 
 
+def large() -> None:
+    """A user's text leaves no room for anything else."""
+    with refold.open(":memory:", window=8_000) as memory:
+        chat = memory.conversation("large")
+        chat.append({"role": "user", "content": f"{SECRET} line of a log\n" * 4_000})
+        chat.context()
+
+
+def chunks() -> None:
+    """A conversation is too large for one call of its summariser."""
+    with refold.open(":memory:", window=100_000, summariser=Bounded(12_000, Moody())) as memory:
+        chat = memory.conversation("chunks")
+        talk(chat, 60)
+        assert chat.compact(all=True).outcome == "performed"
+
+
 async def two_at_once() -> None:
     """Two compactions of one conversation; the first is given up when the memory is closed."""
     held = HeldSummariser()
@@ -282,7 +301,7 @@ def test_everything_that_has_a_name_in_the_documentation_is_told_and_nothing_els
     assert set(of_metrics) == set(seen.metrics())
     spans = {span.name for span in seen.spans.get_finished_spans()}
     assert spans == {"refold.compaction", "chat claude-haiku-5-5", "summarise extractive",
-                     "summarise held"}  # fmt: skip
+                     "summarise held", "summarise moody"}  # fmt: skip
 
 
 def test_the_levels_are_those_of_the_documentation() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -278,3 +279,6 @@ def test_the_text_form_has_no_words_that_nobody_said_and_takes_a_limit(
     assert made.as_text(0) == "## RECENT MESSAGES"
     with pytest.raises(refold.InvalidSetting):
         made.as_text(-1)
+    wrong: Any = "2"
+    with pytest.raises(refold.InvalidSetting, match="limit"):
+        made.as_text(wrong)

@@ -97,6 +97,8 @@ def test_a_wrong_path_is_refused_by_its_name(path: Any) -> None:
         (lambda chat: chat.context(system=5), "system: must be text, or a list of text blocks"),
         (lambda chat: chat.erase(0, reason=5), "reason: must be text, not 5"),
         (lambda chat: chat.erase(None), "where: must be a position"),
+        (lambda chat: chat.request_parts(5), "context: must be a context, as context() gives it"),
+        (lambda chat: chat.recall(5), "query: must be a question as text, not 5"),
         (lambda chat: chat.label(None), "label: must be text, not a value of type NoneType"),
     ],
 )

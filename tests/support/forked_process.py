@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 import refold
+from refold.application.generations.views import GenerationsViews
 from refold.infrastructure.views.views import SQLiteViews
 
 
@@ -53,7 +54,9 @@ def main(path: str) -> None:
     chat.append({"role": "user", "content": "from the parent"})
     chat.context()
     memory.conversations()
-    views = memory._core.views  # pyright: ignore[reportPrivateUsage]
+    wrapped = memory._core.views  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(wrapped, GenerationsViews)
+    views = wrapped._views  # pyright: ignore[reportPrivateUsage]
     assert isinstance(views, SQLiteViews)
     held, forked = threading.Event(), threading.Event()
 

@@ -214,7 +214,7 @@ def within_a_use(path: Path) -> None:
         return "answered"
 
     core: Any = memory.conversation("t")._core  # pyright: ignore[reportPrivateUsage]
-    print(core.views.followed.answer(question))
+    print(core.views._views.followed.answer(question))
     say(memory, "two")
     print(words_of(memory))
     memory.close()
