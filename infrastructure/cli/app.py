@@ -3,7 +3,7 @@
 import logging
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -77,7 +77,16 @@ class _Warnings:
     def __init__(self) -> None:
         self._shown: set[str] = set()
 
-    def show(self, message: Warning | str, *_: object) -> None:
+    def show(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """Takes the place of ``warnings.showwarning``."""
         text = str(message)
         if text not in self._shown:
             self._shown.add(text)

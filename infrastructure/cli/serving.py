@@ -106,8 +106,8 @@ def mcp(
         listener = listening(
             DEFAULT_HOST if host is None else host, DEFAULT_PORT if port is None else port
         )
-        warn(f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it.")
-        serve_http(server, listener)
+        told = f"Serving {clean(db)} at {url_of(listener)}. Ctrl-C ends it."
+        serve_http(server, listener, lambda: warn(told))
 
 
 def _require_mcp() -> None:

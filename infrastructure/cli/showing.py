@@ -70,12 +70,7 @@ def show(
             print_json({"thread_id": where.thread, "messages": _as_json(messages, fates)})
             return
         if not messages:
-            length = len(chat.explain(at=moment))
-            say(
-                f"No message there: positions 0 to {length - 1} exist."
-                if length
-                else "No message there."
-            )
+            _say_none(len(chat.explain(at=moment)))
             return
         known = memory.conversations()
         about = next(row for row in known if row.thread_id == where.thread)
@@ -85,6 +80,11 @@ def show(
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
+
+
+def _say_none(length: int) -> None:
+    there = f": positions 0 to {length - 1} exist" if length else ""
+    say(f"No message there{there}.")
 
 
 def _messages(chat: Chat, fates: Mapping[int, MessageFate]) -> list[StoredMessage]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import closing
 from ipaddress import ip_address
 from typing import Any
@@ -71,13 +72,19 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-def serve_http(server: Server[Any], listener: socket.socket) -> None:
-    """Serve any number of clients over streamable HTTP until somebody presses Ctrl-C."""
+def serve_http(server: Server[Any], listener: socket.socket, begun: Callable[[], None]) -> None:
+    """Serve any number of clients over streamable HTTP until somebody presses Ctrl-C.
+
+    ``begun`` is called when the loop runs: from then on Ctrl-C ends it in order.
+    """
     with closing(listener):
-        asyncio.run(_serve_http(server, listener))
+        asyncio.run(_serve_http(server, listener, begun))
 
 
-async def _serve_http(server: Server[Any], listener: socket.socket) -> None:
+async def _serve_http(
+    server: Server[Any], listener: socket.socket, begun: Callable[[], None]
+) -> None:
+    begun()
     host, port = listener.getsockname()[:2]
     app = server.streamable_http_app(
         streamable_http_path=PATH,
