@@ -122,6 +122,10 @@ class CompactionAttempt:
             return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 
+    def would_rest(self, state: Conversation) -> bool:
+        """Whether there is nothing to do for it in this state."""
+        return isinstance(self._planned(state), NothingToCompact)
+
     def _request(self) -> CompactionPlan | NothingToCompact:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
             self._before = loaded.present()

@@ -192,6 +192,8 @@ class Settling:
             attempt = CompactionAttempt(
                 core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
             )
+            if results and attempt.would_rest(now.loaded.state):
+                break
             telling.begin()
             result = await attempt.work()
             if result.outcome == "in_flight" and await self._comes():
