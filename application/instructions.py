@@ -138,8 +138,9 @@ def _recorded(text: str) -> Sequence[ShownFile]:
 
 def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
     """The file within its room, or why it is skipped; ``left`` says what is left of the room for all."""
+    told = _CONTROLS.sub("_", file.name)
     if file.problem:
-        logger.warning("instruction file %s is skipped: it %s", file.name, file.problem)
+        logger.warning("instruction file %s is skipped: it %s", told, file.problem)
         return ShownFile(file.name, "", 0, file.problem)
     if not file.text.strip():
         return ShownFile(file.name, "", 0, "is blank")
@@ -147,14 +148,14 @@ def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
     if part is None:
         logger.warning(
             "instruction file %s is skipped: only %s characters for all such files are left",
-            file.name,
+            told,
             left,
         )
         return ShownFile(file.name, "", len(file.text), "no room is left for it")
     if part.cut:
         logger.warning(
             "instruction file %s is cut: %s of its %s characters are left out",
-            file.name,
+            told,
             f"{part.cut:,}",
             f"{len(file.text):,}",
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from refold.application.errors import LogDamaged
 from refold.application.event_log import (
     ConversationLog,
     Damage,
@@ -33,13 +34,17 @@ class GenerationsLog:
         """Of threads that began again: the newest stream that is known; there may be a newer one."""
 
     def stream_of(self, thread_id: str) -> str:
-        """The newest stream of a thread."""
-        return self._newest(thread_id, self._log.load)[0]
+        """The newest stream of a thread, also where what it holds is damaged."""
+        try:
+            return self._newest(thread_id, self._log.load)[0]
+        except LogDamaged:
+            return self._last_stream(thread_id)
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """See ``ConversationLog``."""
-        stream, loaded = self._newest(thread_id, self._log.load)
-        return _named(loaded if at is None else self._log.load(stream, at=at), thread_id)
+        """See ``ConversationLog``. With ``at``, what lies before a damage can be looked at."""
+        if at is None:
+            return _named(self._newest(thread_id, self._log.load)[1], thread_id)
+        return _named(self._log.load(self.stream_of(thread_id), at=at), thread_id)
 
     def transact(
         self, thread_id: str, decide: Decision, *, at: datetime
@@ -153,11 +158,21 @@ class GenerationsLog:
         self._know(thread_id, stream)
         return stream, loaded
 
+    def _last_stream(self, thread_id: str) -> str:
+        """The newest stream of a thread that has events, also where these are damaged."""
+        stream = self._streams.get(thread_id, thread_id)
+        while self._exists(successor_of(stream)):
+            stream = successor_of(stream)
+        return stream
+
     def _is_newest(self, stream: str) -> bool:
         return not self._exists(successor_of(stream))
 
     def _exists(self, stream: str) -> bool:
-        return bool(self._log.load(stream).state.version)
+        try:
+            return bool(self._log.load(stream).state.version)
+        except LogDamaged:
+            return True
 
     def _know(self, thread_id: str, stream: str) -> None:
         if stream != thread_id:

@@ -68,7 +68,7 @@ def test_what_was_delivered_before_a_fork_is_delivered_in_it(tmp_path: Path) -> 
         chat = memory.conversation("t")
         talk_on(chat, 0, 3)
         fork = chat.fork(at=4)
-        again = fork.append({"role": "user", "content": "question 1"}, key="q1")
+        again = fork.append({"role": "user", "content": f"question 1: {LONG}"}, key="q1")
         assert [m.new for m in again.messages] == [False]
         later = fork.append({"role": "user", "content": "question 2"}, key="q2")
         assert [m.new for m in later.messages] == [True]
@@ -182,10 +182,11 @@ def test_an_erased_conversation_cannot_be_forked_or_compared(tmp_path: Path) -> 
 
 def test_times_name_versions_also_when_the_clock_went_back(tmp_path: Path) -> None:
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    moments = iter([start, start + timedelta(hours=2), start + timedelta(hours=1)])
-    with refold.open(tmp_path / "a.db", clock=lambda: next(moments)) as memory:
+    now = [start]
+    with refold.open(tmp_path / "a.db", clock=lambda: now[0]) as memory:
         chat = memory.conversation("t")
-        for n in range(3):
+        for n, hours in enumerate((0, 2, 1)):
+            now[0] = start + timedelta(hours=hours)
             chat.append({"role": "user", "content": str(n)})
 
         def version(hours: float) -> int:

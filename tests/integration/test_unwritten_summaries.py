@@ -26,7 +26,7 @@ PAIR = [
     {"role": "user", "content": "hello world " * 60},
     {"role": "assistant", "content": "ok " * 60},
 ]
-TALK = [*PAIR * 29, {"role": "user", "content": "next?"}]
+TALK = [*PAIR * 31, {"role": "user", "content": "next?"}]
 WINDOW = 8_000
 QUICKLY = 12
 """Seconds, on a busy machine; far less than the 30 that a write waits for the log."""
@@ -156,7 +156,7 @@ def test_whatever_writes_next_writes_it(path: Path, holder: Holder, act: str) ->
     match act:
         case "append":
             stored = chat.append({"role": "assistant", "content": "yes"})
-            assert stored.positions == (59,)
+            assert stored.positions == (63,)
         case "pin":
             assert chat.pin("keep this")
         case "compact":
@@ -213,7 +213,7 @@ def test_the_same_where_the_log_cannot_be_written_at_all(
         assert [one.outcome for one in chat.context().compactions] == ["performed"]
         assert paid.calls == 1
         # From the beginning on nothing can be written: nothing is asked for in vain.
-        chat.append(PAIR * 22)
+        chat.append(PAIR * 25)
         refusals.error = error
         [result] = quickly(chat.context).compactions
         assert (result.outcome, result.reason) == ("failed", reason)

@@ -139,7 +139,7 @@ def test_on_demand_the_newest_messages_stay_and_nothing_else_blocks(case: Case) 
         return
     assert case.state.length - case.cut >= case.policy.keep_last
     if all(case.tried.kept(c) > case.goal for c in able):
-        assert case.cut == max(able)
+        assert case.tried.kept(case.cut) == case.tried.kept(max(able))
 
 
 @given(cases(BY_ITSELF))
@@ -186,14 +186,15 @@ def test_a_turn_is_divided_only_where_a_whole_one_would_cost_much(case: Case) ->
     whole = case.policy.whole_turn_share * case.tried.newest(nearest)
     for c in case.fitting:
         if c in case.tried.beginnings and case.tried.newest(c) >= whole:
-            assert not _keeps(case, c), f"{c} would do"
+            last = max(case.policy.keep_last, case.policy.whole_last)
+            assert not _keeps(case, c, last), f"{c} would do"
 
 
-def _keeps(case: Case, cut: int) -> bool:
-    """Whether ``cut`` keeps as much of what the keep rules ask for as the goal allows."""
+def _keeps(case: Case, cut: int, last: int) -> bool:
+    """Whether ``cut`` keeps the ``last`` messages, and what else the keep rules ask for, as the goal allows."""
     tried, policy, nearest = case.tried, case.policy, case.fitting[0]
     length = case.state.length
-    messages = min(policy.keep_last, length - nearest)
+    messages = min(last, length - nearest)
     # Sizes with thinking, for it is there when the rule is looked at.
     sizes = {p: size for p, (size, _) in tried.tokens.items()}
     tokens = min(policy.keep_tokens, sum(size for p, size in sizes.items() if p >= nearest))
@@ -211,7 +212,7 @@ def test_the_keep_rules_hold_as_far_as_the_target_allows(case: Case) -> None:
     assert case.plan
     fits = [c for c in case.tried.legal if case.tried.kept(c) <= case.goal]
     assume(fits and case.cut in fits)
-    assert _keeps(case, case.cut)
+    assert _keeps(case, case.cut, case.policy.keep_last)
 
 
 @given(cases())

@@ -108,6 +108,19 @@ def test_a_file_that_cannot_be_read_takes_nothing_and_leaves_the_others_as_they_
     ]
 
 
+def test_a_name_that_no_log_can_hold_is_told_without_what_breaks_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gone = InstructionFile("a\n\ud800.md", "", "is not there")
+    full = InstructionFile("b\n.md", "x" * 400, "")
+    with caplog.at_level(logging.WARNING, "refold"):
+        budgeted([gone, full], characters=300, total=1_000)
+    for record in caplog.records:
+        assert "\n" not in record.getMessage()
+        assert record.getMessage().encode()
+    assert len(caplog.records) == 2
+
+
 def test_sizes_are_told_file_by_file() -> None:
     made = budgeted(
         [
