@@ -16,7 +16,7 @@ from tests.support.talk import (
     unanswered,
     waiting_calls,
 )
-from tests.support.witness import Witness, as_message
+from tests.support.witness import USED, Witness, as_message
 
 
 def one_summary_is_active(witness: Witness) -> None:
@@ -123,6 +123,8 @@ def every_message_is_readable(witness: Witness) -> None:
         read = {"role": found.message.role, "content": found.message.content}
         assert json.dumps(read) == json.dumps(given), f"message {said.position} was changed"
         assert found.erased == (said.position in witness.erased)
+        is_used = said.position in witness.with_usage and not found.erased
+        assert found.message.extra == ({"usage": USED} if is_used else None)
         # Its size stays what it was: sums over the history are made of these.
         whole = witness.erased.get(said.position, said)
         size = witness.counter.count_message(as_message(whole.message)).total

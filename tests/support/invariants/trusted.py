@@ -25,6 +25,7 @@ OURS = frozenset(
 )
 """Texts that rendering says by itself."""
 _MISPLACED = re.compile(r"\[\w+ block that cannot be shown here\]")
+_UNKNOWN = re.compile(r"\[\w+ block, which cannot be shown as it is; kept at refold://\w+/\d+\]")
 
 
 def the_summary_speaks_as_nobody(witness: Witness, shown: Context) -> None:
@@ -51,6 +52,8 @@ def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None
             continue
         text = str(placed.block.get("text"))
         if text in said[placed.role] or text in OURS or _MISPLACED.fullmatch(text):
+            continue
+        if _UNKNOWN.fullmatch(text):  # Each one is where the block was: see ``rendered``.
             continue
         own = placed.role == "assistant" and any(text == f for f in framed)
         inner = next((text[len(f) :] for f in FRAMES if text.startswith(f)), None)
