@@ -14,6 +14,7 @@ from refold.application.event_log import LoggedEvent
 from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
+from refold.application.unwritten_log import UnwrittenLog
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.log.keeping import SQLiteKeeper
@@ -159,7 +160,7 @@ class Witness:
         recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
         return replace(
             core,
-            log=log,
+            log=UnwrittenLog(log, core.unwritten),
             keeper=SQLiteKeeper(log),
             views=views,
             recall=recall,
