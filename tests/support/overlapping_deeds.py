@@ -44,6 +44,8 @@ def crash_while_compacting(witness: Witness, then: str) -> None:
     witness.summariser.current = plugged
     if then == "gone":
         witness.process.ends()
+    else:
+        witness.process.vanishes()
     witness.restart()
     witness.disk.is_full = False
     assert not died or witness.story.running is not None, "its end was written"

@@ -48,6 +48,10 @@ class Processes:
         self.gone.add(self.name)
         self.number += 1
 
+    def vanishes(self) -> None:
+        """Another process takes its place, and nobody knows what became of it."""
+        self.number += 1
+
 
 class Setting(NamedTuple):
     """What a conversation takes place in, besides window and policy."""
