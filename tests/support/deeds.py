@@ -9,7 +9,6 @@ from refold.domain.requests import protected_requests
 from .brute_force import Everything, told
 from .fake_summarisers import GoodSummariser
 from .histories import Message, marker
-from .retold import Attempt
 from .talk import clearly_coverable, preamble
 from .witness import Answer, Witness, as_bytes
 
@@ -42,7 +41,7 @@ def compact(witness: Witness, focus: str | None = None, *, force: bool = False) 
     match result.outcome:
         case "performed":
             assert calls <= most_calls(witness)
-            if is_refocused(witness.story.performed[-1]):
+            if witness.story.performed[-1].is_refocused:
                 assert focus is not None
                 assert witness.size_of(after) <= after.budget.trigger
             else:
@@ -72,12 +71,6 @@ def compact(witness: Witness, focus: str | None = None, *, force: bool = False) 
     if result.outcome != "performed":
         assert as_bytes(after) == as_bytes(before), "invariant 8: a failure changed it"
     return result
-
-
-def is_refocused(attempt: Attempt) -> bool:
-    """Whether the same messages were summarised once more: a new focus, nothing that is newly covered."""
-    before = attempt.before
-    return before is not None and before.coverage == attempt.performed.coverage
 
 
 def breaker_is_open(witness: Witness) -> bool:

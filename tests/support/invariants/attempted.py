@@ -2,7 +2,6 @@
 
 from refold.domain.events import CompactionFailed
 from refold.domain.posing import broken_up
-from tests.support.deeds import is_refocused
 from tests.support.retold import Attempt
 from tests.support.witness import Witness, as_bytes
 
@@ -71,7 +70,7 @@ def a_summary_makes_the_request_smaller(witness: Witness) -> None:
             assert event.tokens <= most, f"{event.text!r} of {event.tokens} tokens is larger"
             continue
         before, after = witness.shown(at - 1), witness.shown(at)
-        if is_refocused(attempt):
+        if attempt.is_refocused:
             assert attempt.requested.focus, "made again, and with no focus"
             assert witness.size_of(after) <= after.budget.trigger
             continue

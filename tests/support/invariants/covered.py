@@ -59,7 +59,7 @@ def positions(event: CompactionPerformed | CompactionRequested | None) -> set[in
 
 def fresh(attempt: Attempt) -> set[int]:
     """The positions that a compaction covers and the summary before it did not."""
-    return positions(attempt.requested) - positions(attempt.before)
+    return positions(attempt.requested) - positions(attempt.onto)
 
 
 def open_business_is_not_covered(witness: Witness) -> None:

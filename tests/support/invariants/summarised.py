@@ -82,11 +82,11 @@ def coverage_is_what_the_summariser_got(witness: Witness) -> None:
         if attempted.calls:
             _all_was_sent(witness, attempt, attempted.calls)
             _goes_on_from_answers(attempt, attempted.calls)
-        if attempt.before is not None:
+        if attempt.onto is not None:
             if attempt.requested.rebuilds:
                 _is_made_of_leaves(witness, attempt, attempted.calls)
             elif attempted.calls:
-                assert _carries_on(event, attempt.before, attempted.calls), (
+                assert _carries_on(event, attempt.onto, attempted.calls), (
                     f"{event.summary_id} dropped what was before"
                 )
 
