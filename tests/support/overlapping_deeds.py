@@ -48,6 +48,8 @@ def crash_while_compacting(witness: Witness, then: str) -> None:
         witness.process.vanishes()
     witness.restart()
     witness.disk.is_full = False
+    if died:  # Whoever it told is gone as well.
+        witness.follower.told.pop()
     assert not died or witness.story.running is not None, "its end was written"
     assert as_bytes(witness.shown()) == before
     if then == "wait":

@@ -43,7 +43,8 @@ def coverage_only_grows(witness: Witness) -> None:
         assert attempt.replaced == attempt.before, "another one took its place meanwhile"
         now, before = positions(attempt.performed), positions(attempt.before)
         assert before <= now, f"{sorted(before - now)} were covered and are not any more"
-        assert (before < now) == (attempt.performed.trigger != "erasure")
+        is_new = attempt.performed.trigger != "erasure" and not attempt.is_refocused
+        assert (before < now) == is_new
         assert attempt.performed.coverage == attempt.requested.coverage
         assert attempt.performed.coverage.count == len(now)
         assert attempt.performed.coverage.last_message_id

@@ -70,8 +70,8 @@ def _holds(framed: str, text: str) -> bool:
 
 def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
     """The texts that must be found in the request, word for word, lone surrogates aside."""
-    for block in spoken.blocks:
-        head = _head(witness, spoken, block)
+    for index, block in enumerate(spoken.blocks):
+        head = _head(witness, spoken, index, block)
         match block.get("type"):
             case "text":
                 texts = [str(block.get("text"))]
@@ -90,12 +90,14 @@ def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
         yield from (_Text(without_surrogates(text), head) for text in texts if marked(text))
 
 
-def _head(witness: Witness, spoken: Spoken, block: Json) -> int | None:
+def _head(witness: Witness, spoken: Spoken, index: int, block: Json) -> int | None:
     match block.get("type"), spoken.role:
         case "tool_use", "assistant":
             key = (spoken.position, str(block.get("id")), "call")
         case "tool_result", "user":
             key = (spoken.position, str(block.get("tool_use_id")), "result")
+        case "text" | "image" | "document", "user":
+            key = (spoken.position, str(index), "said")
         case _:
             return None
     part = witness.story.shortened.get(key)
