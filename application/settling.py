@@ -83,10 +83,8 @@ class Settling:
         self._turn = Turn(core, thread_id)
         self.results: list[CompactionResult] = []
         """How each compaction went, for whoever asked for the request."""
-        self.version = 0
-        """The version of the conversation that was looked at last."""
-        self.length = 0
-        """How many messages it had when it was last decided whether it must be smaller."""
+        self.version = self.length = 0
+        """What was looked at last; how many messages there were when it was last decided what is due."""
 
     async def run(self) -> None:
         """Do what is due.
