@@ -131,7 +131,7 @@ class CompactionAttempt:
             self._before = loaded.present()
             self._plan = plan = self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
-                again = refocused(self._core, loaded, self._budget, self._focus)
+                again = refocused(self._core, loaded, self._budget, self._focus, force=self._force)
                 if again is None:
                     return settle_left_behind(self._core, loaded)
                 self._plan, self._source = plan, _ = again

@@ -130,7 +130,9 @@ async def _settled(
         loaded = await asyncio.to_thread(core.asked.framed, stored)
         context = await asyncio.to_thread(_present, core, loaded, budget, extras)
         context = context.showing(stored.state.version)
-        is_newest = loaded.state.version == settling.version
+        now = loaded.state
+        # What others append while it is made smaller may have found nobody who looked at it.
+        is_newest = (now.version, now.length) == (settling.version, settling.length)
         if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
             return loaded, context
 

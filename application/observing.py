@@ -66,6 +66,8 @@ class Telling:
         self._trigger: Trigger = trigger
         self._stack = ExitStack()
         self._ended: CompactionResult | None = None
+        self._told: set[str] = set()
+        """The attempts of which the end was told already."""
 
     def __enter__(self) -> "Telling":
         return self
@@ -91,8 +93,9 @@ class Telling:
         ended, self._ended = self._ended, None
         # That there is nothing to do is news only to somebody who asked for it.
         is_news = self._trigger == "manual" or (ended and ended.outcome != "nothing_to_do")
-        if ended is not None and is_news:
+        if ended is not None and is_news and ended.attempt_id not in self._told:
             tell_compaction(self._core, ended)
+            self._told |= {ended.attempt_id} if ended.attempt_id else set()
         self._stack.close()
 
 

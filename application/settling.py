@@ -83,8 +83,8 @@ class Settling:
         self._turn = Turn(core, thread_id)
         self.results: list[CompactionResult] = []
         """How each compaction went, for whoever asked for the request."""
-        self.version = 0
-        """The version of the conversation that was looked at last."""
+        self.version = self.length = 0
+        """What was looked at last; how many messages there were when it was last decided what is due."""
 
     async def run(self) -> None:
         """Do what is due.
@@ -109,23 +109,26 @@ class Settling:
                     raise
 
     async def _measured(self) -> Measured:
-        now = await to_the_end(measured, self._core, self._thread_id, self._budget)
-        now.loaded.present()
-        self.version = now.loaded.state.version
+        return self._seen(await to_the_end(measured, self._core, self._thread_id, self._budget))
+
+    async def _in_turn(self) -> Measured:
+        return self._seen(await self._turn.measured(self._budget))
+
+    def _seen(self, now: Measured) -> Measured:
+        state = now.loaded.present().state
+        self.version, self.length = state.version, state.length
         return now
 
     async def _settle(self, now: Measured) -> None:
-        core, budget = self._core, self._budget
+        core = self._core
         if core.unwritten.of(self._thread_id):
             self.results += await to_the_end(
                 write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
             )
-        before = await self._turn.measured(budget)
+        before = await self._in_turn()
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
-            before = await self._turn.measured(budget)  # Others go on while a model takes them.
-        before.loaded.present()
-        self.version = before.loaded.state.version
+            before = await self._in_turn()  # Others go on while a model takes them.
         if not is_heavy(before) and not is_due(core, before.loaded, before.budget, before.size):
             return
         results: list[CompactionResult] = []
@@ -182,7 +185,7 @@ class Settling:
         core, known = self._core, before.loaded.state.summary
         summariser: Summariser | None = None
         for number in range(MOST_ROUNDS):
-            now = await self._turn.measured(self._budget)
+            now = await self._in_turn()
             summariser = summariser or first_stage(core, now.loaded, self._budget.window)
             # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
             is_own = number == 0 and bool(done.decisions)

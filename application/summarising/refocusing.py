@@ -6,7 +6,8 @@ from refold.application.core import Core
 from refold.application.erasure.rereading import read_again
 from refold.application.loaded import LoadedConversation
 from refold.application.ports import SourceMessage
-from refold.domain.budget import Budget, ledger_target, summary_target
+from refold.domain.budget import SHORTEST_SUMMARY, Budget, ledger_target, summary_target
+from refold.domain.compacting import breaker_closes_at
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed
 
@@ -21,12 +22,24 @@ class Refocused(NamedTuple):
 
 
 def refocused(
-    core: Core, loaded: LoadedConversation, budget: Budget, focus: str | None
+    core: Core,
+    loaded: LoadedConversation,
+    budget: Budget,
+    focus: str | None,
+    *,
+    force: bool = False,
 ) -> Refocused | None:
     """Plan to make the active summary again with this focus; None where that has it, or cannot be.
 
     It covers the same messages. It is made of those that it covered first, and of the summary before.
+    Where attempts came to nothing again and again, only by force; and only where a text of any length
+    leaves the request under the trigger.
     """
+    if (
+        not force
+        and breaker_closes_at(loaded.state, budget.window, core.settings.policy) is not None
+    ):
+        return None
     made, active = loaded.window.summary, loaded.state.summary
     if focus is None or made is None or active is None or made.focus == focus:
         return None
@@ -46,7 +59,7 @@ def refocused(
     )
     tokens = sum(e.tokens for e in events) + (before.tokens if before else 0)
     plan = _plan(loaded, made, tokens, budget, core)
-    return Refocused(plan, source)
+    return Refocused(plan, source) if plan.accepted_tokens >= SHORTEST_SUMMARY else None
 
 
 def _made_at(core: Core, loaded: LoadedConversation, version: int) -> CompactionPerformed | None:
@@ -63,16 +76,15 @@ def _plan(
 ) -> CompactionPlan:
     policy = core.settings.policy
     kept, ledger = loaded.state.tokens - made.tokens, ledger_target(budget, policy)
-    target = summary_target(budget, policy)
-    limit = int(target * policy.summary_slack)
     room = budget.room - kept - budget.summary_overhead - ledger
+    limit = min(int(summary_target(budget, policy) * policy.summary_slack), room)
     return CompactionPlan(
         coverage=made.coverage,
         covered_tokens=covered_tokens,
         kept_tokens=kept,
-        target_tokens=target,
+        target_tokens=int(limit / policy.summary_slack),
         limit_tokens=limit,
-        accepted_tokens=max(limit, room),
+        accepted_tokens=room,
         split_at=made.split_at if made.is_split_turn else None,
         ledger_tokens=ledger,
         goal_tokens=max(0, budget.target - budget.fixed),

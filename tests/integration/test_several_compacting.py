@@ -122,7 +122,7 @@ def test_what_others_append_in_between_is_made_smaller_as_well(
 
 
 def test_what_cannot_fit_still_raises_at_once(tmp_path: Path) -> None:
-    with refold.open(tmp_path / "agent.db", window=8_000) as memory:
+    with refold.open(tmp_path / "agent.db", window=8_000, shorten_texts=False) as memory:
         chat = memory.conversation("t")
         chat.append({"role": "user", "content": "word " * 9_000})
         version = chat.version

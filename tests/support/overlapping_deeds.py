@@ -14,13 +14,14 @@ from refold.application.derived import close_derived
 from refold.application.errors import LogFull
 from refold.application.ports import Summariser
 from refold.application.results import CompactionResult
+from refold.domain.events import CompactionFailed
 
 from .breaking_log import FillingSummariser
 from .deeds import append_elsewhere, compact, exchange
 from .erasing_deeds import erase
 from .fake_summarisers import HeldSummariser
 from .lasting_deeds import pin_message, revert
-from .odd_summarisers import CrashingSummariser, Death
+from .odd_summarisers import CrashingSummariser
 from .witness import THREAD, Witness, as_bytes
 
 WAIT = 30.0
@@ -34,17 +35,22 @@ def crash_while_compacting(witness: Witness, then: str) -> None:
     lease runs out; ``""``, nobody knows, and the lease holds.
     """
     before, plugged = as_bytes(witness.shown()), witness.summariser.current
-    witness.summariser.current = CrashingSummariser()
-    try:
-        result, calls = witness.compact()
-        died = False
-        assert not calls, f"the summariser died, and there is a result: {result}"
-    except Death:
-        died = True
+    # Nothing of it reaches the log from then on, as where the process is gone.
+    witness.summariser.current = FillingSummariser(witness.disk, CrashingSummariser())
+    result, calls = witness.compact()
+    died = witness.disk.is_full
+    assert died == (calls > 0)
+    assert not died or (result.outcome, result.reason) == ("failed", "error")
     witness.summariser.current = plugged
     if then == "gone":
         witness.process.ends()
+    else:
+        witness.process.vanishes()
     witness.restart()
+    witness.disk.is_full = False
+    if died:  # Whoever it told is gone as well.
+        witness.follower.told.pop()
+    assert not died or witness.story.running is not None, "its end was written"
     assert as_bytes(witness.shown()) == before
     if then == "wait":
         witness.clock.now += timedelta(seconds=witness.policy.lease_seconds)
@@ -55,23 +61,36 @@ def crash_while_compacting(witness: Witness, then: str) -> None:
 
 
 def fill_the_disk(witness: Witness) -> None:
-    """The disk is full when the summariser answers: nothing is recorded, nothing changes (8)."""
+    """The disk is full when the summariser answers: nothing is recorded, nothing changes (8). What could
+    not be written waits, and the next that can write it does.
+    """
     before, plugged = as_bytes(witness.shown()), witness.summariser.current
     version = witness.chat.version
     witness.summariser.current = FillingSummariser(witness.disk, plugged)
-    try:
-        result, calls = witness.compact()
-        assert not calls, f"the disk was full: {result}"
-    except LogFull:
-        assert witness.disk.is_full
+    result, calls = witness.compact()
+    witness.summariser.current = plugged
+    assert witness.disk.is_full == (calls > 0)
+    if witness.disk.is_full:
+        assert result.outcome in ("waiting", "failed"), f"the disk was full: {result}"
+        assert (result.outcome == "waiting") == (result.reason == "log_full")
         assert witness.story.attempts[-1].version > version
         with pytest.raises(LogFull):
             witness.append(exchange(witness, 0.05))
-    finally:
-        witness.disk.is_full = False
-        witness.summariser.current = plugged
-        witness.is_stale = True
     assert as_bytes(witness.shown()) == before
+    witness.disk.is_full = False
+    if calls:
+        asked = len(witness.summariser.calls)
+        pin_and_unpin(witness)
+        assert len(witness.summariser.calls) == asked, "a model was asked once more"
+        ended = witness.story.attempts[-1]
+        assert ended.ended is not None, "there is room again, and it was not written"
+        assert isinstance(ended.ended, CompactionFailed) == (result.outcome == "failed")
+
+
+def pin_and_unpin(witness: Witness) -> None:
+    """Write something that leaves all as it was."""
+    assert witness.chat.unpin(witness.chat.pin("Write as briefly as you can."))
+    witness.is_stale = True
 
 
 Moment = str

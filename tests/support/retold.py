@@ -48,6 +48,14 @@ class Attempt:
     """The version of its end."""
     replaced: CompactionPerformed | None = None
     """The summary that was active when it was performed."""
+    onto: CompactionPerformed | None = None
+    """The summary that is carried on: the one before, or where the same messages are summarised once
+    more with a new focus, the one before that."""
+
+    @property
+    def is_refocused(self) -> bool:
+        """Whether the same messages are summarised once more: nothing is newly covered."""
+        return self.before is not None and self.before.coverage == self.requested.coverage
 
     @property
     def performed(self) -> CompactionPerformed:
@@ -156,7 +164,7 @@ class Retold:
     def _begun(self, version: int, event: CompactionRequested) -> Attempt:
         assert all(a.ended for a in self.attempts), "two compactions at once"
         assert event.supersedes == (self.active.summary_id if self.active else None)
-        return Attempt(
+        begun = Attempt(
             version,
             event,
             self.length,
@@ -164,7 +172,12 @@ class Retold:
             self._since,
             self._since_version,
             self._setbacks,
+            onto=self.active,
         )
+        if begun.is_refocused:
+            made = (a for a in reversed(self.attempts) if a.ended == self.active)
+            begun.onto = next(made).onto
+        return begun
 
     def _ended(self, version: int, event: End) -> None:
         attempt = self.attempts[-1]

@@ -44,8 +44,12 @@ class Processes:
         return name in self.gone
 
     def ends(self) -> None:
-        """The process is gone, and another takes its place."""
-        self.gone.add(self.name)
+        """The process is gone, as are those before it, and another takes its place."""
+        self.gone |= {f"process-{number}" for number in range(1, self.number + 1)}
+        self.number += 1
+
+    def vanishes(self) -> None:
+        """Another process takes its place, and nobody knows what became of it."""
         self.number += 1
 
 

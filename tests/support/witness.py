@@ -14,6 +14,7 @@ from refold.application.event_log import LoggedEvent
 from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
+from refold.application.unwritten_log import UnwrittenLog
 from refold.domain.events import CompactionPerformed
 from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.log.keeping import SQLiteKeeper
@@ -104,6 +105,8 @@ class Witness:
     """How far each judge has looked already."""
     read_back: set[str] = field(default_factory=set[str])
     """The addresses that were found to lead to the original."""
+    with_usage: set[int] = field(default_factory=set[int])
+    """The positions of answers that came with the usage of their reply."""
 
     def __post_init__(self) -> None:
         own = self.setting.summariser_window
@@ -157,7 +160,7 @@ class Witness:
         recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
         return replace(
             core,
-            log=log,
+            log=UnwrittenLog(log, core.unwritten),
             keeper=SQLiteKeeper(log),
             views=views,
             recall=recall,
@@ -192,6 +195,8 @@ class Witness:
         keys = [key, *[None] * (len(messages) - 1)]
         appended = self.chat.append([_with_usage(m) for m in messages], key=keys)
         self.note(messages, appended)
+        answers = zip(messages, appended.messages, strict=True)
+        self.with_usage |= {at.position for m, at in answers if at.new and m["role"] == "assistant"}
         return appended
 
     def append_recorded(self, messages: Sequence[Message]) -> None:
@@ -306,6 +311,11 @@ def as_message(message: Message) -> refold.Message:
     content = message["content"]
     content = content if isinstance(content, str) else tuple(content)
     return refold.Message(role=message["role"], content=content)
+
+
+def in_words(message: refold.Message) -> refold.Message:
+    """Role and content of a message that was read, without what is kept beside them."""
+    return refold.Message(role=message.role, content=message.content)
 
 
 def _with_usage(message: Message) -> Message:

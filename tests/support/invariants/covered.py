@@ -16,7 +16,7 @@ from tests.support.talk import (
     unanswered,
     waiting_calls,
 )
-from tests.support.witness import Witness, as_message
+from tests.support.witness import USED, Witness, as_message
 
 
 def one_summary_is_active(witness: Witness) -> None:
@@ -43,7 +43,8 @@ def coverage_only_grows(witness: Witness) -> None:
         assert attempt.replaced == attempt.before, "another one took its place meanwhile"
         now, before = positions(attempt.performed), positions(attempt.before)
         assert before <= now, f"{sorted(before - now)} were covered and are not any more"
-        assert (before < now) == (attempt.performed.trigger != "erasure")
+        is_new = attempt.performed.trigger != "erasure" and not attempt.is_refocused
+        assert (before < now) == is_new
         assert attempt.performed.coverage == attempt.requested.coverage
         assert attempt.performed.coverage.count == len(now)
         assert attempt.performed.coverage.last_message_id
@@ -59,7 +60,7 @@ def positions(event: CompactionPerformed | CompactionRequested | None) -> set[in
 
 def fresh(attempt: Attempt) -> set[int]:
     """The positions that a compaction covers and the summary before it did not."""
-    return positions(attempt.requested) - positions(attempt.before)
+    return positions(attempt.requested) - positions(attempt.onto)
 
 
 def open_business_is_not_covered(witness: Witness) -> None:
@@ -123,6 +124,8 @@ def every_message_is_readable(witness: Witness) -> None:
         read = {"role": found.message.role, "content": found.message.content}
         assert json.dumps(read) == json.dumps(given), f"message {said.position} was changed"
         assert found.erased == (said.position in witness.erased)
+        is_used = said.position in witness.with_usage and not found.erased
+        assert found.message.extra == ({"usage": USED} if is_used else None)
         # Its size stays what it was: sums over the history are made of these.
         whole = witness.erased.get(said.position, said)
         size = witness.counter.count_message(as_message(whole.message)).total

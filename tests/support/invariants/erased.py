@@ -191,6 +191,7 @@ class _Gone:
     def __init__(self, witness: Witness) -> None:
         self._erased = witness.erased
         self._stubs = tuple(map(stub_text, witness.erased))
+        self._kept_at = tuple(f"kept at {address_of(THREAD, p)}]" for p in witness.erased)
         self._blocks = {json.dumps(b) for said in witness.erased.values() for b in said.blocks}
         self._ids = {i for s in witness.erased.values() for i in (*s.calls, *s.results)}
 
@@ -206,4 +207,4 @@ class _Gone:
     def _is_gone(self, text: str) -> bool:
         if text in OURS or marked(text) & self._erased.keys():
             return True
-        return any(stub in text for stub in self._stubs)
+        return text.endswith(self._kept_at) or any(stub in text for stub in self._stubs)

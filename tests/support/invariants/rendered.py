@@ -14,13 +14,14 @@ from tests.support.histories import marked
 from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
 from tests.support.rules.request import THINKING, blocks_of, message_blocks
 from tests.support.talk import Json, Spoken, strings, unanswered
-from tests.support.witness import THREAD, Asked, Witness, as_message
+from tests.support.witness import THREAD, Asked, Witness, as_message, in_words
 
 from .opened import opened, without_surrogates
 
 MODEL = "claude-opus-5-5"
 FRAMES = ("[Result of tool call", "[System message]")
 """How texts begin that hold another's words in a frame of ours."""
+UNKNOWN = "[{} block, which cannot be shown as it is; kept at {}]"
 _ADDRESS = re.compile(rf"refold://{THREAD}/\d+")
 
 
@@ -69,8 +70,8 @@ def _holds(framed: str, text: str) -> bool:
 
 def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
     """The texts that must be found in the request, word for word, lone surrogates aside."""
-    for block in spoken.blocks:
-        head = _head(witness, spoken, block)
+    for index, block in enumerate(spoken.blocks):
+        head = _head(witness, spoken, index, block)
         match block.get("type"):
             case "text":
                 texts = [str(block.get("text"))]
@@ -80,19 +81,23 @@ def _shown_texts(witness: Witness, spoken: Spoken) -> Iterator[_Text]:
                 texts = [b["text"] for b in blocks_of(block.get("content")) if "text" in b]
                 # The texts of a shorter result are shown as one, cut where that one is cut.
                 texts = texts[:1] if head is not None else texts
-            case "future_block" | "container_upload_v9":
-                texts = [str(block["payload"]["note"])]
+            case "future_block" | "container_upload_v9" as kind:
+                # No provider takes it: its place is shown, and where it is kept.
+                yield _Text(UNKNOWN.format(kind, address_of(THREAD, spoken.position)), None)
+                continue
             case _:
                 texts = []
         yield from (_Text(without_surrogates(text), head) for text in texts if marked(text))
 
 
-def _head(witness: Witness, spoken: Spoken, block: Json) -> int | None:
+def _head(witness: Witness, spoken: Spoken, index: int, block: Json) -> int | None:
     match block.get("type"), spoken.role:
         case "tool_use", "assistant":
             key = (spoken.position, str(block.get("id")), "call")
         case "tool_result", "user":
             key = (spoken.position, str(block.get("tool_use_id")), "result")
+        case "text" | "image" | "document", "user":
+            key = (spoken.position, str(index), "said")
         case _:
             return None
     part = witness.story.shortened.get(key)
@@ -105,7 +110,7 @@ def addresses_lead_to_the_originals(witness: Witness, shown: Context) -> None:
     for address in sorted(found - witness.read_back):
         position = int(address.rpartition("/")[2])
         said = as_message(witness.spoken[position].message)
-        assert witness.chat.read(address).message == said
+        assert in_words(witness.chat.read(address).message) == said
         witness.read_back.add(address)
 
 

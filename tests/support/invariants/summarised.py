@@ -6,10 +6,10 @@ from refold.application.addresses import address_of
 from refold.application.ports import SourceMessage, SummaryRequest
 from refold.application.summarising.joining import history_text, whole_text
 from refold.domain.events import CompactionPerformed, LeafSummary
-from refold.domain.messages import Message, gist
+from refold.domain.messages import gist
 from tests.support.followed import BoundedSwitchedSummariser, Call
 from tests.support.retold import Attempt
-from tests.support.witness import THREAD, Witness, as_message
+from tests.support.witness import THREAD, Witness, as_message, in_words
 
 from .covered import fresh
 
@@ -82,11 +82,11 @@ def coverage_is_what_the_summariser_got(witness: Witness) -> None:
         if attempted.calls:
             _all_was_sent(witness, attempt, attempted.calls)
             _goes_on_from_answers(attempt, attempted.calls)
-        if attempt.before is not None:
+        if attempt.onto is not None:
             if attempt.requested.rebuilds:
                 _is_made_of_leaves(witness, attempt, attempted.calls)
             elif attempted.calls:
-                assert _carries_on(event, attempt.before, attempted.calls), (
+                assert _carries_on(event, attempt.onto, attempted.calls), (
                     f"{event.summary_id} dropped what was before"
                 )
 
@@ -100,17 +100,12 @@ def _all_was_sent(witness: Witness, attempt: Attempt, calls: Sequence[Call]) -> 
         source = sent.get(position)
         if position not in named:
             assert source is not None, f"message {position} is covered and was never sent"
-            assert _is_said(source, said), f"message {position} was sent changed"
-        elif source is not None and not _is_said(source, said):
+            assert in_words(source.message) == said, f"message {position} was sent changed"
+        elif source is not None and in_words(source.message) != said:
             # Only the pair is left of it: the same calls and results, without their content.
             assert gist(source.message)[:2] == gist(said)[:2]
             assert address_of(THREAD, position) in str(source.message.content)
     _omitted_are_named(attempt.performed)
-
-
-def _is_said(source: SourceMessage, said: Message) -> bool:
-    """Whether it says the same; what a message came with besides is no matter here."""
-    return (source.message.role, source.message.content) == (said.role, said.content)
 
 
 def _omitted_are_named(event: CompactionPerformed) -> None:

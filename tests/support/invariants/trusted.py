@@ -25,6 +25,11 @@ OURS = frozenset(
 )
 """Texts that rendering says by itself."""
 _MISPLACED = re.compile(r"\[\w+ block that cannot be shown here\]")
+_LEFT_OUT = re.compile(
+    r"\n\n\[… [\d,]+ of [\d,]+ characters of this text are left out here; "
+    r"the whole message is kept at refold://\w+/\d+ …\]\n\n"
+)
+_UNKNOWN = re.compile(r"\[\w+ block, which cannot be shown as it is; kept at refold://\w+/\d+\]")
 
 
 def the_summary_speaks_as_nobody(witness: Witness, shown: Context) -> None:
@@ -52,9 +57,19 @@ def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None
         text = str(placed.block.get("text"))
         if text in said[placed.role] or text in OURS or _MISPLACED.fullmatch(text):
             continue
+        if _is_shortened(text, said[placed.role]):
+            continue
+        if _UNKNOWN.fullmatch(text):  # Each one is where the block was: see ``rendered``.
+            continue
         own = placed.role == "assistant" and any(text == f for f in framed)
         inner = next((text[len(f) :] for f in FRAMES if text.startswith(f)), None)
         assert own or (inner is not None and placed.role == "user"), f"who said {text!r}?"
+
+
+def _is_shortened(text: str, said: set[str]) -> bool:
+    """Whether it is the beginning and the end of something that was said, with a marker between them."""
+    head, marker, tail = (found := _LEFT_OUT.split(text, maxsplit=1))[0], len(found) > 1, found[-1]
+    return marker and any(one.startswith(head) and one.endswith(tail) for one in said)
 
 
 def _said(witness: Witness, role: str) -> Iterator[str]:
