@@ -105,10 +105,9 @@ def _way_out(first: str, second: str, budget: Budget) -> str:
     )
 
 
-def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
-    """Whether what no rung makes smaller does not fit by itself: then nothing is folded for it in vain.
-
-    Fixed parts, pins, and what the user said since the model last spoke; ``texts_shortened``: without that.
+def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> int:
+    """What no rung above the last makes smaller: fixed parts, pins, and what the user said since the model
+    last spoke; ``texts_shortened``: without that.
     """
     pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
     unanswered = not texts_shortened
@@ -116,7 +115,12 @@ def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: boo
         unanswered = unanswered and message.role != "assistant"
         if message.position in pinned or (unanswered and not message.results):
             size += message.tokens - message.thinking
-    return size > budget.limit
+    return size
+
+
+def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
+    """Whether that does not fit by itself: then nothing is folded for it in vain."""
+    return least_size(state, budget, texts_shortened=texts_shortened) > budget.limit
 
 
 def _pins(loaded: LoadedConversation) -> dict[str, int]:
