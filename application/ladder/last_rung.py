@@ -59,13 +59,19 @@ def _shortened(core: Core, loaded: LoadedConversation, budget: Budget, need: Nee
     """The first step that makes the request smaller. A step that cannot stands in the way of no other."""
     if is_out_of_reach(loaded.state, budget, texts_shortened=True):
         return Decision()  # It would not fit without any text.
-    taken = map(partial(_taken, core, loaded), steps(core, loaded, budget, need))
+    taken = map(partial(_taken, core, loaded, budget), steps(core, loaded, budget, need))
     return next((decision for decision in taken if decision.events), Decision())
 
 
-def _taken(core: Core, loaded: LoadedConversation, step: Step) -> Decision:
+def _taken(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -> Decision:
     parts = of_users(decided(core, loaded, step.parts, step.preview))
     if sum(part.tokens_freed for part in parts) <= 0:
         return Decision()
-    head, tail = step.preview.head, step.preview.tail
-    return Decision((UserContentShortened(parts=parts, head=head, tail=tail),))
+    head, tail, method = step.preview.head, step.preview.tail, step.preview.method
+    left_out = method == "left-out"
+    event = UserContentShortened(parts=parts, head=head, tail=tail, left_out=left_out)
+    if left_out:  # What stands for a run may be larger than the run.
+        now = measured_as(core, loaded, budget)
+        if measured_as(core, loaded.after([event]), budget).size >= now.size:
+            return Decision()
+    return Decision((event,))

@@ -21,8 +21,11 @@ LEAST_SHOWN = 400
 MARKER = Preview(0, 0, 0)
 SHORT = (Preview(LEAST_SHOWN, LEAST_SHOWN, 0), Preview(LEAST_SHOWN // 4, LEAST_SHOWN // 4, 0))
 """How a text is shown of which less must do."""
+LEFT_OUT = Preview(0, 0, 0, "left-out")
+LEFT_OUT_MARKER = 100
+"""Tokens that the marker of a run may take."""
 WORTH_IT = 10
-"""Tokens below which a part is left as it is: less is within the rounding of its measure."""
+"""Tokens below which a part is not made shorter: less is within the rounding of its measure."""
 
 
 class Need(NamedTuple):
@@ -50,17 +53,17 @@ class _Talk(NamedTuple):
     positions: range
     """Of the messages that are looked at."""
 
-    def parts(self, preview: Preview, *, least: int = 0) -> list[ToolPart]:
+    def parts(self, preview: Preview, *, least: int = 0, worth: int = WORTH_IT) -> list[ToolPart]:
         """What a user said and showed, as far as such a preview of it saves something."""
         found = tool_parts(self.core, self.loaded, preview, least=least, sides=SAID)
-        return [p for p in found if p.position in self.positions and p.freed >= WORTH_IT]
+        return [p for p in found if p.position in self.positions and p.freed >= worth]
 
 
 def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Iterator[Step]:
     """What may be done next, the mildest first; whoever takes them passes over what saves nothing.
 
     A text of more than half the budget; then what was answered before what was not, the largest first:
-    of each image and document a marker, of each text its ends.
+    of each image and document a marker, of each text its ends. Last, nothing but a marker for many.
     """
     half, end = budget.limit // LARGE_SHARE, loaded.state.length
     talk = _Talk(core, loaded, budget, range(need.since, end))
@@ -73,6 +76,7 @@ def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) ->
     fresh = max(need.since, unanswered_from(loaded.state))
     for positions in (range(need.since, fresh), range(fresh, end)):
         yield from _of_some(talk._replace(positions=positions), found, need.excess)
+    yield from _without(talk, need.excess)
 
 
 def _of_some(talk: _Talk, found: Sequence[ToolPart], excess: int) -> Iterator[Step]:
@@ -88,6 +92,15 @@ def _of_some(talk: _Talk, found: Sequence[ToolPart], excess: int) -> Iterator[St
     for preview in SHORT if parts else ():
         if texts := [part for part in talk.parts(preview) if not part.blind]:
             yield Step(_as_many(_largest_first(texts), excess), preview)
+
+
+def _without(talk: _Talk, excess: int) -> Iterator[Step]:
+    """Nothing of it any more, the oldest first: markers of images and documents, then anything."""
+    if parts := talk.parts(LEFT_OUT, worth=1):
+        blind = [part for part in parts if part.blind]
+        for some in (blind, parts):
+            yield Step(_as_many(some, excess + LEFT_OUT_MARKER), LEFT_OUT)
+        yield Step(parts, LEFT_OUT)
 
 
 def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> Iterator[Step]:
