@@ -144,7 +144,7 @@ def test_who_wants_nothing_shortened_is_told_of_the_setting_and_of_erasing() -> 
         chat.append({"role": "user", "content": [SEE, DOCUMENT]})
         with pytest.raises(refold.ContextWindowExceeded) as caught:
             chat.context()
-        assert "`shorten_texts`" in str(caught.value)
+        assert "`shorten_texts=True`" in str(caught.value)
         assert "`chat.erase(2)`" in str(caught.value)
         chat.erase(2)
         fits(chat)
@@ -159,6 +159,19 @@ def test_a_pinned_document_stays_and_the_error_says_unpin() -> None:
         with pytest.raises(refold.ContextWindowExceeded) as caught:
             chat.context()
         assert f"`chat.unpin({pin_id!r})`" in str(caught.value)
-        assert "`shorten_texts`" not in str(caught.value)
+        assert "shorten_texts" not in str(caught.value)
         chat.unpin(pin_id)
         fits(chat)
+
+
+def test_the_error_names_as_many_messages_as_must_go() -> None:
+    with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
+        chat = memory.conversation("t")
+        chat.append([{"role": "user", "content": "word " * 2_500} for _ in range(4)])
+        with pytest.raises(refold.ContextWindowExceeded, match=r"`chat\.erase\(\[0, 1\]\)`"):
+            chat.context()
+        chat.erase([0, 1])
+        fits(chat)
+        chat.append([{"role": "user", "content": "word " * 20} for _ in range(300)])
+        with pytest.raises(refold.ContextWindowExceeded, match=r"remove \d+ messages for good"):
+            chat.context()

@@ -59,12 +59,12 @@ def _messages(at: int, kind: str, drawn: Any) -> list[Block]:
             return []
 
 
-def _asked(chat: refold.Chat) -> list[Block]:
-    context = chat.context()
+def _asked(chat: refold.Chat, system: str) -> list[Block]:
+    context = chat.context(system=system)
     assert context.tokens <= context.budget.limit
     assert context.bytes <= context.budget.byte_limit
     assert violations(context.for_anthropic()) == []
-    again = chat.context()
+    again = chat.context(system=system)
     assert (again.messages, again.version) == (context.messages, context.version)
     return context.messages
 
@@ -73,11 +73,13 @@ def _asked(chat: refold.Chat) -> list[Block]:
 @given(
     st.sampled_from(WINDOWS),
     st.sampled_from(("extractive", "off")),
+    st.sampled_from((0.0, 0.2, 0.4)),
     st.lists(moves, min_size=1, max_size=9),
 )
 def test_a_request_always_comes_out_and_is_the_same_after_a_restart(
-    window: int, summariser: Any, drawn: list[tuple[str, Any]]
+    window: int, summariser: Any, fixed: float, drawn: list[tuple[str, Any]]
 ) -> None:
+    system = "rule " * int(window * fixed)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.db"
         memory = refold.open(path, window=window, summariser=summariser)
@@ -89,13 +91,13 @@ def test_a_request_always_comes_out_and_is_the_same_after_a_restart(
             if messages := _messages(len(chat.messages()), kind, said):
                 chat.append(messages)
             elif kind == "ask" and len(chat.messages()):
-                _asked(chat)
+                _asked(chat, system)
         chat = memory.conversation("t")
         chat.append({"role": "user", "content": "and now?"})
-        messages, version = _asked(chat), chat.version
+        messages, version = _asked(chat, system), chat.version
         memory.close()
         with refold.open(path, window=window, summariser=summariser) as memory:
             chat = memory.conversation("t")
             assert chat.context(at=version).messages == messages
-            assert _asked(chat) == messages
+            assert _asked(chat, system) == messages
             assert memory.verify().ok

@@ -49,7 +49,6 @@ SHAPES: Mapping[str, int] = MappingProxyType(
         "compaction_failed": 2,
         "notes_flushed": 2,
         "memories_chosen": 2,
-        "user_content_shortened": 2,
         SNAPSHOT: 5,
     }
 )

@@ -118,10 +118,6 @@ def _flushed(fields: Json) -> Json:
     return {**fields, "taken_at": None}
 
 
-def _said_shorter(fields: Json) -> Json:
-    return {**fields, "left_out": False}
-
-
 def _chosen(fields: Json) -> Json:
     own = {"thread_id": None, "kind": "message", "start": 0, "stop": 0}
     memories = [{**memory, **own} for memory in fields["memories"]]
@@ -140,6 +136,5 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
         ("compaction_failed", 1): _failed,
         ("notes_flushed", 1): _flushed,
         ("memories_chosen", 1): _chosen,
-        ("user_content_shortened", 1): _said_shorter,
     }
 )
