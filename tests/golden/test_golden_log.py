@@ -114,9 +114,10 @@ def made_now(name: str, written_now: Path, sealed_now: Path, scenes_now: Path) -
 
 
 @pytest.fixture(scope="module")
-def kept(name: str, made_now: Path) -> Path:
+def kept(name: str, made_now: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log that was written once."""
-    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), made_now.with_name(f"{name}.db"))
+    path = tmp_path_factory.mktemp("kept") / f"{name}.db"
+    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), path)
 
 
 @pytest.fixture(scope="module")

@@ -97,6 +97,40 @@ def test_no_setting_of_the_summary_stands_in_the_way(settings: dict[str, Any]) -
         assert "see" in text
 
 
+@pytest.mark.parametrize("asked", [{}, {"all": True}, {"keep_last": 1}, {"target": 2_000}])
+@pytest.mark.parametrize(("filler", "outcome"), [(FILLER, "shortened"), ("w " * 900, None)])
+def test_compacting_on_demand_makes_it_fit_as_well(
+    asked: dict[str, Any], filler: str, outcome: str | None, tmp_path: Path
+) -> None:
+    with refold.open(tmp_path / "a.db", window=8_000) as memory:
+        chat = memory.conversation("t")
+        chat.append([{"role": "user", "content": filler}, {"role": "assistant", "content": "hi"}])
+        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
+        result = chat.compact(**asked)
+        assert result.outcome == (outcome or result.outcome)
+        assert result.outcome in ("performed", "shortened")
+        assert (result.success, result.results_offloaded, result.reason) == (True, 1, "")
+        assert result.freed > 10_000
+        version = chat.version
+        context = fits(chat)
+        assert (chat.version, context.tokens) == (version, result.tokens_after)
+        assert chat.compact(**asked).outcome == "nothing_to_do"
+    with refold.open(tmp_path / "a.db", window=8_000) as memory:
+        assert memory.conversation("t").context().messages == context.messages
+
+
+def test_compacting_on_demand_shortens_nothing_that_fits_or_is_pinned() -> None:
+    with refold.open(":memory:", window=32_000) as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
+        assert chat.compact().outcome == "nothing_to_do"
+        chat.append({"role": "user", "content": [DOCUMENT]})
+        chat.append({"role": "user", "content": [DOCUMENT]})
+        for position in range(3):
+            chat.pin(position)
+        assert chat.compact().outcome == "nothing_to_do"
+
+
 def test_only_as_many_documents_are_left_out_as_needed() -> None:
     with refold.open(":memory:", window=200_000) as memory:
         chat = memory.conversation("t")
