@@ -19,13 +19,20 @@ def _text(words: int) -> Block:
     return {"type": "text", "text": "so it is " * words + "end"}
 
 
-blocks = st.one_of(
+blocks: st.SearchStrategy[Block] = st.one_of(
     st.builds(_text, st.sampled_from((0, 3, 20, 60, 200, 1_000, 8_000))),
     st.just({"type": "image", "source": SOURCE}),
     st.just({"type": "document", "source": SOURCE}),
 )
-shown = st.lists(blocks, min_size=1, max_size=6) | st.builds(
-    lambda block, times: [block] * times, blocks, st.sampled_from((10, 30))
+
+
+def _times(block: Block, times: int) -> list[Block]:
+    return [block] * times
+
+
+shown = st.one_of(
+    st.lists(blocks, min_size=1, max_size=6),
+    st.builds(_times, blocks, st.sampled_from((10, 30))),
 )
 moves = st.one_of(
     st.tuples(st.just("user"), shown),
@@ -39,7 +46,9 @@ moves = st.one_of(
 
 def _tools(at: int, calls: int, content: list[Block]) -> list[Block]:
     ids = [f"c{at}_{n}" for n in range(calls)]
-    used = [{"type": "tool_use", "id": one, "name": "look", "input": {}} for one in ids]
+    used: list[Block] = [
+        {"type": "tool_use", "id": one, "name": "look", "input": {}} for one in ids
+    ]
     got = [{"type": "tool_result", "tool_use_id": one, "content": content} for one in ids]
     return [{"role": "assistant", "content": used}, {"role": "user", "content": got}]
 
