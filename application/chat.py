@@ -154,7 +154,8 @@ class Chat(LookingBack):
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
-        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing.
+        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing. What does
+        not fit all the same is shown shorter, as ``context`` would show it.
 
         ``focus``: what the summary should keep above all; a new one summarises the same part again where
         nothing else is to do. ``force``: try once more although several attempts in a row have failed,

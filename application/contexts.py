@@ -39,6 +39,8 @@ class CurrentContext(NamedTuple):
     context: Context
     is_due: bool
     """Whether a compaction is due, or notes are to be taken."""
+    may_shorten: bool = True
+    """Whether what a user said may be shown shorter."""
 
     @property
     def fits(self) -> bool:
@@ -57,7 +59,7 @@ class CurrentContext(NamedTuple):
         Raises:
             ContextWindowExceeded: what must be in it does not fit.
         """
-        return _fitting(self.loaded, self.context)
+        return _fitting(self.loaded, self.context, self.may_shorten)
 
 
 def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
@@ -71,7 +73,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     context = _present(core, loaded, budget, extras).showing(stored.state.version)
     due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
     due = due or notes_are_due(core, loaded.state, budget, context.tokens)
-    return CurrentContext(loaded, context, due)
+    return CurrentContext(loaded, context, due, core.settings.shorten_texts)
 
 
 async def settled_context(
@@ -89,7 +91,7 @@ async def settled_context(
         core.asked.expect(thread_id, core.frame(extras), stored.state)
     results: list[CompactionResult] = []
     loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
-    _fitting(loaded, context)
+    _fitting(loaded, context, core.settings.shorten_texts)
     exact = await _exact_tokens(core, context)
     if exact > budget.limit:
         # The estimate was too low: settle once more, for a budget that is smaller by as much.
@@ -97,7 +99,7 @@ async def settled_context(
         loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
         exact = await _exact_tokens(core, context)
         if exact > budget.limit:
-            raise window_exceeded(loaded, exact, budget)
+            raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
     context = context.settled(tuple(results), exact, budget)
     if trigger == "size":
         await asyncio.to_thread(request_made, core, loaded, context, extras)
@@ -156,10 +158,10 @@ async def _exact_tokens(core: Core, context: Context) -> int:
         return context.tokens
 
 
-def _fitting(loaded: LoadedConversation, context: Context) -> Context:
+def _fitting(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
     budget = context.budget
     if context.tokens > budget.limit:
-        raise window_exceeded(loaded, context.tokens, budget)
+        raise window_exceeded(loaded, context.tokens, budget, may_shorten=may_shorten)
     if context.bytes > budget.byte_limit:
         raise too_many_bytes(loaded, context.bytes, budget)
     return context

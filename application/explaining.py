@@ -242,3 +242,5 @@ def _way(preview: Preview) -> str:
             return f"cut to {preview.head:,} characters"
         case "hard-clear":
             return "left out, but for a marker"
+        case "left-out":
+            return "left out, but for a marker that it shares with what stands next to it"

@@ -11,6 +11,8 @@ from .blocking import to_the_end
 from .compaction import CompactionAttempt
 from .core import Core, Extras
 from .frames.as_sent import as_carried
+from .ladder.all_rungs import take_all_rungs
+from .ladder.rungs import Shortened
 from .memories.choosing import choose_anew
 from .observing import Telling
 from .results import CompactionResult
@@ -39,7 +41,9 @@ class Demand(NamedTuple):
 async def compact_on_demand(
     core: Core, thread_id: str, demand: Demand, extras: Extras
 ) -> CompactionResult:
-    """Compact now; then choose the memories anew that are quoted, for the prefix has changed.
+    """Compact now; where the request does not fit all the same, show shorter what is left.
+
+    Then the memories that are quoted are chosen anew, for the prefix has changed.
 
     Raises:
         InvalidSetting: an option cannot be; names it.
@@ -50,14 +54,31 @@ async def compact_on_demand(
         telling.begin()
         result = await attempt.work()
         telling.ended(result)
-        if result.outcome != "performed":
+        if result.outcome not in ("performed", "nothing_to_do"):
             return result
         core = core.for_model(extras.model)
         budget, below = core.budget(extras), result.tokens_before
+        done = await to_the_end(take_all_rungs, core, thread_id, budget)
+        if result.outcome == "nothing_to_do" and not done.decisions:
+            return result
         grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
         result = result.replaced(tokens_after=result.tokens_after + grown)
+        if done.decisions:
+            now = await to_the_end(core.log.load, thread_id)
+            result = _with_the_rest(result, done, now.state.tokens + budget.fixed)
         telling.ended(result)
         return result
+
+
+def _with_the_rest(result: CompactionResult, done: Shortened, size: int) -> CompactionResult:
+    """The result, with what was shown shorter after it."""
+    result = result.replaced(
+        tokens_after=size, results_offloaded=done.offloaded, results_condensed=done.condensed
+    )
+    if result.outcome == "performed":
+        return result
+    nothing = {"reason": "", "detail": "", "blocked_since": None, "blocked_at": None}
+    return result.replaced(outcome="shortened", **nothing)
 
 
 def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionAttempt:

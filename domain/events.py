@@ -199,6 +199,8 @@ class UserContentShortened(Value, frozen=True):
     tail: int
     """Characters shown from the beginning and from the end of a text; of an image or a document only a
     marker is left."""
+    left_out: bool = False
+    """Nothing of them is shown: parts next to each other share one marker."""
 
 
 Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened

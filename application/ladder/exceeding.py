@@ -16,9 +16,12 @@ NAMED = 3
 
 
 def window_exceeded(
-    loaded: LoadedConversation, needed: int, budget: Budget
+    loaded: LoadedConversation, needed: int, budget: Budget, *, may_shorten: bool = True
 ) -> ContextWindowExceeded:
-    """What to raise for a request of ``needed`` tokens: it says what is in the way."""
+    """What to raise for a request of ``needed`` tokens: it says what is in the way, and what helps.
+
+    ``may_shorten``: whether what a user said and showed may be shown shorter.
+    """
     pins = _pins(loaded)
     pinned = sum(pins.values())
     fixed = _fixed(budget)
@@ -29,18 +32,20 @@ def window_exceeded(
             needed,
             budget.limit,
             f"{fixed}what is pinned takes {pinned:,} tokens alone: {named}. "
-            f"{_way_out(_unpin(loaded), 'use a model with a larger window', budget)}",
+            f"{_way_out(_capital(_unpin(loaded)), 'use a model with a larger window', budget)}",
             pins=tuple(pin.pin_id for pin in loaded.state.pins),
             pinned=pinned,
             instructions=budget.instructions,
         )
-    largest = _largest({m.position: m.tokens for m in loaded.state.live})
+    tokens_of = {m.position: m.tokens for m in loaded.state.live}
+    largest = _largest(tokens_of)
     named = ", ".join(f"{_message(loaded, at)} {tokens:,} tokens" for at, tokens in largest)
+    smaller = _smaller(loaded, _enough(tokens_of, needed - budget.limit), budget, may_shorten)
     return ContextWindowExceeded(
         needed,
         budget.limit,
         f"{fixed}the largest messages in it: {named or 'none'}. "
-        f"{_way_out(_smaller(loaded, largest, budget), 'use a model with a larger window', budget)}",
+        f"{_way_out(smaller, 'use a model with a larger window', budget)}",
         instructions=budget.instructions,
     )
 
@@ -50,11 +55,12 @@ def too_many_bytes(loaded: LoadedConversation, needed: int, budget: Budget) -> R
     sizes = {entry.position: entry.bytes for entry in held_entries(loaded.window.entries)}
     largest = _largest(sizes)
     named = ", ".join(f"{_message(loaded, at)} {size:,} bytes" for at, size in largest)
+    enough = _enough(sizes, needed - budget.byte_limit)
     return RequestTooLarge(
         needed,
         budget.byte_limit,
         f"system text and tools {budget.fixed_bytes:,} bytes; the largest messages in it: "
-        f"{named or 'none'}. {_smaller(loaded, largest, budget)}, or allow larger requests (`request_bytes`)",
+        f"{named or 'none'}. {_smaller(loaded, enough, budget)}, or allow larger requests (`request_bytes`)",
     )
 
 
@@ -70,20 +76,58 @@ def _pin_of(loaded: LoadedConversation, position: int) -> str | None:
 
 
 def _unpin(loaded: LoadedConversation) -> str:
-    return f"Unpin some of it (`chat.unpin({loaded.state.pins[-1].pin_id!r})`)"
+    return f"unpin some of what is pinned (`chat.unpin({loaded.state.pins[-1].pin_id!r})`)"
 
 
-def _smaller(loaded: LoadedConversation, largest: Sequence[tuple[int, int]], budget: Budget) -> str:
-    """How to make the largest message smaller: it is stored already, so that sending less is no help."""
+def _enough(sizes: Mapping[int, int], excess: int) -> list[int]:
+    """The positions of the largest messages, as few as make up for so much."""
+    chosen: list[int] = []
+    for position, size in sorted(sizes.items(), key=lambda item: item[1], reverse=True):
+        if chosen and excess <= 0:
+            break
+        chosen.append(position)
+        excess -= size
+    return chosen
+
+
+def _smaller(
+    loaded: LoadedConversation, largest: Sequence[int], budget: Budget, may_shorten: bool = True
+) -> str:
+    """How to make the largest messages smaller: they are stored already, so that sending less is no help."""
     if not largest or budget.fixed >= budget.limit or budget.fixed_bytes >= budget.byte_limit:
         is_given = budget.fixed > budget.instructions
         return "Send a shorter system text or fewer tools" if is_given else ""
-    position = largest[0][0]
-    erase = f"remove message {position} for good with `chat.erase({position})`"
-    pin = _pin_of(loaded, position)
-    if pin is not None:
-        return f"Unpin it with `chat.unpin({pin!r})`, so that it can be shown shorter, or {erase}"
-    return erase[0].upper() + erase[1:]
+    ways: list[str] = []
+    if not may_shorten and _is_said(loaded, largest[0]):
+        ways.append("allow that it is shown shorter (`shorten_texts=True`)")
+    pins = [pin for at in largest if (pin := _pin_of(loaded, at)) is not None]
+    if pins:
+        calls = " and ".join(f"`chat.unpin({pin!r})`" for pin in pins)
+        setting = "" if may_shorten else " and set `shorten_texts=True`"
+        ways.append(f"unpin it with {calls}{setting}, so that it can be shown shorter")
+    elif loaded.state.pins:
+        ways.append(_unpin(loaded))
+    return _capital(", or ".join([*ways, _erase(largest)]))
+
+
+def _erase(positions: Sequence[int]) -> str:
+    named = ", ".join(map(str, positions[:NAMED]))
+    if len(positions) == 1:
+        return f"remove message {named} for good with `chat.erase({named})`"
+    if len(positions) <= NAMED:
+        return f"remove messages {named} for good with `chat.erase([{named}])`"
+    count = f"{len(positions):,} messages"
+    return f"remove {count} for good, the largest first, with `chat.erase([{named}, …])`"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _is_said(loaded: LoadedConversation, position: int) -> bool:
+    """Whether the last rung could show the message shorter: it is a user's, and not pinned."""
+    said = (m for m in loaded.state.live if m.role == "user" and not m.results)
+    return position in {m.position for m in said} - loaded.state.pinned_positions
 
 
 def _fixed(budget: Budget) -> str:
@@ -105,10 +149,9 @@ def _way_out(first: str, second: str, budget: Budget) -> str:
     )
 
 
-def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
-    """Whether what no rung makes smaller does not fit by itself: then nothing is folded for it in vain.
-
-    Fixed parts, pins, and what the user said since the model last spoke; ``texts_shortened``: without that.
+def least_size(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> int:
+    """What no rung above the last makes smaller: fixed parts, pins, and what the user said since the model
+    last spoke; ``texts_shortened``: without that.
     """
     pinned, size = state.pinned_positions, budget.fixed + sum(pin.tokens for pin in state.pins)
     unanswered = not texts_shortened
@@ -116,7 +159,12 @@ def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: boo
         unanswered = unanswered and message.role != "assistant"
         if message.position in pinned or (unanswered and not message.results):
             size += message.tokens - message.thinking
-    return size > budget.limit
+    return size
+
+
+def is_out_of_reach(state: Conversation, budget: Budget, *, texts_shortened: bool = False) -> bool:
+    """Whether that does not fit by itself: then nothing is folded for it in vain."""
+    return least_size(state, budget, texts_shortened=texts_shortened) > budget.limit
 
 
 def _pins(loaded: LoadedConversation) -> dict[str, int]:

@@ -81,7 +81,8 @@ def tool_parts(
             if _is_as_short(shown, preview):
                 continue
             now = size(shortened(block, shown, address) if shown else block)
-            then = size(shortened(block, preview, address))
+            is_left_out = preview.method == "left-out"
+            then = 0 if is_left_out else size(shortened(block, preview, address))
             blind = block.get("type") != "tool_use" and not text_of(block)
             found.append(ToolPart(entry.position, *name, now, then, blind))
     return found
@@ -120,15 +121,20 @@ class _Shown(NamedTuple):
     address: str
     previews: dict[_Name, Preview]
 
-    def blocks(self) -> list[Block]:
-        """Its blocks, without thinking."""
+    def size(self, core: Core) -> int:
+        """Its tokens, without thinking."""
         blocks = enumerate(self.entry.message.blocks())
-        return [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
+        shown = [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
+        left = [block for block in shown if block is not None]
+        return _size(core, left) if left else 0
 
-    def _block(self, index: int, block: Block) -> Block:
+    def _block(self, index: int, block: Block) -> Block | None:
         name = _name_of(self.entry, index, block)
         preview = self.previews.get(name) if name is not None else None
-        return block if preview is None else shortened(block, preview, self.address)
+        if preview is None:
+            return block
+        is_left_out = preview.method == "left-out"
+        return None if is_left_out else shortened(block, preview, self.address)
 
 
 def _decided_in(
@@ -138,9 +144,9 @@ def _decided_in(
     # the tokens that were recorded with the message, whatever the counter has learnt since.
     recorded = shown.entry.tokens - shown.entry.thinking
     recorded -= sum(before.tokens_freed for before in shown.previews.values())
-    now = max(1, _size(core, shown.blocks()))
+    now = max(1, shown.size(core))
     after = shown._replace(previews={**shown.previews, **dict.fromkeys(freed, preview)})
-    saved = recorded + -recorded * _size(core, after.blocks()) // now
+    saved = recorded + -recorded * after.size(core) // now
     *others, last = freed
     shares = {name: freed[name] * recorded // now for name in others}
     shares[last] = saved - sum(shares.values())
@@ -162,7 +168,9 @@ def _name_of(entry: Entry, index: int, block: Block) -> _Name | None:
 
 
 def _is_as_short(shown: Preview | None, preview: Preview) -> bool:
-    return shown is not None and shown.head + shown.tail <= preview.head + preview.tail
+    if shown is None or shown.method == "left-out":
+        return shown is not None
+    return preview.method != "left-out" and shown.head + shown.tail <= preview.head + preview.tail
 
 
 def _size(core: Core, blocks: Sequence[Block]) -> int:

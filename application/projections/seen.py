@@ -44,7 +44,7 @@ def fate_of(
     if position < loaded.state.preamble:
         return "preamble"
     if previews:
-        offloaded = any(preview.method == "offload" for preview in previews)
+        offloaded = any(preview.method in ("offload", "left-out") for preview in previews)
         return "offloaded" if offloaded else "condensed"
     if position in loaded.state.pinned_positions:
         return "pinned"

@@ -45,8 +45,9 @@ place of the block among those of its message, and ``said``."""
 SAID = "said"
 
 
-Method = Literal["offload", "soft-trim", "hard-clear"]
-"""How a part was made shorter: by a preview; condensed to its beginning; condensed to a marker."""
+Method = Literal["offload", "soft-trim", "hard-clear", "left-out"]
+"""How a part was made shorter: by a preview; condensed to its beginning; condensed to a marker; left out,
+with one marker for all parts next to each other."""
 
 
 class Preview(NamedTuple):
@@ -258,7 +259,8 @@ def _shortening(event: Shortening) -> tuple[Iterable[tuple[PreviewKey, int]], Pr
     match event:
         case UserContentShortened():
             said = (((p.position, str(p.block), SAID), p.tokens_freed) for p in event.parts)
-            return said, Preview(event.head, event.tail, 0)
+            method: Method = "left-out" if event.left_out else "offload"
+            return said, Preview(event.head, event.tail, 0, method)
         case ToolContentOffloaded():
             shown = Preview(event.head, event.tail, 0)
         case MessagesCondensed():

@@ -12,8 +12,10 @@ from . import texts
 
 def shortened(block: Block, preview: Preview, address: str) -> Block:
     """A ``tool_use`` or ``tool_result`` block with its texts cut as ``preview`` says; a text of a user
-    cut likewise, and a marker for an image or a document.
+    cut likewise, and a marker for an image or a document. Of what is left out nothing is in it.
     """
+    if preview.method == "left-out":
+        return {"type": "text", "text": ""}
     match block.get("type"):
         case "tool_use":
             return {**block, "input": _cut_all(block.get("input"), preview, address)}

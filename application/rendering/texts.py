@@ -96,6 +96,12 @@ def shown_marker(kind: str, address: str) -> str:
     return f"[{kind} not shown here; the message with it is kept at {address}]"
 
 
+def left_out_marker(what: str, first: str, last: str) -> str:
+    """What stands for a run of texts, images and documents of a user that are not shown any more."""
+    where = first if first == last else f"{first} to {last}"
+    return f"[{what} left out here; kept at {where}]"
+
+
 def trimmed_marker(shown: int, total: int, address: str) -> str:
     """What ends a condensed result (requirement A16)."""
     return (

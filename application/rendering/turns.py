@@ -14,6 +14,7 @@ from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
 
 from . import blocks, texts
+from .left_out import LeftOut
 from .preview import shortened
 
 Turn = dict[str, Any]
@@ -44,6 +45,8 @@ class TurnBuilder:
         """Calls of the last assistant turn without a result: id as logged, id as rendered."""
         self._results: list[Block] = []
         self._others: list[Block] = []
+        self._left_out: LeftOut | None = None
+        """What is left out right before the next block."""
         self._as_it_came: str | None = None
         self._paused = False
         self._silent = False
@@ -87,13 +90,35 @@ class TurnBuilder:
                 self._result(entry, block)
                 continue
             if is_unknown(block, entry.message.unknown):
-                self._others.append(self._as_text(entry, block))
+                self._other(self._as_text(entry, block))
                 continue
-            said = self._as_shown(entry, block, (entry.position, str(index), SAID))
-            if (shown := blocks.user_block(said)) is not None:
-                self._others.append(shown)
+            key = (entry.position, str(index), SAID)
+            said = self._as_shown(entry, block, key)
+            if self._is_left_out(key):
+                self._leave_out(entry, block)
+            elif (shown := blocks.user_block(said)) is not None:
+                self._other(shown)
                 if isinstance(content, str) and alone:
                     self._as_it_came = shown["text"]
+
+    def _other(self, block: Block) -> None:
+        self._end_left_out()
+        self._others.append(block)
+
+    def _is_left_out(self, key: PreviewKey) -> bool:
+        preview = self._window.previews.get(key)
+        return preview is not None and preview.method == "left-out"
+
+    def _leave_out(self, entry: Entry, block: Block) -> None:
+        if self._left_out is None:
+            self._left_out = LeftOut()
+            self._others.append(self._left_out.block)
+        self._left_out.add(block, self._address(entry.position))
+
+    def _end_left_out(self) -> None:
+        if self._left_out is not None:
+            self._measure(self._left_out.ended())
+        self._left_out = None
 
     def _result(self, entry: Entry, block: Block) -> None:
         logged_id = str(block.get("tool_use_id"))
@@ -102,7 +127,7 @@ class TurnBuilder:
         if entry.message.unknown:
             block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
         if call_id is None:
-            self._others.append(blocks.orphan_result(block))
+            self._other(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
         else:
             shown = blocks.tool_result(block, call_id)
@@ -123,7 +148,7 @@ class TurnBuilder:
         for block in entry.message.blocks():
             if block.get("type") == "text" and str(block.get("text", "")).strip():
                 text = blocks.copied(str(block["text"]))
-                self._others.append(blocks.text_block(texts.SYSTEM_NOTE + text))
+                self._other(blocks.text_block(texts.SYSTEM_NOTE + text))
                 self.extra_tokens += FRAME_TOKENS
 
     def _assistant(self, entry: Entry) -> None:
@@ -215,6 +240,7 @@ class TurnBuilder:
         return candidate
 
     def _close_user_turn(self) -> None:
+        self._end_left_out()
         for _, call_id in self._calls:
             self._results.append(blocks.missing_result(call_id))
             self._measure(texts.NO_RESULT)

@@ -87,6 +87,11 @@ def _tell_compaction(result: CompactionResult) -> None:
                 f"({result.freed:,} freed). The summary stands for {result.messages_covered:,} "
                 f"messages; {result.messages_kept:,} are kept word for word."
             )
+        case "shortened":
+            say(
+                f"Shown shorter: {result.tokens_before:,} → {result.tokens_after:,} tokens "
+                f"({result.freed:,} freed). No message could be summarised."
+            )
         case "nothing_to_do":
             say(f"Nothing to do: {result.detail} ({result.reason}). 0 tokens freed.")
         case "failed" | "in_flight":
@@ -99,5 +104,5 @@ def _tell_compaction(result: CompactionResult) -> None:
                 f"[red]Not written[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
                 "The summary is lost where the log stays so until this command ends."
             )
-        case "shortened" | "reverted":
+        case "reverted":
             pass  # No outcome of a compaction on demand.

@@ -42,7 +42,7 @@ from tests.support.golden_log import (
 )
 from tests.support.log_files import rows
 
-HOLDS = {
+HOLDS: dict[str, set[type[object]]] = {
     "log-1": {CompactionPerformed, ToolContentOffloaded, CompactionFailed},
     "log-2": {
         CompactionPerformed,
@@ -114,9 +114,10 @@ def made_now(name: str, written_now: Path, sealed_now: Path, scenes_now: Path) -
 
 
 @pytest.fixture(scope="module")
-def kept(name: str, made_now: Path) -> Path:
+def kept(name: str, made_now: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log that was written once."""
-    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), made_now.with_name(f"{name}.db"))
+    path = tmp_path_factory.mktemp("kept") / f"{name}.db"
+    return from_sql(golden_text(f"{name}.sql", as_sql(made_now)), path)
 
 
 @pytest.fixture(scope="module")

@@ -259,6 +259,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
             ),
             head=4_000,
             tail=4_000,
+            left_out=True,
         ),
         UserContentShortened(parts=(), head=0, tail=0),
     ),
