@@ -12,6 +12,7 @@ from refold.application.projections.window import SAID, PreviewKey, Window
 from refold.domain.block_kinds import is_unknown
 from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
+from refold.domain.sources import is_refused
 
 from . import blocks, texts
 from .preview import shortened
@@ -86,7 +87,7 @@ class TurnBuilder:
             if block.get("type") == "tool_result":
                 self._result(entry, block)
                 continue
-            if is_unknown(block, entry.message.unknown):
+            if is_unknown(block, entry.message.unknown) or is_refused(block):
                 self._others.append(self._as_text(entry, block))
                 continue
             said = self._as_shown(entry, block, (entry.position, str(index), SAID))
@@ -99,8 +100,7 @@ class TurnBuilder:
         logged_id = str(block.get("tool_use_id"))
         call_id = self._answered(logged_id)
         block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
-        if entry.message.unknown:
-            block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
+        block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
         if call_id is None:
             self._others.append(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
@@ -196,7 +196,8 @@ class TurnBuilder:
         return blocks.unknown_block(block, marker)
 
     def _known_part(self, entry: Entry, part: Block) -> Block:
-        return self._as_text(entry, part) if is_unknown(part, entry.message.unknown) else part
+        refused = is_unknown(part, entry.message.unknown) or is_refused(part)
+        return self._as_text(entry, part) if refused else part
 
     def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)

@@ -72,4 +72,6 @@ def _image(url: str) -> Block:
     if not url.startswith("data:") or not comma or not head.endswith(";base64"):
         return {"type": "image", "source": {"type": "url", "url": url}}
     media_type = head.removeprefix("data:").split(";")[0]
+    if media_type == "image/jpg":  # Taken there under this name, too.
+        media_type = "image/jpeg"
     return image_block(media_type or "image/png", data)
