@@ -13,6 +13,7 @@ from refold.domain.block_kinds import is_unknown
 from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
 from refold.domain.sources import is_refused
+from refold.domain.tool_names import ToolNames
 
 from . import blocks, texts
 from .preview import shortened
@@ -38,6 +39,7 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
+        self._names = ToolNames()
         self._thoughts: set[tuple[Any, ...]] = set()
         """The signed thinking so far: what is stored twice is valid in its first place only."""
         self._server_calls = _server_calls(window)
@@ -176,6 +178,7 @@ class TurnBuilder:
                 continue
             if made.get("type") == "tool_use":
                 made["id"] = self._unused_id(made["id"], entry.position)
+                made["name"] = self._names.shown(str(block.get("name") or "unknown"))
                 calls.append((str(block.get("id")), made["id"]))
             shown.append(made)
         while shown and shown[-1].get("type") in THINKING:

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from refold.application.tools.definitions import refuse_names_of_two
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.tool_names import name_problem
 
 from .content import extra_of
 from .openai import TAKEN, MessageConverter
@@ -60,22 +62,43 @@ def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
         raise InvalidMessage(
             "tools", f"must be a list of tools, not a value of type {type(tools).__name__}"
         )
-    return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(given)]
+    places = [f"tools[{index}]" for index in range(len(given))]
+    made = [_tool(tool, place) for tool, place in zip(given, places, strict=True)]
+    named = [f"{place}{_path(tool)}.name" for tool, place in zip(given, places, strict=True)]
+    refuse_names_of_two((tool["name"], place) for tool, place in zip(made, named, strict=True))
+    return made
 
 
 def _tool(tool: object, place: str) -> dict[str, Any]:
     if not is_object(tool):
         raise InvalidMessage(place, f"must be a tool, not a value of type {type(tool).__name__}")
+    kind = tool.get("type", "function")
+    if kind != "function":
+        raise InvalidMessage(f"{place}.type", _no_function(kind))
+    place += _path(tool)
     converted = converted_tool(tool)
-    if tool.get("type", "function") != "function" or converted is None:
-        kind = tool.get("type", "function")
-        raise InvalidMessage(
-            f"{place}.function.name" if kind == "function" else f"{place}.type",
-            "is missing"
-            if kind == "function"
-            else f"{kind!r} runs on the servers of OpenAI: only functions can be converted",
-        )
+    if converted is None:
+        raise InvalidMessage(f"{place}.name", "is missing")
+    if (problem := name_problem(converted["name"])) is not None:
+        raise InvalidMessage(f"{place}.name", problem)
+    schema = (tool.get("function") or tool).get("parameters")
+    if schema is not None and not is_object(schema):
+        raise InvalidMessage(f"{place}.parameters", f"must be a JSON schema, not {schema!r:.60}")
     return converted
+
+
+def _path(tool: object) -> str:
+    """Where a tool has its name and parameters; those of the Responses API have them at once."""
+    return ".function" if is_object(tool) and ("function" in tool or "name" not in tool) else ""
+
+
+def _no_function(kind: object) -> str:
+    if kind == "custom":
+        return (
+            "'custom' takes free text, which the Messages API cannot ask for: only functions can be "
+            "converted; give it as one with a parameter for the text"
+        )
+    return f"{kind!r} is none of your functions, but runs on the servers of OpenAI: only functions can be converted"
 
 
 def _converted(

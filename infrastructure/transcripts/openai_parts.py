@@ -27,6 +27,8 @@ def converted_tool(tool: Any) -> dict[str, Any] | None:
     converted: dict[str, Any] = {"name": function["name"]}
     if isinstance(function.get("description"), str):
         converted["description"] = function["description"]
+    if isinstance(function.get("strict"), bool):
+        converted["strict"] = function["strict"]
     schema = function.get("parameters")
     converted["input_schema"] = schema if isinstance(schema, dict) else {"type": "object"}
     return converted

@@ -190,6 +190,21 @@ def test_a_malformed_tool_is_refused(tool: dict[str, Any], field: str, told: str
     assert told in caught.value.problem
 
 
+@pytest.mark.parametrize("name", ["ns.f", "a b", "x" * 129, "naïve"])
+def test_a_tool_with_a_name_that_the_api_refuses_is_refused_by_it(name: str) -> None:
+    with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.name: '") as caught:
+        definitions_of([{"name": name, "input_schema": {"type": "object"}}])
+    assert name[:100] in caught.value.problem
+
+
+def test_two_tools_with_one_name_are_refused() -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    with pytest.raises(InvalidMessage, match=r"^tools\[2\]\.name: 'f'.*tools\[0\]\.name"):
+        definitions_of([tool, {**tool, "name": "g"}, tool])
+    toolsets = [{"type": "mcp_toolset", "mcp_server_name": name} for name in ("a", "b")]
+    assert len(definitions_of(toolsets)) == 2
+
+
 @pytest.mark.parametrize(
     "tool",
     [
