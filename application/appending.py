@@ -1,5 +1,6 @@
 """Use case: append messages. One transaction for all of them; a known key is stored once."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -181,15 +182,14 @@ def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
     """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
     return [
         item.message_id
-        if not recorded
-        and item.message.role == "assistant"
-        and (item.message_id or "").startswith(_REPLY)
+        if not recorded and item.message.role == "assistant" and _REPLY.match(item.message_id or "")
         else None
         for item in taken
     ]
 
 
-_REPLY = "msg_"
+_REPLY = re.compile("msg_|chatcmpl-[A-Za-z0-9-]{16}")
+"""Some servers that speak the OpenAI API draw ids of three digits: what is that short is no key."""
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

@@ -17,6 +17,8 @@ ROLES: tuple[str, ...] = get_args(Role)
 AUTHORS: tuple[str, ...] = get_args(Author)
 LONGEST_THREAD_ID = 500
 LARGEST_INT = 10**4_000
+LONGEST_PATH = 160
+"""Characters of the path that an error names."""
 DEEPEST = 200
 """Levels of nesting that a content block may have."""
 
@@ -251,14 +253,15 @@ def _located(value: object, place: str, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if depth > DEEPEST:
-        raise InvalidMessage(place, f"is nested deeper than {DEEPEST} levels")
+        problem = f"is nested deeper than {DEEPEST} levels, or contains itself"
+        raise InvalidMessage(_short(place), problem)
     if isinstance(value, int):
         if not -LARGEST_INT < value < LARGEST_INT:
-            raise InvalidMessage(place, "is a whole number of more than 4,000 digits")
+            raise InvalidMessage(_short(place), "is a whole number of more than 4,000 digits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidMessage(place, f"{value} is not a number of JSON")
+            raise InvalidMessage(_short(place), f"{value} is not a number of JSON")
         return value
     if _is_mapping(value):
         return {_name(k, place): _located(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
@@ -268,7 +271,11 @@ def _located(value: object, place: str, depth: int) -> Any:
     if callable(dump):
         # What the server did not send is not sent back: unset fields stay out.
         return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
-    raise InvalidMessage(place, f"is {_kind(value)}, which JSON cannot hold")
+    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
+
+
+def _short(place: str) -> str:
+    return place if len(place) <= LONGEST_PATH else f"{place[: LONGEST_PATH - 40]}…{place[-39:]}"
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
@@ -277,7 +284,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
 
 def _name(key: object, place: str) -> str:
     if not isinstance(key, str):
-        raise InvalidMessage(place, f"has the key {key!r}; keys must be strings")
+        raise InvalidMessage(_short(place), f"has the key {key!r}; keys must be strings")
     return _text(key)
 
 
