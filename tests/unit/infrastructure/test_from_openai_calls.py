@@ -200,6 +200,8 @@ def test_a_format_that_no_export_has_is_refused() -> None:
     with refold.open(":memory:") as memory:
         chat = memory.conversation("t")
         chat.append(ASKED)
-        with pytest.raises(InvalidSetting, match="must be one of jsonl, anthropic, events") as caught:
+        with pytest.raises(
+            InvalidSetting, match="must be one of jsonl, anthropic, events"
+        ) as caught:
             chat.export("xml")  # type: ignore[arg-type]
         assert caught.value.setting == "format"
