@@ -74,7 +74,8 @@ def erase(
 ) -> None:
     """Erase messages, a conversation or all that is an owner's, with all that was made from it, for good.
 
-    Exit code 1 if another process was reading: then the rest is removed by the same command.
+    Exit code 1 if another process was reading: then the rest is removed by the same command. Exit code 2
+    where nothing is of that owner.
     """
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with opened(db) as memory, naming_commands(db):
@@ -84,8 +85,13 @@ def erase(
             where = find_place(memory, thread, positions or ())
             _refuse_short_id(where, thread, without_asking=whole and yes)
             report = _in_conversation(memory, where, reason, whole=whole, yes=yes)
-    _tell(report, json=json)
+    if json or report.known:
+        _tell(report, json=json)
+    if not report.known:
+        warn(f"Nothing in this log is of an owner {clean(repr(owner))}: nothing was erased.")
     _tell_what_is_left(report)
+    if not report.known:
+        raise typer.Exit(2)
 
 
 def _of_owner(memory: Memory, owner: str, reason: str, *, yes: bool) -> ErasureReport:
