@@ -17,6 +17,7 @@ from .errors import LogDamaged
 from .event_log import LoggedEvent
 from .guarding import (
     read_expected_version,
+    read_recorded,
     refuse_conflict,
     refuse_keys_of_two,
     refuse_other,
@@ -72,7 +73,11 @@ def append(
 def append_recorded(
     core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
 ) -> Appended:
-    """Append messages of a transcript, kept as they came; each is stored once."""
+    """Append messages of a transcript, kept as they came; each is stored once.
+
+    Raises:
+        InvalidMessage: they are no messages of a transcript, or not what JSON can hold.
+    """
     incoming = [
         _measured(
             core,
@@ -80,7 +85,7 @@ def append_recorded(
             recorded_key(m),
             m.at,
         )
-        for m in messages
+        for m in read_recorded(messages)
     ]
     # A later version may read a recording otherwise: what is stored stays as it is.
     return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)

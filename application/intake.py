@@ -84,13 +84,18 @@ def read_messages(
     Raises:
         InvalidMessage: names the message and the field that is wrong.
     """
-    if is_list(given):
-        places = (f"messages[{index}]" for index in range(len(given)))
-        return [
-            read_message(m, p, recorded=recorded, author=author)
-            for m, p in zip(given, places, strict=True)
-        ]
-    return [read_message(given, "message", recorded=recorded, author=author)]
+    places = (
+        [f"messages[{index}]" for index in range(len(given))] if is_list(given) else ["message"]
+    )
+    taken = [
+        read_message(m, p, recorded=recorded, author=author)
+        for m, p in zip(given if is_list(given) else [given], places, strict=True)
+    ]
+    if author is not None and taken and all(item.message.role != "user" for item in taken):
+        raise InvalidMessage(
+            "author", "says who wrote messages of the role user, and none is given"
+        )
+    return taken
 
 
 def plain_message(message: Message) -> Message:
@@ -131,13 +136,16 @@ def read_message(
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     refuse_foreign(fields, place)
     role, content = _said(fields, place)
+    is_user = role == "user"
     # Checked field by field, with better words than a schema has.
     message = Message.trusted(
         {
             "role": role,
             "content": content,
-            # Of other programs' messages this may be anything.
-            "author": cast(Author | None, _taken(fields, "author", lambda it: it in AUTHORS)),
+            # Of other programs' messages, and of those of other roles, this may be anything.
+            "author": cast(
+                Author | None, _taken(fields, "author", lambda it: is_user and it in AUTHORS)
+            ),
             "extra": None,
             "unknown": (),
         }
