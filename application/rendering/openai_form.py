@@ -100,8 +100,8 @@ def _tool(tool: _Message, place: str) -> _Message:
     if "input_schema" not in tool:
         problem = f"{tool.get('type')!r} runs on the servers of another API"
         raise InvalidMessage(f"{place}.type", problem)
-    if (problem := name_problem(tool["name"], LONGEST_OPENAI)) is not None:
-        raise InvalidMessage(f"{place}.name", problem)
+    if (refused := name_problem(tool["name"], LONGEST_OPENAI)) is not None:
+        raise InvalidMessage(f"{place}.name", refused)
     function: _Message = {"name": tool["name"], "parameters": tool["input_schema"]}
     if tool.get("description"):
         function["description"] = tool["description"]

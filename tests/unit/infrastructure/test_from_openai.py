@@ -20,7 +20,7 @@ from tests.support.legality import violations
 Json = dict[str, Any]
 PICTURE = "data:image/png;base64,aGk="
 PDF = "data:application/pdf;base64,aGk="
-TOOL = {
+TOOL: Json = {
     "type": "function",
     "function": {
         "name": "look",
