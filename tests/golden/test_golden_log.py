@@ -42,7 +42,7 @@ from tests.support.golden_log import (
 )
 from tests.support.log_files import rows
 
-HOLDS = {
+HOLDS: dict[str, set[type[Any]]] = {
     "log-1": {CompactionPerformed, ToolContentOffloaded, CompactionFailed},
     "log-2": {
         CompactionPerformed,
