@@ -1,5 +1,6 @@
 """Use case: append messages. One transaction for all of them; a known key is stored once."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from .errors import LogDamaged
 from .event_log import LoggedEvent
 from .guarding import (
     read_expected_version,
+    read_recorded,
     refuse_conflict,
     refuse_keys_of_two,
     refuse_other,
@@ -71,7 +73,11 @@ def append(
 def append_recorded(
     core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
 ) -> Appended:
-    """Append messages of a transcript, kept as they came; each is stored once."""
+    """Append messages of a transcript, kept as they came; each is stored once.
+
+    Raises:
+        InvalidMessage: they are no messages of a transcript, or not what JSON can hold.
+    """
     incoming = [
         _measured(
             core,
@@ -79,7 +85,7 @@ def append_recorded(
             recorded_key(m),
             m.at,
         )
-        for m in messages
+        for m in read_recorded(messages)
     ]
     # A later version may read a recording otherwise: what is stored stays as it is.
     return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
@@ -181,15 +187,14 @@ def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
     """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
     return [
         item.message_id
-        if not recorded
-        and item.message.role == "assistant"
-        and (item.message_id or "").startswith(_REPLY)
+        if not recorded and item.message.role == "assistant" and _REPLY.match(item.message_id or "")
         else None
         for item in taken
     ]
 
 
-_REPLY = "msg_"
+_REPLY = re.compile("msg_|chatcmpl-[A-Za-z0-9-]{16}")
+"""Some servers that speak the OpenAI API draw ids of three digits: what is that short is no key."""
 
 
 def _keys(key: Keys, count: int) -> Sequence[str | None]:

@@ -10,11 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from refold.domain.messages import Author
-
-from .appending import Keys, append
 from .argument_checks import checked
-from .async_looking_back import AsyncLookingBack
+from .async_appending import AsyncAppending
 from .async_memory_lists import AsyncMemoryLists
 from .background import Background
 from .blocking import Runner, to_the_end
@@ -35,7 +32,7 @@ from .recall.expanding import ExpandedSummary
 from .recall.inquiry import RecallOptions
 from .recall.results import Recalled
 from .rendering.render import System
-from .results import Appended, CompactionResult
+from .results import CompactionResult
 from .time_travel.forking import fork
 from .time_travel.moments import At, one_moment
 from .tools.definitions import Tools, definitions_of
@@ -47,44 +44,11 @@ from .upkeep.verifying import AnchorState, Replayed, Verification
 
 
 @checked
-class AsyncChat(AsyncLookingBack):
+class AsyncChat(AsyncAppending):
     """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
-
-    def __init__(self, core: Core, chat: Chat, background: Background) -> None:
-        super().__init__(core, chat)
-        self._background = background
-
-    @property
-    def _core(self) -> Core:
-        return self._opened.here()
 
     def __repr__(self) -> str:
         return f"<AsyncChat {self.thread_id!r}>"
-
-    async def append(
-        self,
-        message: object,
-        *,
-        key: Keys = None,
-        recorded: bool = False,
-        author: Author | None = None,
-        expected_version: int | None = None,
-        owner: str | None = None,
-    ) -> Appended:
-        """See ``Chat.append``."""
-        stored = await to_the_end(
-            append,
-            self._core,
-            self.thread_id,
-            message,
-            key=key,
-            recorded=recorded,
-            author=author,
-            expected_version=expected_version,
-            owners=self._chat.owners_of(owner),
-        )
-        await self._begin_if_due(stored)
-        return stored
 
     async def context(
         self,
@@ -170,13 +134,6 @@ class AsyncChat(AsyncLookingBack):
     async def _check_owner(self) -> None:
         if self._chat.names_owner:
             await asyncio.to_thread(self._chat.check_owner)
-
-    async def _begin_if_due(self, stored: Appended | None = None) -> None:
-        background = self._background
-        if background.enabled and await asyncio.to_thread(
-            background.falls_due, self.thread_id, stored
-        ):
-            background.begin(self.thread_id)
 
 
 @checked

@@ -3,10 +3,10 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 
-from refold.domain.block_kinds import has_source
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.sources import source_problem
 
 from .foreign_messages import hint_at_block_format, refuse_foreign_block
 
@@ -55,9 +55,8 @@ def check_block(block: Block, role: str, place: str) -> None:
         raise InvalidMessage(
             f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}"
         )
-    if kind in _SOURCED and not has_source(block):
-        wanted = 'must be an object such as {"type": "base64", "media_type": …, "data": …}'
-        raise InvalidMessage(f"{place}.source", wanted)
+    if (problem := source_problem(block)) is not None:
+        raise InvalidMessage(f"{place}.{problem.path}", f"must be {problem.wanted}")
     inside = block.get("content")
     if kind == "tool_result" and is_list(inside):
         for index, part in enumerate(inside):
@@ -108,4 +107,3 @@ _ROLE_OF = {
     "redacted_thinking": "assistant",
     "tool_result": "user",
 }
-_SOURCED = ("image", "document")

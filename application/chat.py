@@ -63,10 +63,10 @@ class Chat(LookingBack):
         ``key``: an idempotency key (one for each message of a list): the same key is stored once.
         ``expected_version``: of a context or an append: refused if somebody else has appended since.
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
-        ``author``: who wrote the messages of the role user: "person", "program" (a loaded skill, a
-        reminder) or "tool". Requests and rules are taken from a person's words only; of messages whose
-        author is unknown they say so. ``owner``: whose the messages are, where they are somebody else's
-        than the conversation: they are in this conversation, and erased with that owner.
+        ``author``: who wrote the messages of the role user (without any, it is refused): "person", "program"
+        (a loaded skill, a reminder) or "tool". Requests and rules are taken from a person's words only; of
+        messages whose author is unknown they say so. ``owner``: whose the messages are, where they are
+        somebody else's than the conversation: they are in this conversation, and erased with that owner.
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.

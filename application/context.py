@@ -84,10 +84,10 @@ class Context:
         """The betas of the Messages API that the request cannot do without."""
         return (COMPACTION_BETA,) if opens_with_signed_summary(self.messages) else ()
 
-    def for_anthropic(self, *, betas: Sequence[str] = ()) -> dict[str, Any]:
+    def for_anthropic(self, *, betas: str | Sequence[str] = ()) -> dict[str, Any]:
         """Keyword arguments for ``client.messages.create``: messages, and system and tools if any.
 
-        ``betas``: further ones that you use. They go into ``extra_headers`` with those of the request:
+        ``betas``: further ones that you use, or a single one. They go into ``extra_headers`` with those of the request:
         a provider's own compaction block is refused without its beta.
 
         Raises:
@@ -96,7 +96,8 @@ class Context:
         if not self.messages:
             raise EmptyConversation(self.thread_id)
         request: dict[str, Any] = {"messages": self.messages}
-        if named := dict.fromkeys([*betas, *self.betas]):
+        wanted = [betas] if isinstance(betas, str) else betas
+        if named := dict.fromkeys([*wanted, *self.betas]):
             request["extra_headers"] = {"anthropic-beta": ",".join(named)}
         if self.system:
             request["system"] = self.system
@@ -112,6 +113,10 @@ class Context:
         left out.
 
         Raises:
-            InvalidMessage: one of the tools runs on Anthropic's servers.
+            EmptyConversation: there is no message in it.
+            InvalidMessage: one of the tools runs on Anthropic's servers, or its name has more than 64
+                characters.
         """
+        if not self.messages:
+            raise EmptyConversation(self.thread_id)
         return openai_request(self.system, self.messages, self.tools)

@@ -97,9 +97,11 @@ class TargetExists(RefoldError):
     """There is something at the place where a file is to be written; it was left as it is."""
 
     def __init__(self, path: Path, problem: str = "") -> None:
-        super().__init__(
-            f"{path} {problem or 'is there already; give another path, or say that it may be replaced (--force)'}"
+        there = (
+            "is there already; give another path, or say that it may be replaced "
+            "(--force; in Python replace=True)"
         )
+        super().__init__(f"{path} {problem or there}")
         self.path = path
 
 

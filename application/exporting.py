@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from refold.domain.errors import ConversationGone
+from refold.domain.errors import ConversationGone, InvalidSetting
 from refold.domain.events import MessageAppended
 
 from .core import Core
@@ -12,6 +12,7 @@ from .event_log import LoggedEvent
 from .time_travel.moments import At, version_at
 
 ExportFormat: TypeAlias = Literal["jsonl", "anthropic", "events"]
+EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)
 
 AT_ONCE = 500
 """Events in memory at a time."""
@@ -29,8 +30,11 @@ def export(
 
     Raises:
         ConversationGone: it was erased; only its ``events`` can be exported.
-        InvalidSetting: there is no such version, or the time has no time zone.
+        InvalidSetting: there is no such format or version, or the time has no time zone.
     """
+    if format not in EXPORT_FORMATS:
+        wanted = f"must be one of {', '.join(EXPORT_FORMATS)}, not {format!r}"
+        raise InvalidSetting(f"format: {wanted}", setting="format", value=format)
     state = core.log.load(thread_id).state
     last = state.version if at is None else version_at(core, thread_id, at)
     logged = _events(core, thread_id, last)

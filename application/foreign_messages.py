@@ -8,6 +8,14 @@ from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
 
 _OPENAI = "that is the OpenAI format; convert the messages with refold.from_openai(messages) first"
+_REPLY = "that is a whole reply of the OpenAI API; convert it with refold.from_openai(reply) first"
+CHUNK = (
+    "that is a chunk of a streamed reply; put the chunks together, and convert the whole reply with "
+    "refold.from_openai(reply)"
+)
+_EVENT = (
+    "that is an event of a stream; append the whole reply, as stream.get_final_message() gives it"
+)
 _LANGCHAIN = (
     "that is the LangChain format; convert the messages with "
     "refold.from_openai(langchain_core.messages.convert_to_openai_messages(messages)) first"
@@ -59,6 +67,12 @@ _ITEMS: Mapping[object, str] = {
     "function_call": _OPENAI,
     "function_call_output": _OPENAI,
     "reasoning": _OPENAI,
+    "message_start": _EVENT,
+    "message_delta": _EVENT,
+    "message_stop": _EVENT,
+    "content_block_start": _EVENT,
+    "content_block_delta": _EVENT,
+    "content_block_stop": _EVENT,
 }
 """What such an object says of itself in ``type``, beside no role."""
 _BLOCKS: Mapping[str, str] = {
@@ -99,6 +113,8 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
     Raises:
         InvalidMessage: names the field and what converts it.
     """
+    if "role" not in fields and is_list(fields.get("choices")):
+        raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
     for key, what in _KEYS.items():
         if fields.get(key):
             told = _LANGCHAIN if _is_langchain(fields) else what
@@ -108,6 +124,15 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
         raise InvalidMessage(
             f"{place}.type", f"{fields['type']!r} is no message of the Messages API: {item}"
         )
+
+
+def is_chunk(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply of the OpenAI API is a chunk of a streamed one."""
+    choices = reply.get("choices")
+    parts = [one for one in choices if is_object(one)] if is_list(choices) else []
+    return reply.get("object") == "chat.completion.chunk" or any(
+        "delta" in one and "message" not in one for one in parts
+    )
 
 
 def refuse_foreign_block(block: Block, place: str) -> None:

@@ -1,6 +1,7 @@
 """What an append must not do: use one key for two messages, or come after what nobody has read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from refold.domain.appending import IncomingMessage
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
@@ -9,6 +10,7 @@ from refold.domain.messages import Message
 
 from .core import Core
 from .loaded import LoadedConversation
+from .recordings.transcripts import RecordedMessage
 
 PAGE = 200
 """Events that are looked through together."""
@@ -80,3 +82,19 @@ def refuse_other(item: IncomingMessage, stored: MessageAppended) -> None:
 
 def _is_same(one: Message, other: Message) -> bool:
     return one.role == other.role and list(one.blocks()) == list(other.blocks())
+
+
+def read_recorded(messages: object) -> Sequence[RecordedMessage]:
+    """Return messages of a transcript.
+
+    Raises:
+        InvalidMessage: they are something else.
+    """
+    given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
+    if not all(isinstance(one, RecordedMessage) for one in given):
+        raise InvalidMessage(
+            "messages",
+            "must be messages of a transcript, as refold.read_transcript(path) gives them "
+            "(others: append(messages, recorded=True))",
+        )
+    return cast(list[RecordedMessage], given)

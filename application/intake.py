@@ -17,6 +17,8 @@ ROLES: tuple[str, ...] = get_args(Role)
 AUTHORS: tuple[str, ...] = get_args(Author)
 LONGEST_THREAD_ID = 500
 LARGEST_INT = 10**4_000
+LONGEST_PATH = 160
+"""Characters of the path that an error names."""
 DEEPEST = 200
 """Levels of nesting that a content block may have."""
 
@@ -82,13 +84,18 @@ def read_messages(
     Raises:
         InvalidMessage: names the message and the field that is wrong.
     """
-    if is_list(given):
-        places = (f"messages[{index}]" for index in range(len(given)))
-        return [
-            read_message(m, p, recorded=recorded, author=author)
-            for m, p in zip(given, places, strict=True)
-        ]
-    return [read_message(given, "message", recorded=recorded, author=author)]
+    places = (
+        [f"messages[{index}]" for index in range(len(given))] if is_list(given) else ["message"]
+    )
+    taken = [
+        read_message(m, p, recorded=recorded, author=author)
+        for m, p in zip(given if is_list(given) else [given], places, strict=True)
+    ]
+    if author is not None and taken and all(item.message.role != "user" for item in taken):
+        raise InvalidMessage(
+            "author", "says who wrote messages of the role user, and none is given"
+        )
+    return taken
 
 
 def plain_message(message: Message) -> Message:
@@ -129,13 +136,16 @@ def read_message(
         raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
     refuse_foreign(fields, place)
     role, content = _said(fields, place)
+    is_user = role == "user"
     # Checked field by field, with better words than a schema has.
     message = Message.trusted(
         {
             "role": role,
             "content": content,
-            # Of other programs' messages this may be anything.
-            "author": cast(Author | None, _taken(fields, "author", lambda it: it in AUTHORS)),
+            # Of other programs' messages, and of those of other roles, this may be anything.
+            "author": cast(
+                Author | None, _taken(fields, "author", lambda it: is_user and it in AUTHORS)
+            ),
             "extra": None,
             "unknown": (),
         }
@@ -251,14 +261,15 @@ def _located(value: object, place: str, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if depth > DEEPEST:
-        raise InvalidMessage(place, f"is nested deeper than {DEEPEST} levels")
+        problem = f"is nested deeper than {DEEPEST} levels, or contains itself"
+        raise InvalidMessage(_short(place), problem)
     if isinstance(value, int):
         if not -LARGEST_INT < value < LARGEST_INT:
-            raise InvalidMessage(place, "is a whole number of more than 4,000 digits")
+            raise InvalidMessage(_short(place), "is a whole number of more than 4,000 digits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidMessage(place, f"{value} is not a number of JSON")
+            raise InvalidMessage(_short(place), f"{value} is not a number of JSON")
         return value
     if _is_mapping(value):
         return {_name(k, place): _located(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
@@ -268,7 +279,11 @@ def _located(value: object, place: str, depth: int) -> Any:
     if callable(dump):
         # What the server did not send is not sent back: unset fields stay out.
         return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
-    raise InvalidMessage(place, f"is {_kind(value)}, which JSON cannot hold")
+    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
+
+
+def _short(place: str) -> str:
+    return place if len(place) <= LONGEST_PATH else f"{place[: LONGEST_PATH - 40]}…{place[-39:]}"
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
@@ -277,7 +292,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
 
 def _name(key: object, place: str) -> str:
     if not isinstance(key, str):
-        raise InvalidMessage(place, f"has the key {key!r}; keys must be strings")
+        raise InvalidMessage(_short(place), f"has the key {key!r}; keys must be strings")
     return _text(key)
 
 

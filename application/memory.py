@@ -173,6 +173,7 @@ class Memory(MemoryLists):
         What is somebody else's stays, in their conversations as well. All of it is erased or, where the
         process dies before, nothing; what is left in files then is removed by the next opening, or by the
         same call once more. Ids stay: of owners, threads and messages. Erasing twice is fine.
+        Where nothing in the log is of that owner, the report says so (``known``): look for a typo.
 
         Raises:
             InvalidOwner: the owner is missing, blank or unusable.

@@ -72,8 +72,9 @@ def _answer(calls: set[str], answered: Sequence[str], index: int) -> None:
             raise UnknownToolCall(
                 f"messages[{index}].content",
                 call_id,
-                f"tool result for {call_id!r}, but the open calls are "
-                f"{sorted(calls) or 'none'}; append the assistant message with the call first, "
-                "and each result once (recorded history: append(..., recorded=True))",
+                f"tool result for {call_id!r}, but the open calls are {sorted(calls) or 'none'}: a call "
+                "is open from its message to the assistant's next one, for one result. Append the message "
+                "with the call first; what comes later than that, append as text "
+                "(recorded history: append(..., recorded=True))",
             )
         calls.discard(call_id)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from .json_data import is_list, is_object
 from .messages import Block, Message
+from .sources import has_source
 
 _OF_USERS = frozenset(
     {"text", "image", "document", "search_result", "tool_result", "container_upload"}
@@ -28,12 +29,6 @@ _REPLACED = _OF_USERS | _OF_MODELS
 """What stands in the message of another speaker is rendered as a short text anyway."""
 _OF_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _SOURCED = frozenset({"image", "document"})
-
-
-def has_source(block: Block) -> bool:
-    """Whether an image or a document says where its data is."""
-    source = block.get("source")
-    return is_object(source) and isinstance(source.get("type"), str)
 
 
 def unknown_kinds(message: Message) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from refold.domain.remembering import NotesFlushed
 from .erasing_plan import Done, ErasurePlan, erasable
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
-from .of_owner import messages_of_owner
+from .of_owner import is_known, messages_of_owner
 from .quotations import Choices, Quotations, withdrawal
 from .remaking import Remade, remade
 from .renoting import Renoted, renoted
@@ -73,7 +73,8 @@ def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
     """Erase every message of an owner, in all conversations in one transaction; those of others stay."""
     erasing = _Erasing(core, reason, owner=owner)
     erasing.begin(lambda load: messages_of_owner(core, load, owner))
-    return _report(core, erasing.finish().values()).replaced(owner=owner)
+    known = is_known(core, owner)
+    return _report(core, erasing.finish().values()).replaced(owner=owner, known=known)
 
 
 def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:

@@ -83,6 +83,9 @@ class ErasureReport(Value, frozen=True):
     owner: str | None = None
     """Whose messages were erased in all conversations, if it was about a person; ``removed`` names each
     place, and ``thread_id`` is empty."""
+    known: bool = True
+    """Whether the log knows the owner: False where no conversation and no message in it is of that owner,
+    so that nothing was erased; the id may be mistyped."""
 
     @property
     def changed(self) -> bool:

@@ -38,6 +38,12 @@ def messages_of_owner(core: Core, load: Loading, owner: str) -> Mapping[str, fro
     return {thread_id: positions for thread_id, positions in found.items() if positions}
 
 
+def is_known(core: Core, owner: str) -> bool:
+    """Whether a conversation or a message is of an owner, erased messages as well."""
+    has_own = any(row.owner == owner for row in core.views.conversations())
+    return has_own or bool(core.views.messages_of(owner))
+
+
 def _versions(
     core: Core, loaded: LoadedConversation, positions: frozenset[int]
 ) -> Mapping[int, int]:

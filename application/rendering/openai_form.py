@@ -8,6 +8,7 @@ from refold.domain.block_words import block_words
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.tool_names import LONGEST_OPENAI, legal_name, name_problem
 
 _Message = dict[str, Any]
 
@@ -20,7 +21,7 @@ def openai_request(
     Thinking and the calls of a provider's own tools are left out: they belong to the API that made them.
 
     Raises:
-        InvalidMessage: one of the tools runs on a server of the other API.
+        InvalidMessage: one of the tools runs on a server of the other API, or its name is too long.
     """
     text = system if isinstance(system, str) else "\n\n".join(block_words(b) for b in system)
     made: list[_Message] = [{"role": "system", "content": text}] if text.strip() else []
@@ -49,7 +50,7 @@ def _answer(content: Sequence[Block]) -> _Message:
 
 def _call(block: Block) -> _Message:
     arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-    function = {"name": block["name"], "arguments": arguments}
+    function = {"name": legal_name(block["name"], LONGEST_OPENAI), "arguments": arguments}
     return {"id": block["id"], "type": "function", "function": function}
 
 
@@ -86,15 +87,24 @@ def _parts(block: Block) -> Iterable[_Message]:
             }
             yield {"type": "file", "file": file}
         case _:
-            words = block_words(block) or f"[{block.get('type')}]"
+            # An empty text is one, too: a tool that gave nothing back.
+            words = block_words(block) or ("" if block.get("type") == "text" else _named(block))
             yield {"type": "text", "text": words}
+
+
+def _named(block: Block) -> str:
+    return f"[{block.get('type')}]"
 
 
 def _tool(tool: _Message, place: str) -> _Message:
     if "input_schema" not in tool:
         problem = f"{tool.get('type')!r} runs on the servers of another API"
         raise InvalidMessage(f"{place}.type", problem)
-    function = {"name": tool["name"], "parameters": tool["input_schema"]}
+    if (refused := name_problem(tool["name"], LONGEST_OPENAI)) is not None:
+        raise InvalidMessage(f"{place}.name", refused)
+    function: _Message = {"name": tool["name"], "parameters": tool["input_schema"]}
     if tool.get("description"):
         function["description"] = tool["description"]
+    if isinstance(tool.get("strict"), bool):
+        function["strict"] = tool["strict"]
     return {"type": "function", "function": function}

@@ -12,6 +12,8 @@ from refold.application.projections.window import SAID, PreviewKey, Window
 from refold.domain.block_kinds import is_unknown
 from refold.domain.byte_size import byte_size
 from refold.domain.messages import THINKING, Block
+from refold.domain.sources import is_refused
+from refold.domain.tool_names import ToolNames
 
 from . import blocks, texts
 from .left_out import LeftOut
@@ -38,6 +40,7 @@ class TurnBuilder:
         self._address = address
         self._count = count
         self._used_ids: set[str] = set()
+        self._names = ToolNames()
         self._thoughts: set[tuple[Any, ...]] = set()
         """The signed thinking so far: what is stored twice is valid in its first place only."""
         self._server_calls = _server_calls(window)
@@ -89,7 +92,7 @@ class TurnBuilder:
             if block.get("type") == "tool_result":
                 self._result(entry, block)
                 continue
-            if is_unknown(block, entry.message.unknown):
+            if is_unknown(block, entry.message.unknown) or is_refused(block):
                 self._other(self._as_text(entry, block))
                 continue
             key = (entry.position, str(index), SAID)
@@ -124,8 +127,7 @@ class TurnBuilder:
         logged_id = str(block.get("tool_use_id"))
         call_id = self._answered(logged_id)
         block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
-        if entry.message.unknown:
-            block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
+        block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
         if call_id is None:
             self._other(blocks.orphan_result(block))
             self.extra_tokens += FRAME_TOKENS
@@ -201,6 +203,7 @@ class TurnBuilder:
                 continue
             if made.get("type") == "tool_use":
                 made["id"] = self._unused_id(made["id"], entry.position)
+                made["name"] = self._names.shown(str(block.get("name") or "unknown"))
                 calls.append((str(block.get("id")), made["id"]))
             shown.append(made)
         while shown and shown[-1].get("type") in THINKING:
@@ -221,7 +224,8 @@ class TurnBuilder:
         return blocks.unknown_block(block, marker)
 
     def _known_part(self, entry: Entry, part: Block) -> Block:
-        return self._as_text(entry, part) if is_unknown(part, entry.message.unknown) else part
+        refused = is_unknown(part, entry.message.unknown) or is_refused(part)
+        return self._as_text(entry, part) if refused else part
 
     def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
         preview = self._window.previews.get(key)

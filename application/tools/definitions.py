@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, cast
 
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_object
+from refold.domain.tool_names import name_problem
 
 from .tool import Tool
 
@@ -20,7 +21,29 @@ def definitions_of(tools: Tools) -> tuple[Mapping[str, Any], ...]:
     """
     if tools is None:
         return ()
-    return tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_listed(tools)))
+    made = tuple(_definition(tool, f"tools[{index}]") for index, tool in enumerate(_listed(tools)))
+    refuse_names_of_two((tool.get("name"), f"tools[{n}].name") for n, tool in enumerate(made))
+    return made
+
+
+def refuse_names_of_two(names: Iterable[tuple[object, str]]) -> None:
+    """Refuse a name that two tools have: the API takes each once.
+
+    ``names``: with the place of each.
+
+    Raises:
+        InvalidMessage: names the second of the two.
+    """
+    known: dict[str, str] = {}
+    for name, place in names:
+        if not isinstance(name, str):  # A set of tools on a server has none.
+            continue
+        if name in known:
+            raise InvalidMessage(
+                place,
+                f"{name!r} is the name of two tools, here and in {known[name]}: give each its own",
+            )
+        known[name] = place
 
 
 def _listed(given: object) -> Iterable[object]:
@@ -59,6 +82,8 @@ def _check(tool: Mapping[str, Any], place: str) -> None:
     if not isinstance(tool.get("name"), str) or not tool["name"]:
         keys = ", ".join(repr(key) for key in list(tool)[:5]) or "nothing"
         raise InvalidMessage(f"{place}.name", f"must be the name of the tool; it has {keys}")
+    if (problem := name_problem(tool["name"])) is not None:
+        raise InvalidMessage(f"{place}.name", problem)
     if not isinstance(tool.get("input_schema"), Mapping):
         hint = next((f"; it has {k!r}" for k in ("parameters", "inputSchema") if k in tool), "")
         raise InvalidMessage(f"{place}.input_schema", f"must be a JSON schema{hint}")

@@ -74,7 +74,7 @@ def erase(
 ) -> None:
     """Erase messages, a conversation or all that is an owner's, with all that was made from it, for good.
 
-    Exit code 1 if another process was reading: then the rest is removed by the same command.
+    Exit code 1 if another process was reading: run it again for the rest. 2: nothing is of that owner.
     """
     _refuse_crossed(thread, owner, several=bool(positions), whole=whole)
     with opened(db) as memory, naming_commands(db):
@@ -133,6 +133,8 @@ def _positions(chat: Chat, span: Span) -> Sequence[int]:
 
 
 def _tell_what_is_left(report: ErasureReport) -> None:
+    if not report.known:
+        warn(f"Nothing in this log is of an owner {clean(repr(report.owner))}: nothing was erased.")
     for copy in report.damaged_copies:
         warn(
             f"{clean(copy)}, a copy of a damaged write-ahead log, may hold it. Delete it if you can."
@@ -145,6 +147,8 @@ def _tell_what_is_left(report: ErasureReport) -> None:
         warn("Another process was reading: older bytes are left in a file. Run the same again.")
     if not report.complete:
         raise typer.Exit(1)
+    if not report.known:
+        raise typer.Exit(2)
 
 
 def _confirm(what: str, copies: Sequence[str]) -> None:
@@ -166,6 +170,8 @@ def _confirm(what: str, copies: Sequence[str]) -> None:
 def _tell(report: ErasureReport, *, json: bool) -> None:
     if json:
         print_json({**report.model_dump(), "changed": report.changed})
+        return
+    if not report.known:
         return
     if not report.changed:
         say("Nothing was left to erase." if report.complete else "Nothing new was erased.")

@@ -16,7 +16,7 @@ from .looking import as_json
 from .opening import naming_commands, next_command, opened
 from .options import DEFAULT_DB, At, Db, Json, Place, Positions, Range, Start, Stop, read_at
 from .output import clean, console, print_json, say, show_table
-from .places import Span, chosen, find_place, given_span, shown_span
+from .places import Span, chosen, find_place, given_span, refuse_unknown, shown_span
 from .words import in_words
 
 _LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
@@ -81,9 +81,11 @@ def explain(
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
         where = find_place(memory, thread, positions or ())
-        first, last = chosen(where, given_span(range, start, stop))
+        span = chosen(where, given_span(range, start, stop))
         chat = memory.conversation(where.thread)
-        fates = chat.explain(first or 0, last, at=moment)
+        fates = chat.explain(span.start or 0, span.stop, at=moment)
+        if not fates:
+            refuse_unknown(chat, span, moment)
         if json:
             print_json({"thread_id": where.thread, "messages": [f.model_dump() for f in fates]})
             return

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import typer
 
 from refold.application.addresses import SCHEME, parse_address
+from refold.application.chat import Chat
 from refold.application.errors import AmbiguousId, ForeignAddress
 from refold.application.memory import Memory
-from refold.domain.errors import InvalidThreadId
+from refold.application.time_travel.moments import At
+from refold.domain.errors import InvalidThreadId, UnknownMessage
 
 LEAST_OF_AN_ID = 4
 """Characters that stand for a whole id, where only one begins so."""
@@ -143,6 +145,16 @@ def chosen(where: Where, *others: Span | None) -> Span:
     if len(spans) > 1:
         raise typer.BadParameter("give positions once: as THREAD/17, THREAD 10..40 or --range")
     return spans[0] if spans else Span(None, None)
+
+
+def refuse_unknown(chat: Chat, span: Span, at: At | None) -> None:
+    """Refuse a single position where nothing was found; a range may have nothing in it.
+
+    Raises:
+        UnknownMessage: says which positions there are.
+    """
+    if span.start is not None and span.is_one:
+        raise UnknownMessage(span.start, len(chat.explain(at=at)))
 
 
 def given_span(range: str | None, start: int | None, stop: int | None) -> Span | None:

@@ -14,7 +14,7 @@ from .looking import as_json
 from .opening import next_command, opened
 from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop, read_at
 from .output import clean, console, folded, paged, print_json, say, say_parts, width_of
-from .places import chosen, find_place, given_span
+from .places import chosen, find_place, given_span, refuse_unknown
 from .words import COLOURS, begins_turn, pieces_in_full, pieces_in_short, speaker
 
 COVERED = ("summarised", "omitted")
@@ -62,9 +62,11 @@ def show(
     moment = None if at is None else read_at(at)
     with opened(db) as memory:
         where = find_place(memory, thread, positions or ())
-        first, last = chosen(where, given_span(range, start, stop))
+        span = chosen(where, given_span(range, start, stop))
         chat = memory.conversation(where.thread)
-        fates = {fate.position: fate for fate in chat.explain(first or 0, last, at=moment)}
+        fates = {f.position: f for f in chat.explain(span.start or 0, span.stop, at=moment)}
+        if not fates:
+            refuse_unknown(chat, span, moment)
         messages = _messages(chat, fates)
         if json:
             print_json({"thread_id": where.thread, "messages": _as_json(messages, fates)})

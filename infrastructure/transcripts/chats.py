@@ -76,7 +76,8 @@ def odd_role(source: Source) -> str | None:
     for index, item in enumerate(items):
         message = as_object(item) or {}
         role = message.get("role")
-        if "content" in message and "role" in message and role not in ROLES:
+        is_known = isinstance(role, str) and role in ROLES
+        if "content" in message and "role" in message and not is_known:
             place = f"index {index}" if source.is_document else f"line {source.records[index].line}"
             return f"at {place}, has {ascii(role)[:40]}"
     return None

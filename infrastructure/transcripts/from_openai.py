@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from refold.application.foreign_messages import CHUNK, is_chunk
+from refold.application.tools.definitions import refuse_names_of_two
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.tool_names import name_problem
 
-from .content import extra_of
-from .openai import TAKEN, MessageConverter
-from .openai_parts import converted_tool
+from .content import extra_of, text_or_none
+from .openai import TAKEN, MessageConverter, tool_named
+from .openai_calls import refuse_calls
+from .openai_parts import converted_content, converted_tool
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _CALL, _OUTPUT = "function_call", "function_call_output"
@@ -18,14 +22,15 @@ _CALL, _OUTPUT = "function_call", "function_call_output"
 def from_openai(messages: object) -> list[dict[str, Any]]:
     """Turn messages of the OpenAI Chat Completions API into messages that ``chat.append`` takes.
 
-    ``messages``: a list of them, one, or a whole ``ChatCompletion`` (its first choice is taken): mappings or
+    ``messages``: a list of them, one, or a whole ``ChatCompletion`` (of one choice): mappings or
     objects of the SDK. Items of the Responses API are taken as well.
 
     A message becomes one message; ``developer`` becomes ``system``. Tool calls become ``tool_use`` blocks,
     results ``tool_result`` blocks, ``image_url`` an ``image``, a file with its data a ``document``, a refusal
     and the transcript of audio a text. ``name`` and every other key are kept beside the message.
-    Reasoning items are left out: only the API that made them can read them. A result that names no call (the
-    older ``function`` role) answers the oldest open call of the same list.
+    Reasoning items are left out: only the API that made them can read them. A call without an id gets one
+    of its tool's name, and a result that names a tool and no call (the older ``function`` role) answers the
+    oldest open call of that tool, also where each is converted alone.
 
     ``context.for_openai()`` is the way back.
 
@@ -33,15 +38,13 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
         InvalidMessage: names the message and what cannot be converted.
     """
     given = _plain(messages)
-    if is_object(given) and "choices" in given:
-        return [_converted(MessageConverter([]), 0, _answer(given), "message")]
+    converter = MessageConverter([], by_name=True)
     if is_object(given):
-        return [_converted(MessageConverter([]), 0, given, "message")]
+        return [_converted(converter, 0, given, "message")]
     if not is_list(given):
         raise InvalidMessage(
             "messages", f"must be a list of messages, not a value of type {type(messages).__name__}"
         )
-    converter = MessageConverter([])
     return [
         _converted(converter, index, item, f"messages[{index}]")
         for index, item in enumerate(given)
@@ -60,22 +63,43 @@ def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
         raise InvalidMessage(
             "tools", f"must be a list of tools, not a value of type {type(tools).__name__}"
         )
-    return [_tool(tool, f"tools[{index}]") for index, tool in enumerate(given)]
+    places = [f"tools[{index}]" for index in range(len(given))]
+    made = [_tool(tool, place) for tool, place in zip(given, places, strict=True)]
+    named = [f"{place}{_path(tool)}.name" for tool, place in zip(given, places, strict=True)]
+    refuse_names_of_two((tool["name"], place) for tool, place in zip(made, named, strict=True))
+    return made
 
 
 def _tool(tool: object, place: str) -> dict[str, Any]:
     if not is_object(tool):
         raise InvalidMessage(place, f"must be a tool, not a value of type {type(tool).__name__}")
+    kind = tool.get("type", "function")
+    if kind != "function":
+        raise InvalidMessage(f"{place}.type", _no_function(kind))
+    place += _path(tool)
     converted = converted_tool(tool)
-    if tool.get("type", "function") != "function" or converted is None:
-        kind = tool.get("type", "function")
-        raise InvalidMessage(
-            f"{place}.function.name" if kind == "function" else f"{place}.type",
-            "is missing"
-            if kind == "function"
-            else f"{kind!r} runs on the servers of OpenAI: only functions can be converted",
-        )
+    if converted is None:
+        raise InvalidMessage(f"{place}.name", "is missing")
+    if (problem := name_problem(converted["name"])) is not None:
+        raise InvalidMessage(f"{place}.name", problem)
+    schema = (tool.get("function") or tool).get("parameters")
+    if schema is not None and not is_object(schema):
+        raise InvalidMessage(f"{place}.parameters", f"must be a JSON schema, not {schema!r:.60}")
     return converted
+
+
+def _path(tool: object) -> str:
+    """Where a tool has its name and parameters; those of the Responses API have them at once."""
+    return ".function" if is_object(tool) and ("function" in tool or "name" not in tool) else ""
+
+
+def _no_function(kind: object) -> str:
+    if kind == "custom":
+        return (
+            "'custom' takes free text, which the Messages API cannot ask for: only functions can be "
+            "converted; give it as one with a parameter for the text"
+        )
+    return f"{kind!r} is none of your functions, but runs on the servers of OpenAI: only functions can be converted"
 
 
 def _converted(
@@ -84,12 +108,15 @@ def _converted(
     if not is_object(given):
         kind = type(given).__name__
         raise InvalidMessage(place, f"must be a message, not a value of type {kind}")
-    item = _item(given)
+    item = _item(_answer(given, place) if "choices" in given else given, place)
     if item.get("role") not in _ROLES:
         wanted = ", ".join(_ROLES)
         raise InvalidMessage(f"{place}.role", f"must be one of {wanted}, not {item.get('role')!r}")
     _refuse_parts(item.get("content"), f"{place}.content")
-    message = converter.message(None, index, item)
+    refuse_calls(item, place)
+    _refuse_no_call(converter, item, place)
+    is_readable = item.get("content") is None or converted_content(item["content"]) is not None
+    message = converter.message(None, index, item) if is_readable else None
     if message is None:
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
     content = message.content if isinstance(message.content, str) else list(message.content)
@@ -100,11 +127,24 @@ def _converted(
     return {**(others or {}), **known, "role": message.role, "content": content}
 
 
-def _item(given: Mapping[str, Any]) -> dict[str, Any]:
+def _refuse_no_call(converter: MessageConverter, item: dict[str, Any], place: str) -> None:
+    if item["role"] not in ("tool", "function") or converter.is_waiting:
+        return
+    if not (item.get("tool_call_id") or item.get("tool_call_ids") or tool_named(item)):
+        raise InvalidMessage(
+            f"{place}.tool_call_id",
+            "is missing, and no call before it in this list is open: give it, or the name of the tool, "
+            "or convert the call and its results in one list",
+        )
+
+
+def _item(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     """A message of the Chat Completions API; items of the Responses API are brought into its form."""
     item = dict(given)
     kind = item.get("type")
     if kind == _CALL and "role" not in item:
+        if not text_or_none(item.get("name")):
+            raise InvalidMessage(f"{place}.name", "must be the name of the tool that is called")
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
         return {
             "role": "assistant",
@@ -122,12 +162,20 @@ def _item(given: Mapping[str, Any]) -> dict[str, Any]:
     return item
 
 
-def _answer(completion: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(completion: Mapping[str, Any], place: str) -> dict[str, Any]:
     choices = completion.get("choices")
+    if is_chunk(completion):
+        raise InvalidMessage(f"{place}.choices", CHUNK)
+    if is_list(choices) and len(choices) > 1:
+        raise InvalidMessage(
+            f"{place}.choices",
+            f"are {len(choices)} answers, and one goes on with the conversation: choose it, such as "
+            "refold.from_openai(reply.choices[0].message)",
+        )
     choice = choices[0] if is_list(choices) and choices else None
     message = choice.get("message") if is_object(choice) else None
     if not is_object(choice) or not is_object(message):
-        raise InvalidMessage("message.choices", "has no message")
+        raise InvalidMessage(f"{place}.choices", "has no message")
     about = {name: completion.get(name) for name in ("id", "model", "usage")}
     return {**about, "stop_reason": choice.get("finish_reason"), **message}
 

@@ -100,13 +100,27 @@ TAKEN = frozenset(
 class MessageConverter:
     """Turns the messages of one chat, in order; it pairs results that name no call."""
 
-    def __init__(self, skipped: list[Skipped], authors: Authors | None = None) -> None:
-        """``authors``: of a recording; None: nobody says who wrote the user's messages."""
+    def __init__(
+        self, skipped: list[Skipped], authors: Authors | None = None, *, by_name: bool = False
+    ) -> None:
+        """``authors``: of a recording; None: nobody says who wrote the user's messages. ``by_name``: a
+        call without an id gets one of its tool's name, which its result finds without the call; else one
+        of its place.
+        """
         self.messages: list[RecordedMessage] = []
         self._authors = authors
         self._skipped = skipped
         self._names = Names()
-        self._open: list[str] = []
+        self._open: dict[str, str] = {}
+        """The names of the tools of the calls without a result, by id."""
+        self._by_name = by_name
+        self._found: set[str] = set()
+        """The calls that results answer which are not among these messages."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call has no result yet."""
+        return bool(self._open)
 
     def take(self, place: int | None, index: int, given: Any) -> None:
         """Convert one message."""
@@ -172,8 +186,13 @@ class MessageConverter:
         if not calls and as_object(item.get("function_call")) is not None:
             calls = [{"function": item["function_call"]}]
         blocks = [_call(f"call_{index}_{number}", call) for number, call in enumerate(calls)]
+        if self._by_name:
+            used = {call["id"] for call in calls if call.get("id")}
+            for call, block in zip(calls, blocks, strict=True):
+                if not call.get("id"):
+                    block["id"] = _unused(f"call_{block['name']}", used)
         if blocks:
-            self._open = [block["id"] for block in blocks]
+            self._open = {block["id"]: block["name"] for block in blocks}
         return blocks
 
     def _results(
@@ -184,13 +203,35 @@ class MessageConverter:
         if isinstance(one := item.get("tool_call_id"), str) and one:
             ids = [one]
         if not ids:
-            ids = [self._open[0] if self._open else f"call_{index}"]
-        self._open = [call_id for call_id in self._open if call_id not in ids]
+            ids = [self._answered(index, item)]
+        self._open = {i: name for i, name in self._open.items() if i not in ids}
         if isinstance(content, tuple):
             said: Any = list(content)
         else:
             said = content or ""
         return tuple({"type": "tool_result", "tool_use_id": i, "content": said} for i in ids)
+
+    def _answered(self, index: int, item: dict[str, Any]) -> str:
+        """The oldest open call, by name that of the tool that the result names."""
+        name = tool_named(item) if self._by_name else None
+        if name is None:
+            return next(iter(self._open), f"call_{index}")
+        found = next((i for i, of in self._open.items() if of == name), None)
+        return found or _unused(f"call_{name}", self._found)
+
+
+def tool_named(item: dict[str, Any]) -> str | None:
+    """The tool that a result says it is of."""
+    return text_or_none(item.get("name")) or text_or_none(item.get("tool_name"))
+
+
+def _unused(wanted: str, used: set[str]) -> str:
+    """An id that is not among ``used``, and then is."""
+    candidate, number = wanted, 2
+    while candidate in used:
+        candidate, number = f"{wanted}_{number}", number + 1
+    used.add(candidate)
+    return candidate
 
 
 def _call(generated: str, call: dict[str, Any]) -> Block:

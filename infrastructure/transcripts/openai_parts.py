@@ -27,6 +27,8 @@ def converted_tool(tool: Any) -> dict[str, Any] | None:
     converted: dict[str, Any] = {"name": function["name"]}
     if isinstance(function.get("description"), str):
         converted["description"] = function["description"]
+    if isinstance(function.get("strict"), bool):
+        converted["strict"] = function["strict"]
     schema = function.get("parameters")
     converted["input_schema"] = schema if isinstance(schema, dict) else {"type": "object"}
     return converted
@@ -72,4 +74,6 @@ def _image(url: str) -> Block:
     if not url.startswith("data:") or not comma or not head.endswith(";base64"):
         return {"type": "image", "source": {"type": "url", "url": url}}
     media_type = head.removeprefix("data:").split(";")[0]
+    if media_type == "image/jpg":  # Taken there under this name, too.
+        media_type = "image/jpeg"
     return image_block(media_type or "image/png", data)

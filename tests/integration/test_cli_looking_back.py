@@ -43,7 +43,22 @@ def test_what_explain_points_to_can_be_read(refold: Refold) -> None:
 
 @pytest.mark.usefixtures("stored")
 def test_explaining_positions_that_there_are_not_is_told(refold: Refold) -> None:
-    assert "No message there" in refold("explain", "talk", "--start", 99).out
+    for command in ("explain", "show"):
+        assert "No message there" in refold(command, "talk", "--start", 99).out
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("command", ["show", "explain"])
+@pytest.mark.parametrize(
+    "place", [["talk/99"], ["talk", "99"], ["refold://talk/99"], ["talk/99", "--json"]]
+)
+def test_a_message_that_there_is_not_is_refused(
+    refold: Refold, command: str, place: list[str]
+) -> None:
+    told = refold(command, *place)
+    assert told.code == 2
+    said = told.out if "--json" in place else told.err
+    assert "there is no message at position 99: the conversation has positions 0 to " in said
 
 
 def test_an_undone_compaction_is_explained(refold: Refold, stored: Path) -> None:

@@ -123,9 +123,28 @@ def test_an_owner_that_nothing_is_of_is_no_error(tmp_path: Path) -> None:
         fill(memory)
         report = memory.erase_owner("user-9")
         assert (report.changed, report.complete, report.removed) == (False, True, ())
+        assert not report.known
         for owner in ("", None):
             with pytest.raises(refold.InvalidOwner):
                 memory.erase_owner(owner)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("owner", ["user-7", "user-8"])
+def test_an_owner_stays_known_when_all_of_theirs_is_erased(tmp_path: Path, owner: str) -> None:
+    with open_memory(tmp_path) as memory:
+        fill(memory)
+        assert [memory.erase_owner(owner).known for _ in range(2)] == [True, True]
+    assert ran("erase", "--owner", owner, "--yes", folder=tmp_path).code == 0
+
+
+def test_the_command_line_says_that_an_owner_is_unknown(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        fill(memory)
+    for more in ((), ("--json",)):
+        told = ran("erase", "--owner", "user-70", "--yes", *more, folder=tmp_path)
+        assert told.code == 2
+        assert "Nothing in this log is of an owner 'user-70'" in told.err
+        assert "left to erase" not in told.out
 
 
 def test_copies_made_before_the_log_knew_whose_it_is_are_erased_as_well(tmp_path: Path) -> None:

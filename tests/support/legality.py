@@ -30,6 +30,7 @@ _RULES: tuple[Callable[[Json], Iterator[str]], ...] = (
     pairing.duplicate_results,
     pairing.repeated_call_ids,
     pairing.call_id_patterns,
+    pairing.call_names,
     pairing.server_results,
     pairing.server_calls,
     signed.thinking_last,

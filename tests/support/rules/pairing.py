@@ -19,6 +19,7 @@ from .request import (
 )
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _SERVER_CALL_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 
 
@@ -101,6 +102,16 @@ def call_id_patterns(request: Json) -> Iterator[str]:
         call: object = placed.block.get("id")
         if pattern and not (isinstance(call, str) and pattern.fullmatch(call)):
             yield f"call-id: {placed.where}: {call!r} does not match {pattern.pattern}"
+
+
+def call_names(request: Json) -> Iterator[str]:
+    """The name of a call that no tool can have."""
+    for placed in message_blocks(request):
+        name: object = placed.block.get("name")
+        if placed.block.get("type") == "tool_use" and not (
+            isinstance(name, str) and _NAME.fullmatch(name)
+        ):
+            yield f"call-name: {placed.where}: {name!r} does not match {_NAME.pattern}"
 
 
 def server_results(request: Json) -> Iterator[str]:

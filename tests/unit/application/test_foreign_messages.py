@@ -6,17 +6,24 @@ from typing import Any
 
 import pytest
 
+import refold
 from refold.application.intake import read_messages
 from refold.application.tools.definitions import definitions_of
 from refold.domain.errors import InvalidMessage
 
 OPENAI = "refold.from_openai"
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TEXT = {"type": "text", "media_type": "text/plain", "data": "x"}
 SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+PICTURE = "data:image/png;base64,aGk="
 
 
 def said(*blocks: Any, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": list(blocks)}
+
+
+def shown(kind: str, **source: Any) -> dict[str, Any]:
+    return said({"type": kind, "source": source})
 
 
 def result(*parts: Any) -> dict[str, Any]:
@@ -84,6 +91,27 @@ def test_an_empty_field_of_another_api_loses_nothing(empty: dict[str, Any]) -> N
         (said({"type": "image"}), "content[0].source"),
         (said({"type": "document", "source": "x"}), "content[0].source"),
         (said({"type": "image", "source": {"data": "x"}}), "content[0].source"),
+        (shown("image", type="base64"), "content[0].source.media_type"),
+        (shown("image", type="base64", media_type="image/png"), "content[0].source.data"),
+        (shown("image", **SOURCE | {"media_type": "image/bmp"}), "content[0].source.media_type"),
+        (shown("image", **SOURCE | {"data": "@@@"}), "content[0].source.data"),
+        (shown("image", **SOURCE | {"data": ""}), "content[0].source.data"),
+        (shown("image", **SOURCE | {"data": "aGk=aGk="}), "content[0].source.data"),
+        (shown("image", type="url"), "content[0].source.url"),
+        (shown("image", type="url", url=PICTURE), "content[0].source.url"),
+        (shown("image", type="file"), "content[0].source.file_id"),
+        (shown("image", **TEXT), "content[0].source.type"),
+        (shown("document", **SOURCE), "content[0].source.media_type"),
+        (shown("document", type="text", data="x"), "content[0].source.media_type"),
+        (shown("document", type="content", content=5), "content[0].source.content"),
+        (
+            shown("document", type="content", content=[{"type": "image"}]),
+            "content[0].source.content[0].source",
+        ),
+        (
+            result({"type": "image", "source": SOURCE | {"data": "@@@"}}),
+            "content[0].content[0].source.data",
+        ),
         (result("x"), "content[0].content[0]"),
         (result({"text": "x"}), "content[0].content[0].type"),
         (result({"type": "text"}), "content[0].content[0].text"),
@@ -97,9 +125,39 @@ def test_a_block_that_no_request_could_have_is_refused(given: dict[str, Any], fi
     assert caught.value.field == f"message.{field}"
 
 
+@pytest.mark.parametrize(
+    ("url", "field"),
+    [
+        ("data:image/bmp;base64,aGk=", "source.media_type"),
+        ("data:image/png;base64,@@@", "source.data"),
+        ("data:image/png,abc", "source.url"),
+    ],
+)
+def test_what_was_converted_is_checked_as_well(url: str, field: str) -> None:
+    image = {"type": "image_url", "image_url": {"url": url}}
+    converted = refold.from_openai([said(image)])
+    with pytest.raises(InvalidMessage, match=rf"^messages\[0\]\.content\[0\]\.{field}: must be"):
+        read_messages(converted)
+    read_messages(converted, recorded=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("image", SOURCE | {"data": "aG\nk"}),
+        ("image", {"type": "url", "url": "https://x/y.png"}),
+        ("image", {"type": "file", "file_id": "file_1"}),
+        ("document", {"type": "content", "content": [{"type": "text", "text": "x"}]}),
+        ("document", SOURCE | {"media_type": "application/pdf"}),
+    ],
+)
+def test_every_source_of_the_api_is_taken(kind: str, source: dict[str, Any]) -> None:
+    read_messages(shown(kind, **source))
+
+
 def test_images_and_documents_with_a_source_are_taken() -> None:
     image = {"type": "image", "source": SOURCE}
-    document = {"type": "document", "source": {"type": "text", "data": "x"}}
+    document = {"type": "document", "source": TEXT}
     [taken] = read_messages(said(image, document))
     assert list(taken.message.blocks()) == [image, document]
     assert taken.message.unknown == ()
@@ -130,6 +188,21 @@ def test_a_malformed_tool_is_refused(tool: dict[str, Any], field: str, told: str
         definitions_of([good, tool])
     assert caught.value.field == f"tools[1].{field}"
     assert told in caught.value.problem
+
+
+@pytest.mark.parametrize("name", ["ns.f", "a b", "x" * 129, "naïve"])
+def test_a_tool_with_a_name_that_the_api_refuses_is_refused_by_it(name: str) -> None:
+    with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.name: '") as caught:
+        definitions_of([{"name": name, "input_schema": {"type": "object"}}])
+    assert name[:100] in caught.value.problem
+
+
+def test_two_tools_with_one_name_are_refused() -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    with pytest.raises(InvalidMessage, match=r"^tools\[2\]\.name: 'f'.*tools\[0\]\.name"):
+        definitions_of([tool, {**tool, "name": "g"}, tool])
+    toolsets = [{"type": "mcp_toolset", "mcp_server_name": name} for name in ("a", "b")]
+    assert len(definitions_of(toolsets)) == 2
 
 
 @pytest.mark.parametrize(

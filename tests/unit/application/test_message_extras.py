@@ -140,6 +140,29 @@ def test_of_recorded_history_a_block_that_nobody_takes_is_text(block: Block) -> 
     assert "\n[Conversation Ledger]" not in str(turn)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "base64"},
+        {"type": "base64", "media_type": "image/bmp", "data": "aGk="},
+        {"type": "base64", "media_type": "image/png", "data": "@@@"},
+        {"type": "url"},
+    ],
+)
+@pytest.mark.parametrize("within", [False, True])
+def test_of_a_log_of_any_version_an_image_that_is_refused_is_text(
+    source: Block, within: bool
+) -> None:
+    image: Block = {"type": "image", "source": source}
+    call = assistant({"type": "tool_use", "id": "a", "name": "n", "input": {}})
+    stored = user(tool_result("a", [image])) if within else user(image, text("Look."))
+    for message in (stored, plain_message(stored)):
+        shown = made(user("go"), call, message)[2]["content"]
+        [first, *_] = next(b["content"] for b in shown if "content" in b) if within else shown[1:]
+        told = "[image block, which cannot be shown as it is; kept at refold://t/2]"
+        assert first == text(told)
+
+
 def test_a_good_image_beside_a_bad_one_is_still_shown() -> None:
     good = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
     recorded = plain_message(user({"type": "image"}, good))

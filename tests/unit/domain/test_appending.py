@@ -85,9 +85,13 @@ def test_two_results_for_one_call_in_one_message_are_refused() -> None:
 
 
 def test_a_result_is_too_late_when_the_model_has_spoken_again() -> None:
-    given(history(calls("a"), assistant("never mind"))).when(
-        lambda c: append_messages(c, [incoming(results("a"))])
-    ).then_raises(UnknownToolCall)
+    error = (
+        given(history(calls("a"), assistant("never mind")))
+        .when(lambda c: append_messages(c, [incoming(results("a"))]))
+        .then_raises(UnknownToolCall)
+    )
+    assert "a call is open from its message to the assistant's next one" in str(error)
+    assert "append as text" in str(error)
 
 
 def test_words_of_the_user_do_not_close_a_call() -> None:

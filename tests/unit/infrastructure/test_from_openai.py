@@ -20,7 +20,7 @@ from tests.support.legality import violations
 Json = dict[str, Any]
 PICTURE = "data:image/png;base64,aGk="
 PDF = "data:application/pdf;base64,aGk="
-TOOL = {
+TOOL: Json = {
     "type": "function",
     "function": {
         "name": "look",
@@ -208,6 +208,13 @@ def test_what_cannot_be_converted_is_named(given: Any, field: str) -> None:
     [
         ({"type": "function", "function": {}}, "tools[0].function.name"),
         ({"type": "web_search"}, "tools[0].type"),
+        ({"type": "custom", "custom": {"name": "look"}}, "tools[0].type"),
+        ({"type": "function", "function": {"name": "ns.f"}}, "tools[0].function.name"),
+        ({"type": "function", "name": "ns.f", "parameters": {}}, "tools[0].name"),
+        (
+            {"type": "function", "function": {"name": "f", "parameters": "x"}},
+            "tools[0].function.parameters",
+        ),
         (5, "tools[0]"),
     ],
 )
@@ -215,6 +222,78 @@ def test_a_tool_that_cannot_be_converted_is_named(tool: Any, field: str) -> None
     with pytest.raises(InvalidMessage) as caught:
         refold.tools_from_openai([tool])
     assert caught.value.field == field
+
+
+def test_of_a_custom_tool_it_is_not_said_that_it_runs_elsewhere() -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        refold.tools_from_openai([{"type": "custom", "custom": {"name": "look"}}])
+    assert "servers" not in caught.value.problem
+    assert "free text" in caught.value.problem
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(InvalidMessage, match=r"^tools\[1\]\.function\.name: 'look'"):
+        refold.tools_from_openai([TOOL, TOOL])
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_strict_tool_stays_strict(strict: bool) -> None:
+    function = {**TOOL["function"], "strict": strict}
+    [tool] = refold.tools_from_openai([{"type": "function", "function": function}])
+    assert tool["strict"] is strict
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        context = chat.context(tools=[tool])
+        assert context.for_anthropic()["tools"][0]["strict"] is strict
+        assert context.for_openai()["tools"] == [{"type": "function", "function": function}]
+
+
+def test_names_of_calls_are_made_legal_and_stay_apart() -> None:
+    names = ["ns.f", "ns/f", "ns_f", "ns.f", "x" * 200, "y" * 100]
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for n, name in enumerate(names)
+    ]
+    asked = {"role": "assistant", "content": None, "tool_calls": calls}
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        chat.append(refold.from_openai(asked))
+        context = chat.context()
+        assert violations(context.for_anthropic()) == []
+        made = context.for_openai()["messages"][1]["tool_calls"]
+        stored = [block["name"] for block in chat.messages()[1].message.blocks()]
+    assert stored == names
+    shown = [call["function"]["name"] for call in made]
+    assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in shown)
+    assert (shown[0], shown[2], shown[3]) == ("ns_f", "ns_f", "ns_f")
+    assert len(set(shown)) == 4
+
+
+def test_a_name_that_is_too_long_for_openai_is_refused_there() -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        context = chat.context(tools=[{"name": "x" * 65, "input_schema": {"type": "object"}}])
+        with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.name: "):
+            context.for_openai()
+
+
+@pytest.mark.parametrize("content", ["", [], None, [{"type": "text", "text": ""}]])
+def test_an_empty_result_stays_empty(content: object) -> None:
+    talk = [*TALK[:3], {"role": "tool", "tool_call_id": "c1", "content": content}]
+    made = there_and_back(talk)["messages"]
+    assert made[3] == {"role": "tool", "tool_call_id": "c1", "content": ""}
+
+
+def test_a_result_without_content_is_empty_there() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "n", "input": {}}
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "assistant", "content": [call]})
+        chat.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]})
+        assert chat.context().for_openai()["messages"][-1]["content"] == ""
 
 
 def test_a_tool_of_a_server_has_no_place_in_an_openai_request() -> None:

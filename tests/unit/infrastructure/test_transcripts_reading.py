@@ -219,3 +219,10 @@ def test_thread_ids_are_short_printable_and_unique(tmp_path: Path) -> None:
     assert threads[:3] == ["talk:a", "talk:a#2", "talk:2"]
     assert len(set(threads)) == len(names)
     assert all(len(t) <= 200 and t.isprintable() for t in threads)
+
+
+def test_a_role_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text('{"system": "s", "messages": [{"role": [], "content": "x"}]}', "utf-8")
+    with pytest.raises(TranscriptError, match=r"\[\]"):
+        read_transcript(path)

@@ -103,7 +103,7 @@ def test_every_text_that_is_not_blank_carries_its_marker(history: list[Message])
 
 
 def naively_rendered(history: list[Message]) -> list[Message]:
-    """The plainest legal rendering: it answers lost calls, sorts results first, drops blanks."""
+    """The plainest legal rendering: it answers lost calls, sorts results first, drops blanks and odd names."""
     merged: list[Message] = []
     for message in history:
         kept = [without_blanks(b) for b in blocks(message) if b.get("text", "x").strip()]
@@ -126,6 +126,8 @@ def naively_rendered(history: list[Message]) -> list[Message]:
 
 
 def without_blanks(block: Block) -> Block:
+    if block["type"] == "tool_use":
+        return {**block, "name": block["name"] if block["name"].isascii() else "odd"}
     if block["type"] != "tool_result":
         return block
     content: Any = block.get("content") or []
