@@ -27,6 +27,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
+from refold.domain.frames import RequestFrameChanged
 from refold.domain.remembering import MemoriesChosen
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.opening import open_memory
@@ -46,6 +47,15 @@ CHANGES_THE_PREFIX = (
     UserContentShortened,
 )
 """The decisions after which what was rendered before may be rendered differently."""
+
+
+def changes_the_prefix(event: Event) -> bool:
+    """Whether it is such a decision, or says that thinking was signed for another request."""
+    match event:
+        case RequestFrameChanged(binds_thinking=True) | MessageAppended(stale_thinking=True):
+            return True
+        case _:
+            return isinstance(event, CHANGES_THE_PREFIX)
 
 
 class Judged(NamedTuple):
@@ -129,7 +139,7 @@ def judged(
         events = _events(path, recorded.thread_id)
         kinds.update(type(event).__name__ for event in events)
         in_a_row = max(in_a_row, most_in_a_row(events))
-        decided = [v for v, event in enumerate(events, 1) if isinstance(event, CHANGES_THE_PREFIX)]
+        decided = [v for v, event in enumerate(events, 1) if changes_the_prefix(event)]
         for name, findings in _findings(requests.with_revisions(decided)).items():
             found[name] += [f"{recorded.thread_id}: {finding}" for finding in findings]
     with opened() as memory:

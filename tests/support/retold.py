@@ -83,6 +83,8 @@ class Retold:
         default_factory=dict[PartKey, tuple[ShortenedPart | SaidPart, int]]
     )
     """The parts that are shown shorter, each with the characters shown from its beginning."""
+    left_out: set[PartKey] = field(default_factory=set[PartKey])
+    """Those of which nothing is shown, but for a marker of a whole run of them."""
     quoted: MemoriesChosen | None = None
     """The earlier messages that the system text quotes, if it quotes any."""
     erased: dict[int, int] = field(default_factory=dict[int, int])
@@ -137,6 +139,7 @@ class Retold:
                 for said in event.parts:
                     key = (said.position, str(said.block), "said")
                     self.shortened[key] = (said, event.head)
+                    self.left_out |= {key} if event.left_out else set[PartKey]()
             case MessageErased():
                 assert event.position not in self.erased, "erased twice"
                 self.erased[event.position] = version

@@ -1,7 +1,7 @@
 """A conversation under test with a witness: everything that was done to it, and what came back."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
 from refold.application.unwritten_log import UnwrittenLog
 from refold.domain.events import CompactionPerformed
+from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.derived.places import derived_path
 from refold.infrastructure.log.keeping import SQLiteKeeper
 from refold.infrastructure.log.store import SQLiteLog
@@ -29,7 +30,7 @@ from refold.infrastructure.views.views import SQLiteViews
 from .breaking_log import BreakingLog, Disk
 from .followed import BoundedSwitchedSummariser, Follower, SwitchedSummariser
 from .histories import Message
-from .judged_play import CHANGES_THE_PREFIX
+from .judged_play import changes_the_prefix
 from .retold import Retold
 from .surroundings import Numbers, Processes, Setting, Tick, at_once
 from .talk import Spoken, is_the_models_turn
@@ -108,10 +109,15 @@ class Witness:
     with_usage: set[int] = field(default_factory=set[int])
     """The positions of answers that came with the usage of their reply."""
 
+    unclear: list[tuple[int, int | None]] = field(default_factory=list[tuple[int, int | None]])
+    """From which version on, and up to which, a memory showed what others cannot know yet: it sent another
+    system text, or waited for another answer, and has not recorded that. None: until it is recorded."""
+
     def __post_init__(self) -> None:
         own = self.setting.summariser_window
         self.summariser = BoundedSwitchedSummariser(own) if own else SwitchedSummariser()
         self.counter = EstimatingTokenCounter(image_tokens=SMALL_IMAGE)
+        self._cores: dict[int, Core] = {}
         self.memory = self.open()
         self.other: refold.Memory | None = None
         self.reader = SQLiteLog(self.path)
@@ -169,18 +175,41 @@ class Witness:
 
     def open(self) -> refold.Memory:
         """Another memory on the same file, as another process would open it."""
-        return refold.Memory(self.core())
+        core = self.core()
+        memory = refold.Memory(core)
+        self._cores[id(memory)] = core
+        return memory
 
     def restart(self) -> None:
         """Close everything and open it again."""
         self.is_stale = True
+        version = self.chat.version
+        unclear = [*self.unclear, *((since, None) for since in self._unrecorded())]
+        self.unclear = [(since, version if end is None else end) for since, end in unclear]
         self.close()
         self.memory, self.other = self.open(), None
         self.reader = SQLiteLog(self.path)
 
     def change_places(self) -> None:
         """Go on with another memory on the same file, and with this one again the next time."""
+        self.unclear += [(since, None) for since in self._unrecorded()]
         self.memory, self.other = self.other or self.open(), self.memory
+
+    def _unrecorded(self) -> Iterator[int]:
+        """The version since which this memory sends what is not recorded, if it does."""
+        core = self._cores[id(self.memory)]
+        change = core.asked.change(THREAD, core.log.load(THREAD).state)
+        if change is not None:
+            yield change.asked_at
+
+    def is_clear(self, version: int) -> bool:
+        """Whether every memory shows this version in the same way."""
+        frames = [e.version for e in self.events() if isinstance(e.event, RequestFrameChanged)]
+        for since, end in self.unclear:
+            recorded = next((v for v in frames if v > since), version + 1)
+            if since <= version <= (recorded if end is None else end):
+                return False
+        return True
 
     def close(self) -> None:
         for memory in (self.memory, self.other):
@@ -295,9 +324,7 @@ class Witness:
     def decisions(self, version: int) -> list[int]:
         """The versions, up to this one, of decisions that change what was rendered before."""
         return [
-            e.version
-            for e in self.events()
-            if isinstance(e.event, CHANGES_THE_PREFIX) and e.version <= version
+            e.version for e in self.events() if e.version <= version and changes_the_prefix(e.event)
         ]
 
     def news(self, judge: str, length: int) -> range:

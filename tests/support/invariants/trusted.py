@@ -31,6 +31,11 @@ _LEFT_OUT = re.compile(
 )
 _UNKNOWN = re.compile(r"\[\w+ block, which cannot be shown as it is; kept at refold://\w+/\d+\]")
 
+_NOT_SHOWN = re.compile(
+    r"\[\w+ not shown here; the message with it is kept at refold://\w+/\d+\]"
+    r"|\[[\w, ]+ left out here; kept at refold://\w+/\d+( to refold://\w+/\d+)?\]"
+)
+
 
 def the_summary_speaks_as_nobody(witness: Witness, shown: Context) -> None:
     """Invariants 17 and 20: the summary is one block of the user's first turn, all of it and alone."""
@@ -58,6 +63,8 @@ def nothing_speaks_but_those_who_spoke(witness: Witness, shown: Context) -> None
         if text in said[placed.role] or text in OURS or _MISPLACED.fullmatch(text):
             continue
         if _is_shortened(text, said[placed.role]):
+            continue
+        if _NOT_SHOWN.fullmatch(text) and witness.story.shortened:
             continue
         if _UNKNOWN.fullmatch(text):  # Each one is where the block was: see ``rendered``.
             continue
