@@ -29,6 +29,10 @@ MODEL = "claude-opus-5-5"
 LOOKED_AT = 4
 """Versions from before an erasure that are rendered again right after it; at the end all are."""
 _IN_FILES = re.compile(rb"(?:\xe2\x9f\xa6|\\u27e6)m(\d+)(?:\xe2\x9f\xa7|\\u27e7)")
+_RUN = re.compile(
+    rf" left out here; kept at refold://{THREAD}/(\d+)(?: to refold://{THREAD}/(\d+))?\]$"
+)
+_ORPHAN = re.compile(r"\[Result of tool call (\S+), which is not shown here\]")
 
 
 def stub_text(position: int) -> str:
@@ -213,7 +217,9 @@ class _Gone:
         self._stubs = tuple(map(stub_text, witness.erased))
         self._kept_at = tuple(f"kept at {address_of(THREAD, p)}]" for p in witness.erased)
         self._blocks = {json.dumps(b) for said in witness.erased.values() for b in said.blocks}
-        self._ids = {i for s in witness.erased.values() for i in (*s.calls, *s.results)}
+        ids = {i for s in witness.erased.values() for i in (*s.calls, *s.results)}
+        self._ids = ids | {re.sub(r"[^a-zA-Z0-9_-]", "_", i) for i in ids}
+        """As they were given, and as they are shown."""
 
     def has(self, block: Json) -> bool:
         if block["type"] in THINKING or json.dumps(block) in self._blocks:
@@ -227,4 +233,9 @@ class _Gone:
     def _is_gone(self, text: str) -> bool:
         if text in OURS or marked(text) & self._erased.keys():
             return True
+        if (run := _RUN.search(text)) is not None:
+            first, last = int(run[1]), int(run[2] or run[1])
+            return any(first <= position <= last for position in self._erased)
+        if (orphan := _ORPHAN.match(text)) is not None:
+            return orphan[1] in self._ids
         return text.endswith(self._kept_at) or any(stub in text for stub in self._stubs)
