@@ -15,6 +15,7 @@ from .covered import fresh
 
 HEADED = 70
 """Characters that a leaf's heading takes, and what parts it from the next."""
+BREAKING = frozenset({"faulty", "crashing"})
 BY_CODE = frozenset({"extractive", "note"})
 
 
@@ -33,6 +34,8 @@ def every_call_is_in_order(witness: Witness) -> None:
             if not attempted.calls and attempt.requested.summariser in BY_CODE:
                 continue  # It was not asked through the one that is plugged in.
             told = sum(r.model_calls for r in attempted.results)
+            if BREAKING & {call.by for call in attempted.calls[1:]}:
+                continue  # How often one was asked that breaks when it is asked once more, nobody knows.
             assert told == len(attempted.calls), "calls were not counted right"
         if not ids:
             assert not attempted.calls or not attempted.results, "asked without an attempt"
