@@ -22,7 +22,7 @@ from .loaded import LoadedConversation
 from .memories.choosing import choose_anew, give_up
 from .notes.taking import notes_are_due, take_notes_if_due
 from .observing import Telling, tell_compaction
-from .outcomes import outcome_of
+from .outcomes import outcome_of, told_results
 from .patience import BRIEFLY, waiting_at_most
 from .ports import Summariser
 from .results import CompactionResult
@@ -151,7 +151,7 @@ class Settling:
             await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
         now = await to_the_end(measured, core, thread_id, before.plain)
         self.version = now.loaded.state.version
-        told = _reported(core, before, now, done, results, self._trigger)
+        told = told_results(core, before, now, done, results, self._trigger)
         telling.finish(told[-1] if told else None)
         return told
 
@@ -275,28 +275,3 @@ def _abandon(core: Core, thread_id: str) -> None:
         lambda now: abandon_compaction(now.state, "the next request could not wait for it"),
         at=core.clock(),
     )
-
-
-def _reported(
-    core: Core,
-    before: Measured,
-    now: Measured,
-    done: Shortened,
-    results: list[CompactionResult],
-    trigger: Trigger,
-) -> list[CompactionResult]:
-    """The results, with what was shown shorter on the way; one of its own where that was all."""
-    told = results
-    if done.decisions:
-        told = [result for result in results if result.outcome != "nothing_to_do"]
-        enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
-        told = told or [enough.replaced(trigger=trigger)]
-    if not told:
-        return []  # What others did was enough.
-    told[0] = told[0].replaced(tokens_before=before.size)
-    told[-1] = told[-1].replaced(
-        tokens_after=now.size,
-        results_offloaded=done.offloaded,
-        results_condensed=done.condensed,
-    )
-    return told
