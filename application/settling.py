@@ -129,7 +129,7 @@ class Settling:
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
             before = await self._in_turn()  # Others go on while a model takes them.
-        if not is_heavy(before) and not is_due(core, before.loaded, before.budget, before.size):
+        if not is_heavy(before) and not await _is_due_now(core, before):
             return
         results: list[CompactionResult] = []
         with Telling(core, self._thread_id, self._trigger) as telling:
@@ -145,7 +145,7 @@ class Settling:
         done = await to_the_end(clear_the_way, core, thread_id, budget)
         now = await self._turn.measured(budget) if done.decisions else before
         is_in_reach = not is_out_of_reach(now.loaded.state, budget)
-        if is_in_reach and is_due(core, now.loaded, now.budget, now.size):
+        if is_in_reach and await _is_due_now(core, now):
             done = done.plus(await self._take_rungs(now, results, telling))
         if done.decisions or _is_performed(results):
             await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
@@ -165,7 +165,7 @@ class Settling:
             done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await to_the_end(climb, core, thread_id, budget))
-        if not done.enough or _is_long(core, before.loaded, before.budget):
+        if not done.enough or await to_the_end(_is_long, core, before.loaded, before.budget):
             await self._summarise(before, done, results, telling)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
@@ -190,7 +190,7 @@ class Settling:
             # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
             is_own = number == 0 and bool(done.decisions)
             is_other = not is_own or now.loaded.state.summary != known
-            if is_other and not is_due(core, now.loaded, now.budget, now.size):
+            if is_other and not await _is_due_now(core, now):
                 break
             attempt = CompactionAttempt(
                 core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
@@ -256,6 +256,11 @@ class Settling:
 def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
     """Take out what no summary helps against: too many bytes, and texts that leave no room for anything."""
     return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
+
+
+async def _is_due_now(core: Core, now: Measured) -> bool:
+    # To look whether messages can be archived takes longer the more there are.
+    return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
 
 
 def _is_performed(results: Sequence[CompactionResult]) -> bool:
