@@ -16,6 +16,7 @@ from .events import (
     Trigger,
 )
 from .facts import Attempt
+from .folding import evolve
 from .judging import Summary, SummaryRefused, judge_length, judge_text
 from .policy import CompactionPolicy
 
@@ -98,6 +99,11 @@ def perform_compaction(
         raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
     judge_summary(summary, plan)
     performed = _performed(state, requested, plan, summary)
+    is_again = state.summary is not None and state.summary.coverage == requested.coverage
+    if not is_again and evolve(state, performed).tokens >= state.tokens:
+        raise SummaryRefused(
+            "overtaken", "what it covers takes no more than it now: it is shown shorter"
+        )
     if active is None:
         return (performed,)
     return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))

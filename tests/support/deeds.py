@@ -44,7 +44,7 @@ def compact(witness: Witness, focus: str | None = None, *, force: bool = False) 
             assert calls <= most_calls(witness)
             if witness.story.performed[-1].is_refocused:
                 assert focus is not None
-                assert witness.size_of(after) <= after.budget.trigger
+                assert result.tokens_after <= after.budget.trigger
             else:
                 assert result.tokens_after < result.tokens_before
                 assert witness.size_of(after) < witness.size_of(before), (

@@ -31,7 +31,7 @@ def pin_message(witness: Witness, position: int) -> None:
     witness.is_stale = True
     version = witness.chat.version
     assert is_known == (pin_id in witness.pins)
-    assert version == before + (not is_known)
+    assert witness.grown(before) == (not is_known)
     if not is_known:
         witness.pins[pin_id] = Pinned(position, tuple(words))
     assert witness.chat.pin(position) == pin_id
@@ -88,7 +88,7 @@ def revert(witness: Witness) -> CompactionResult:
     assert result.outcome == "reverted"
     # Then memories are chosen anew.
     chosen = isinstance(witness.events()[-1].event, MemoriesChosen)
-    assert witness.chat.version == version + 1 + chosen
+    assert witness.grown(version) == 1 + chosen
     story = witness.story
     assert result.summary_id == (story.active.summary_id if story.active else None)
     [made] = [a.ended_at for a in story.performed if a.ended == undone]

@@ -144,7 +144,7 @@ class Retold:
                 assert event.position not in self.erased, "erased twice"
                 self.erased[event.position] = version
                 kept = {k: v for k, v in self.shortened.items() if k[0] != event.position}
-                self.shortened = kept
+                self.shortened, self.left_out = kept, self.left_out & kept.keys()
             case MessagePinned():
                 assert event.pin_id not in self.pins
                 self.pins[event.pin_id] = event

@@ -11,6 +11,8 @@ from refold.application.context import Context
 from refold.application.core import Core
 from refold.application.derived import close_derived
 from refold.application.event_log import LoggedEvent
+from refold.application.frames.framed_log import FramedLog
+from refold.application.generations.log import GenerationsLog
 from refold.application.recordings.transcripts import RecordedMessage
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
 from refold.application.results import CompactionResult
@@ -166,7 +168,7 @@ class Witness:
         recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
         return replace(
             core,
-            log=UnwrittenLog(log, core.unwritten),
+            log=FramedLog(UnwrittenLog(GenerationsLog(log), core.unwritten), core.asked),
             keeper=SQLiteKeeper(log),
             views=views,
             recall=recall,
@@ -195,6 +197,11 @@ class Witness:
         self.unclear += [(since, None) for since in self._unrecorded()]
         self.memory, self.other = self.other or self.open(), self.memory
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether this memory shows what every other one shows."""
+        return not list(self._unrecorded())
+
     def _unrecorded(self) -> Iterator[int]:
         """The version since which this memory sends what is not recorded, if it does."""
         core = self._cores[id(self.memory)]
@@ -210,6 +217,14 @@ class Witness:
             if since <= version <= (recorded if end is None else end):
                 return False
         return True
+
+    def is_reframed(self, version: int) -> bool:
+        """Whether a request with another frame showed this version: it may have been looked at before."""
+        return any(
+            logged.event.asked_at <= version < logged.version
+            for logged in self.events()
+            if isinstance(logged.event, RequestFrameChanged)
+        )
 
     def close(self) -> None:
         for memory in (self.memory, self.other):
@@ -326,6 +341,11 @@ class Witness:
         return [
             e.version for e in self.events() if e.version <= version and changes_the_prefix(e.event)
         ]
+
+    def grown(self, since: int) -> int:
+        """How many events were recorded since a version, besides what requests carried."""
+        newer = (e.event for e in self.events() if e.version > since)
+        return sum(not isinstance(event, RequestFrameChanged) for event in newer)
 
     def news(self, judge: str, length: int) -> range:
         """Which of so many things a judge has not looked at yet; it looks at them now."""

@@ -14,6 +14,7 @@ from refold.application.rendering.texts import (
     SUMMARY_HEADING,
     TOPICS_HEADING,
 )
+from refold.domain.events import MessagePinned
 from refold.domain.tool_names import LONGEST, legal_name
 from tests.support.histories import marked
 from tests.support.legality import violations
@@ -187,8 +188,13 @@ def _is_withdrawn(witness: Witness, version: int) -> bool:
     state = witness.story.states[version]
     covers = state.summary.coverage.covers if state.summary else None
     pinned = {pin.position for pin in state.pins}
-    return bool(pinned & witness.erased.keys()) or (
-        covers is not None and any(map(covers, witness.erased))
+    # A pin of one's own text goes with the message that says the same.
+    own = [e.event.text for e in witness.events()[:version] if isinstance(e.event, MessagePinned)]
+    is_quoted = any(stub_text(position) in text for position in witness.erased for text in own)
+    return (
+        is_quoted
+        or bool(pinned & witness.erased.keys())
+        or (covers is not None and any(map(covers, witness.erased)))
     )
 
 

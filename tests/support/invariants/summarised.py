@@ -205,8 +205,11 @@ def _leaves(witness: Witness, attempt: Attempt) -> list[LeafSummary]:
     story, found = witness.story, list[LeafSummary]()
     summary = attempt.before
     while summary is not None:
-        if summary.leaf is not None:
-            found.insert(0, summary.leaf)
+        leaf = summary.leaf
+        ranges = {(one.start, one.stop) for one in found}
+        # One that was made again with another focus is of the same messages as the one before it.
+        if leaf is not None and (leaf.start, leaf.stop) not in ranges:
+            found.insert(0, leaf)
         if summary.trigger == "erasure":
             break  # Its leaf is of all that was covered by then.
         summary = story.before[summary.summary_id]
