@@ -31,7 +31,9 @@ class Turns:
         self._beginnings = turn_beginnings(state)
         self._end = state.length
         # System messages at the beginning stay in any case: they are no history.
-        messages = [m for m in state.live if m.position >= state.preamble and m.position not in kept]
+        messages = [
+            m for m in state.live if m.position >= state.preamble and m.position not in kept
+        ]
         self._positions = [m.position for m in messages]
         self._sums = [0, *accumulate(m.tokens for m in messages)]
 
