@@ -195,7 +195,7 @@ class Settling:
             attempt = CompactionAttempt(
                 core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
             )
-            if results and await to_the_end(attempt.would_rest, now.loaded.state):
+            if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
                 break
             telling.begin()
             result = await attempt.work()
