@@ -186,7 +186,7 @@ class CompactionAttempt:
         loaded = await to_the_end(self._core.log.load, self._thread_id)
         if expected(loaded.state, self._summariser.name) is not None:
             return None
-        plan = self._planned(loaded.state)
+        plan = await to_the_end(self._planned, loaded.state)
         if isinstance(plan, NothingToCompact):
             return None
         source = await to_the_end(

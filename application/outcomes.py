@@ -3,9 +3,12 @@
 from refold.domain.budget import Budget
 from refold.domain.compacting import is_breaker_open
 from refold.domain.cuts.planner import NothingToCompact
+from refold.domain.events import Trigger
 
 from .addresses import address_of
 from .core import Core
+from .ladder.measuring import Measured
+from .ladder.rungs import Shortened
 from .loaded import LoadedConversation
 from .results import CompactionResult, Outcome
 
@@ -51,3 +54,28 @@ def idle_outcome(
         return result.replaced(blocked_since=idle.since)
     [logged] = core.log.read(loaded.thread_id, versions[0], versions[0])
     return result.replaced(blocked_since=idle.since, blocked_at=logged.at or None)
+
+
+def told_results(
+    core: Core,
+    before: Measured,
+    now: Measured,
+    done: Shortened,
+    results: list[CompactionResult],
+    trigger: Trigger,
+) -> list[CompactionResult]:
+    """The results, with what was shown shorter on the way; one of its own where that was all."""
+    told = results
+    if done.decisions:
+        told = [result for result in results if result.outcome != "nothing_to_do"]
+        enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
+        told = told or [enough.replaced(trigger=trigger)]
+    if not told:
+        return []  # What others did was enough.
+    told[0] = told[0].replaced(tokens_before=before.size)
+    told[-1] = told[-1].replaced(
+        tokens_after=now.size,
+        results_offloaded=done.offloaded,
+        results_condensed=done.condensed,
+    )
+    return told

@@ -22,7 +22,7 @@ from .loaded import LoadedConversation
 from .memories.choosing import choose_anew, give_up
 from .notes.taking import notes_are_due, take_notes_if_due
 from .observing import Telling, tell_compaction
-from .outcomes import outcome_of
+from .outcomes import outcome_of, told_results
 from .patience import BRIEFLY, waiting_at_most
 from .ports import Summariser
 from .results import CompactionResult
@@ -129,7 +129,7 @@ class Settling:
         if notes_are_due(core, before.loaded.state, before.budget, before.size):
             await take_notes_if_due(core, before.loaded, before.budget, before.size)
             before = await self._in_turn()  # Others go on while a model takes them.
-        if not is_heavy(before) and not is_due(core, before.loaded, before.budget, before.size):
+        if not is_heavy(before) and not await _is_due_now(core, before):
             return
         results: list[CompactionResult] = []
         with Telling(core, self._thread_id, self._trigger) as telling:
@@ -145,13 +145,13 @@ class Settling:
         done = await to_the_end(clear_the_way, core, thread_id, budget)
         now = await self._turn.measured(budget) if done.decisions else before
         is_in_reach = not is_out_of_reach(now.loaded.state, budget)
-        if is_in_reach and is_due(core, now.loaded, now.budget, now.size):
+        if is_in_reach and await _is_due_now(core, now):
             done = done.plus(await self._take_rungs(now, results, telling))
         if done.decisions or _is_performed(results):
             await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
         now = await to_the_end(measured, core, thread_id, before.plain)
         self.version = now.loaded.state.version
-        told = _reported(core, before, now, done, results, self._trigger)
+        told = told_results(core, before, now, done, results, self._trigger)
         telling.finish(told[-1] if told else None)
         return told
 
@@ -165,7 +165,7 @@ class Settling:
             done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
         if _may_shorten(core, before):
             done = done.plus(await to_the_end(climb, core, thread_id, budget))
-        if not done.enough or _is_long(core, before.loaded, before.budget):
+        if not done.enough or await to_the_end(_is_long, core, before.loaded, before.budget):
             await self._summarise(before, done, results, telling)
             if not done.enough and not _is_performed(results) and _may_shorten(core, before):
                 more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
@@ -190,12 +190,12 @@ class Settling:
             # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
             is_own = number == 0 and bool(done.decisions)
             is_other = not is_own or now.loaded.state.summary != known
-            if is_other and not is_due(core, now.loaded, now.budget, now.size):
+            if is_other and not await _is_due_now(core, now):
                 break
             attempt = CompactionAttempt(
                 core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
             )
-            if results and attempt.would_rest(now.loaded.state):
+            if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
                 break
             telling.begin()
             result = await attempt.work()
@@ -258,6 +258,11 @@ def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
     return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
 
 
+async def _is_due_now(core: Core, now: Measured) -> bool:
+    # To look whether messages can be archived takes longer the more there are.
+    return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
+
+
 def _is_performed(results: Sequence[CompactionResult]) -> bool:
     return any(result.outcome == "performed" for result in results)
 
@@ -275,28 +280,3 @@ def _abandon(core: Core, thread_id: str) -> None:
         lambda now: abandon_compaction(now.state, "the next request could not wait for it"),
         at=core.clock(),
     )
-
-
-def _reported(
-    core: Core,
-    before: Measured,
-    now: Measured,
-    done: Shortened,
-    results: list[CompactionResult],
-    trigger: Trigger,
-) -> list[CompactionResult]:
-    """The results, with what was shown shorter on the way; one of its own where that was all."""
-    told = results
-    if done.decisions:
-        told = [result for result in results if result.outcome != "nothing_to_do"]
-        enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
-        told = told or [enough.replaced(trigger=trigger)]
-    if not told:
-        return []  # What others did was enough.
-    told[0] = told[0].replaced(tokens_before=before.size)
-    told[-1] = told[-1].replaced(
-        tokens_after=now.size,
-        results_offloaded=done.offloaded,
-        results_condensed=done.condensed,
-    )
-    return told

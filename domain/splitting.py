@@ -30,7 +30,10 @@ class Turns:
         self._state = state
         self._beginnings = turn_beginnings(state)
         self._end = state.length
-        messages = [m for m in state.live if m.position not in kept]
+        # System messages at the beginning stay in any case: they are no history.
+        messages = [
+            m for m in state.live if m.position >= state.preamble and m.position not in kept
+        ]
         self._positions = [m.position for m in messages]
         self._sums = [0, *accumulate(m.tokens for m in messages)]
 

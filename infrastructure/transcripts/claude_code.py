@@ -226,6 +226,9 @@ def _draft(kind: Role, value: dict[str, Any], message: dict[str, Any], line: int
 
 def _author(role: Role, value: dict[str, Any], content: Content) -> Author | None:
     """Who wrote a message of the role user: loaded skills, summaries and tasks for sub-agents are marked."""
+    if not isinstance(content, str):
+        # A block of no kind says nothing.
+        content = tuple(block for block in content if isinstance(block.get("type"), str))
     if role != "user" or not gist(Message(role=role, content=content)).speaks:
         return None
     marks = ("isMeta", "isCompactSummary", "isSidechain", "isVisibleInTranscriptOnly")

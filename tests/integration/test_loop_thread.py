@@ -106,9 +106,9 @@ async def use(chat: refold.AsyncChat, memory: refold.AsyncMemory, pairs: int) ->
     await memory.verify()
 
 
-def in_the_loop(path: Path, pairs: int, summariser: object) -> Recorded:
+def in_the_loop(path: Path, pairs: int, summariser: object, **more: object) -> Recorded:
     async def serve() -> Recorded:
-        options: dict[str, Any] = {"summariser": summariser, "memories": 3}
+        options: dict[str, Any] = {"summariser": summariser, "memories": 3, **more}
         async with refold.aopen(path, window=20_000, **options) as memory:
             chat = memory.conversation("t")
             with recorded() as found:
@@ -132,6 +132,16 @@ def test_no_work_that_grows_runs_in_the_loop(tmp_path: Path, by: str) -> None:
     # Each answer of a summariser is judged in the loop: those are short, and few.
     heavy = {where: n for where, n in (large.heavy - small.heavy).items() if n > SLACK}
     assert heavy == {}
+
+
+def test_no_work_of_archiving_runs_in_the_loop(tmp_path: Path) -> None:
+    policy = refold.CompactionPolicy(archive_over=40)
+    few, many = (
+        in_the_loop(tmp_path / f"{pairs}.db", pairs, "extractive", policy=policy)
+        for pairs in (30, 120)
+    )
+    grown = {where: n for where, n in (many.calls - few.calls).items() if n > SLACK}
+    assert grown == {}
 
 
 def test_work_in_the_loop_would_be_seen() -> None:

@@ -47,9 +47,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def deliver(memory: refold.Memory, thread_id: str, numbers: range) -> None:
     for number in numbers:
-        role = "assistant" if number % 2 else "user"
-        message = {"role": role, "content": f"{number} of {thread_id} " + "word " * 90}
-        memory.conversation(thread_id).append(message, key=f"k{number}")
+        memory.conversation(thread_id).append(message_of(thread_id, number), key=f"k{number}")
+
+
+def message_of(thread_id: str, number: int) -> dict[str, str]:
+    role = "assistant" if number % 2 else "user"
+    return {"role": role, "content": f"{number} of {thread_id} " + "word " * 90}
 
 
 def copy_of(whole: Path, folder: Path) -> Path:
@@ -100,7 +103,7 @@ def appended_to(path: Path) -> Iterator[tuple[str, int]]:
         for thread_id in THREADS:
             chat = memory.conversation(thread_id)
             with suppress(LogDamaged):
-                again = chat.append({"role": "user", "content": "again"}, key="k2")
+                again = chat.append(message_of(thread_id, 2), key="k2")
                 assert (again.positions, again.messages[0].new) == ((2,), False)
             with suppress(LogDamaged):
                 yield (

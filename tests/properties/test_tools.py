@@ -115,6 +115,13 @@ def count(text: str) -> int:
     return memory()._core.counter.count_text(text)  # pyright: ignore[reportPrivateUsage]
 
 
+def asks_for_something(name: str, given_: Any) -> bool:
+    """What no schema can say at its top level, where models' APIs take no alternatives."""
+    if name != RECALL_MEMORY:
+        return True
+    return bool(given_.get("query") or given_.get("topic", "").strip())
+
+
 @given(st.sampled_from(NAMES) | texts, anything | nearly)
 def test_no_input_of_any_shape_breaks_a_tool(name: str, given_: object) -> None:
     tools = memory().conversation("t").tools()
@@ -123,7 +130,7 @@ def test_no_input_of_any_shape_breaks_a_tool(name: str, given_: object) -> None:
     assert "Traceback" not in answer.text
     assert count(answer.text) <= 4_000
     if name in tools:
-        fine = allowed_by(tools[name].input_schema, given_)
+        fine = allowed_by(tools[name].input_schema, given_) and asks_for_something(name, given_)
         wrong = "its arguments are wrong" in answer.text.partition("\n")[0] and answer.is_error
         assert fine is not wrong, answer.text
 

@@ -178,8 +178,9 @@ def _is_gone(world: World, thread: str) -> None:
     chat = world.memory.conversation(thread)
     with pytest.raises(ConversationGone):
         chat.context()
+    # A message would begin another conversation with this id.
     with pytest.raises(ConversationGone):
-        chat.append({"role": "user", "content": "Are you there?"})
+        chat.fork()
 
 
 def _is_whole(world: World, thread: str, talk: Talk) -> None:
