@@ -632,6 +632,14 @@ def test_the_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
     assert told.code == 0
     assert "all is well" in told.out
     assert "the same bytes as before" in told.out
+    printed = told.out.splitlines()
+    _, _, quoted = (
+        (Path(__file__).parents[2] / "README.md").read_text().partition("$ refold demo\n")
+    )
+    for line in quoted.partition("```")[0].splitlines():
+        assert line == "…" or any(one.startswith(line) for one in printed), (
+            f"README.md says {line!r}"
+        )
     assert "refold play FILE" in told.out
     assert told.err == ""
     story = ran("demo", "--window", "32000", "--json", folder=tmp_path).answer
