@@ -278,3 +278,8 @@ def test_who_wrote_a_message_is_what_the_record_says(tmp_path: Path) -> None:
 def test_the_task_of_a_sub_agent_is_written_by_a_program(tmp_path: Path) -> None:
     talk = read_records(tmp_path, claude_user("u1", "find it", isSidechain=True, agentId="b"))
     assert [m.message.author for m in only(talk).messages] == ["program"]
+
+
+def test_a_block_of_no_kind_was_written_by_nobody(tmp_path: Path) -> None:
+    talk = read_records(tmp_path, claude_user("u1", [{**result("t1"), "type": []}]))
+    assert [m.message.author for c in talk.conversations for m in c.messages] in ([], [None])
