@@ -24,7 +24,9 @@ from refold.domain.events import (
     CompactionRequested,
     Event,
     MessagePinned,
+    SaidPart,
     SummarySuperseded,
+    UserContentShortened,
 )
 from refold.domain.folding import evolve, fold
 from refold.domain.judging import Summary, SummaryRefused
@@ -162,6 +164,22 @@ def test_a_summary_made_from_another_predecessor_is_refused() -> None:
 def test_a_summary_that_is_not_fit_is_refused_with_its_reason(bad: Summary, reason: str) -> None:
     error = given(RUNNING).when(lambda c: perform(c, bad)).then_raises(SummaryRefused)
     assert error.reason == reason
+
+
+def test_a_summary_of_what_is_shown_shorter_meanwhile_is_refused_where_it_gains_nothing() -> None:
+    parts = tuple(SaidPart(position=p, block=0, tokens_freed=95) for p in range(0, 8, 2))
+    some = UserContentShortened(parts=parts[:2], head=0, tail=0)
+    answers = tuple(SaidPart(position=p, block=0, tokens_freed=95) for p in range(1, 8, 2))
+    most = UserContentShortened(parts=parts + answers, head=0, tail=0)
+    given([*RUNNING, some]).when(lambda c: perform(c, summary(tokens=100))).then(
+        performed(8, tokens=100, tokens_after=300, text_tokens=50, message_count=12)
+    )
+    error = (
+        given([*RUNNING, most])
+        .when(lambda c: perform(c, summary(tokens=100)))
+        .then_raises(SummaryRefused)
+    )
+    assert error.reason == "overtaken"
 
 
 @pytest.mark.parametrize("tokens", [1, 180])
