@@ -171,9 +171,8 @@ def test_a_summary_of_what_is_shown_shorter_meanwhile_is_refused_where_it_gains_
     some = UserContentShortened(parts=parts[:2], head=0, tail=0)
     answers = tuple(SaidPart(position=p, block=0, tokens_freed=95) for p in range(1, 8, 2))
     most = UserContentShortened(parts=parts + answers, head=0, tail=0)
-    given([*RUNNING, some]).when(lambda c: perform(c, summary(tokens=100))).then(
-        performed(8, tokens=100, tokens_after=300, text_tokens=50, message_count=12)
-    )
+    outcome = given([*RUNNING, some]).when(lambda c: perform(c, summary(tokens=100)))
+    assert [type(event) for event in outcome.events] == [CompactionPerformed]
     error = (
         given([*RUNNING, most])
         .when(lambda c: perform(c, summary(tokens=100)))
