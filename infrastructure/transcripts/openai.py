@@ -127,7 +127,7 @@ class MessageConverter:
         item = as_object(given) or {}
         message = self.message(place, index, item)
         if message is None:
-            is_known = item.get("role") in ROLES
+            is_known = text_or_none(item.get("role")) in ROLES
             problem = "content of an unknown kind" if is_known else why_no_role(item, ROLES)
             self._skipped.append(not_a_message(place, problem))
             return

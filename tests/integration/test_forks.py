@@ -67,8 +67,11 @@ def test_a_fork_in_the_middle_of_commits_waits_for_them_and_hangs_nobody(tmp_pat
 def test_after_a_commit_that_takes_too_long_the_child_refuses_this_log_alone(
     tmp_path: Path,
 ) -> None:
-    waited, other, refused, parent = lines_of("long_commit", tmp_path)
-    assert waited == f"waited True usually {PATIENCE}"
+    lines = lines_of("long_commit", tmp_path)
+    lines.remove(
+        f"waited True usually {PATIENCE}"
+    )  # It may be told before or after what the child tells.
+    other, refused, parent = lines
     assert PATIENCE == 5.0
     assert other == "stored other"
     assert refused.startswith("OpenedBeforeFork")
