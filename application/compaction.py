@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from refold.domain.budget import Budget
 from refold.domain.compacting import (
@@ -52,7 +52,7 @@ class CompactionAttempt:
     """One attempt: requested, then performed or failed. No failure but of the log is raised.
 
     ``force``: make it even while the circuit breaker is open. ``wish``: what is said on
-    demand beside the settings.
+    demand beside the settings. ``idle``: why nothing is to be done in the state in which it begins, if so.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class CompactionAttempt:
         focus: str | None = None,
         force: bool = False,
         wish: Wish = NO_WISH,
+        idle: Callable[[Conversation], NothingToCompact | None] = lambda _: None,
     ) -> None:
         self._core = core
         self._thread_id = thread_id
@@ -74,7 +75,7 @@ class CompactionAttempt:
         self._summariser = summariser
         self._focus = focus
         self._force = force
-        self._wish = wish
+        self._wish, self._idle = wish, idle
         self._began = core.clock()
         self._asking = Asking(summariser, core.settings.policy)
         self._before = LoadedConversation(thread_id)
@@ -129,7 +130,7 @@ class CompactionAttempt:
     def _request(self) -> CompactionPlan | NothingToCompact:
         def decide(loaded: LoadedConversation) -> Sequence[Event]:
             self._before = loaded.present()
-            self._plan = plan = self._planned(loaded.state)
+            self._plan = plan = self._idle(loaded.state) or self._planned(loaded.state)
             if isinstance(plan, NothingToCompact):
                 again = refocused(self._core, loaded, self._budget, self._focus, force=self._force)
                 if again is None:
@@ -154,9 +155,8 @@ class CompactionAttempt:
         )
         closes_at = breaker_closes_at(state, self._budget.window, policy)
         # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
-        if self._trigger == "size" or self._force or closes_at is None:
-            return plan
-        if isinstance(plan, NothingToCompact):
+        may_anyway = self._trigger == "size" or self._force or isinstance(plan, NothingToCompact)
+        if closes_at is None or may_anyway:
             return plan
         return NothingToCompact(
             rule="breaker_open",

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
-from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.conversation import Conversation
+from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import Trigger
 
 from .blocking import to_the_end
@@ -33,6 +35,7 @@ from .waiting import Turn
 
 logger = logging.getLogger(__name__)
 
+OVERTAKEN = "overtaken"
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
 
@@ -193,7 +196,12 @@ class Settling:
             if is_other and not await _is_due_now(core, now):
                 break
             attempt = CompactionAttempt(
-                core, self._thread_id, now.budget, trigger=self._trigger, summariser=summariser
+                core,
+                self._thread_id,
+                now.budget,
+                trigger=self._trigger,
+                summariser=summariser,
+                idle=partial(_overtaken, now),
             )
             if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
                 break
@@ -201,6 +209,8 @@ class Settling:
             result = await attempt.work()
             if result.outcome == "in_flight" and await self._comes():
                 continue  # Somebody else had begun in this very moment.
+            if (result.outcome, result.reason) == ("nothing_to_do", OVERTAKEN):
+                continue
             if not results:
                 result = result.replaced(tokens_before=before.size)
             results.append(result)
@@ -261,6 +271,14 @@ def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
 async def _is_due_now(core: Core, now: Measured) -> bool:
     # To look whether messages can be archived takes longer the more there are.
     return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
+
+
+def _overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
+    """Why nothing is to be done, where somebody else made the summary that was due after ``before``."""
+    state, beside = before.loaded.state, before.size - before.loaded.state.tokens
+    if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
+        return None
+    return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
 
 
 def _is_performed(results: Sequence[CompactionResult]) -> bool:

@@ -17,6 +17,7 @@ from refold.application.tools.names import (
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
+from refold.domain.json_data import is_object
 from tests.support.effort import one_in
 from tests.support.hostile_texts import ALL
 from tests.support.tool_talks import HOSTILE, allowed_by, filled, unquoted
@@ -124,7 +125,7 @@ def asks_for_something(name: str, given_: Any) -> bool:
 
 def without_nulls(given_: Any) -> Any:
     """The arguments that are not null: null stands for what is left out."""
-    if not isinstance(given_, dict):
+    if not is_object(given_):
         return given_
     return {key: value for key, value in given_.items() if value is not None}
 
