@@ -7,8 +7,7 @@ from functools import partial
 from refold.domain.archiving import may_archive
 from refold.domain.budget import Budget
 from refold.domain.compacting import abandon_compaction, may_compact
-from refold.domain.conversation import Conversation
-from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
+from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
 
 from .blocking import to_the_end
@@ -31,11 +30,10 @@ from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
 from .unwritten import reason_of
 from .unwritten_log import write_waiting
-from .waiting import Turn
+from .waiting import OVERTAKEN, Turn, overtaken
 
 logger = logging.getLogger(__name__)
 
-OVERTAKEN = "overtaken"
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
 
@@ -195,14 +193,7 @@ class Settling:
             is_other = not is_own or now.loaded.state.summary != known
             if is_other and not await _is_due_now(core, now):
                 break
-            attempt = CompactionAttempt(
-                core,
-                self._thread_id,
-                now.budget,
-                trigger=self._trigger,
-                summariser=summariser,
-                idle=partial(_overtaken, now),
-            )
+            attempt = self._attempt(now, summariser)
             if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
                 break
             telling.begin()
@@ -223,6 +214,16 @@ class Settling:
             if helper is None:
                 break
             summariser = helper
+
+    def _attempt(self, now: Measured, summariser: Summariser) -> CompactionAttempt:
+        return CompactionAttempt(
+            self._core,
+            self._thread_id,
+            now.budget,
+            trigger=self._trigger,
+            summariser=summariser,
+            idle=partial(overtaken, now),
+        )
 
     async def _comes(self) -> bool:
         """Wait for the compaction of somebody else, where the request does not fit; whether it has ended."""
@@ -271,14 +272,6 @@ def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
 async def _is_due_now(core: Core, now: Measured) -> bool:
     # To look whether messages can be archived takes longer the more there are.
     return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
-
-
-def _overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
-    """Why nothing is to be done, where somebody else made the summary that was due after ``before``."""
-    state, beside = before.loaded.state, before.size - before.loaded.state.tokens
-    if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
-        return None
-    return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
 
 
 def _is_performed(results: Sequence[CompactionResult]) -> bool:

@@ -5,12 +5,15 @@ from time import monotonic
 
 from refold.domain.budget import Budget
 from refold.domain.compacting import holds_lease
+from refold.domain.conversation import Conversation
+from refold.domain.cuts.planner import NothingToCompact
 
 from .abandoning import is_left_behind, load_settled
 from .blocking import to_the_end
 from .core import Core
 from .ladder.measuring import Measured, measured
 
+OVERTAKEN = "overtaken"
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.5
 """Seconds between two looks."""
 
@@ -52,3 +55,11 @@ class Turn:
         if state.attempt is None or is_left_behind(core.owner, state):
             return False
         return holds_lease(state.attempt, core.clock(), core.settings.policy)
+
+
+def overtaken(before: Measured, now: Conversation) -> NothingToCompact | None:
+    """Say why nothing is to be done, where somebody else made the summary that was due after ``before``."""
+    state, beside = before.loaded.state, before.size - before.loaded.state.tokens
+    if now.summary == state.summary or now.tokens + beside >= before.budget.trigger:
+        return None
+    return NothingToCompact(rule=OVERTAKEN, because="somebody else compacted in this very moment")
