@@ -236,7 +236,7 @@ def _measured(
 ) -> IncomingMessage:
     size = core.counter.count_message(item.message)
     if not size.thinking and thinks(item.message):
-        # Thinking is told by its size: what is too short to be a token counts as one.
+        # A message thinks if its thinking has a size: thinking too short for a token counts as one.
         size = TokenCount(total=size.total + 1, thinking=1)
     return IncomingMessage.trusted(
         {

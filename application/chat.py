@@ -65,8 +65,8 @@ class Chat(LookingBack):
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
         ``author``: who wrote the messages of the role user (without any, it is refused): "person", "program"
         (a loaded skill, a reminder) or "tool". Requests and rules are taken from a person's words only; of
-        messages whose author is unknown they say so. ``owner``: whose the messages are, where they are
-        somebody else's than the conversation: they are in this conversation, and erased with that owner.
+        messages whose author is unknown they say so. ``owner``: whose the messages are, if not the
+        conversation's owner's: they stay in this conversation, and are erased with the owner named here.
 
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.

@@ -133,7 +133,7 @@ async def _settled(
         context = await asyncio.to_thread(_present, core, loaded, budget, extras)
         context = context.showing(stored.state.version)
         now = loaded.state
-        # What others append while it is made smaller may have found nobody who looked at it.
+        # Others may have appended after the last look: then it is settled once more.
         is_newest = (now.version, now.length) == (settling.version, settling.length)
         if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
             return loaded, context

@@ -39,7 +39,7 @@ def as_sent(
 
 
 def as_carried(core: Core, thread_id: str, extras: Extras) -> Extras:
-    """What the next request most likely carries: what is given, and else what the newest one carried.
+    """Return what the next request most likely carries: what is given; for the rest, what the newest one did.
 
     For what is decided between two requests, whose sizes it cannot know otherwise. Instruction files are
     those of today.

@@ -210,7 +210,7 @@ def read_arguments(arguments: type[Arguments], given: object) -> Arguments:
         ValidationError: it is not as the schema says.
     """
     if is_object(given):
-        # Models write null for what they leave out.
+        # A model may write null for an argument that it leaves out.
         given = {name: _whole(value) for name, value in given.items() if value is not None}
     return arguments.model_validate(given)
 
