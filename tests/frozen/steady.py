@@ -1,0 +1,61 @@
+"""A clock, ids and salts that are the same in every run."""
+
+import contextlib
+import datetime
+import hashlib
+import io
+import itertools
+import runpy
+import secrets
+import sys
+import uuid
+
+BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+_drawn = itertools.count()
+
+
+class SteadyDatetime(datetime.datetime):
+    """A datetime whose clock stands still."""
+
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+        """Return the one time."""
+        return BEGIN.astimezone(tz)
+
+
+def drawn_bytes(size: int | None = None) -> bytes:
+    """Return bytes that follow from how many were drawn before."""
+    wanted = 32 if size is None else size
+    found = b""
+    while len(found) < wanted:
+        found += hashlib.sha256(f"{next(_drawn)}".encode()).digest()
+    return found[:wanted]
+
+
+def hold_steady() -> None:
+    """Replace the clock, ids and salts of this process; call it before refold is imported."""
+    datetime.datetime = SteadyDatetime  # type: ignore[misc]
+    secrets.token_bytes = drawn_bytes
+    secrets.token_hex = lambda size=None: drawn_bytes(size).hex()
+    secrets.randbelow = lambda limit: int.from_bytes(drawn_bytes(8)) % limit
+    uuid.uuid4 = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
+    # Imported only now, so that it sees the clock above.
+    from refold.infrastructure.processes import ThisProcess
+
+    ThisProcess.name = "this process"  # type: ignore[assignment,method-assign]
+
+
+def run(*words: str) -> tuple[int, str]:
+    """Run a command in this process; return its exit code and what it printed on standard output."""
+    global _drawn
+    seed = hashlib.sha256(" ".join(words).encode()).digest()
+    _drawn = itertools.count(int.from_bytes(seed[:3]))
+    printed, code = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), 0
+    sys.argv = ["refold", *words]
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            runpy.run_module("refold", run_name="__main__")
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    printed.seek(0)
+    return code, printed.read()
