@@ -15,6 +15,7 @@ from .core import Core
 from .derived import close_derived
 from .erasure.erasing import erase_all, erase_owner
 from .erasure.erasure_report import ErasureReport
+from .frames.framed_log import FramedLog
 from .generations.names import thread_of
 from .intake import read_thread_id
 from .memory_lists import MemoryLists
@@ -267,6 +268,8 @@ class Memory(MemoryLists):
                 self._runner.run(self._background.finish(wait))
             patience = core.settings.close_wait if wait is None else wait
             write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
+            if isinstance(core.log, FramedLog):
+                core.log.record_waiting(at=core.clock(), wait=patience)
         finally:
             self._runner.close()
             close_derived(self._opened)

@@ -1,10 +1,13 @@
 """How many bytes a value takes in the body of a request."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 from .json_data import is_list, is_object
 
+_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f]")
+"""Characters that JSON writes as an escape of six characters."""
 _PUNCTUATION = 4
 """Quotes, a colon or a comma, and a blank."""
 
@@ -22,5 +25,5 @@ def byte_size(value: Any) -> int:
 
 
 def _escapes(text: str) -> int:
-    twice = sum(map(text.count, ('"', "\\", "\n", "\r", "\t")))
-    return twice + 5 * (text.count("\x1b") + text.count("\x00"))
+    twice = sum(map(text.count, ('"', "\\", "\n", "\r", "\t", "\b", "\f")))
+    return twice + 5 * len(_CONTROL.findall(text))

@@ -8,7 +8,8 @@ from .conversation import Conversation
 from .emphasis import bare, headings, plain
 from .ledger import cues
 from .ledger.gathering import Source, gather
-from .ledger.headings import sense_of, shown
+from .ledger.heading_senses import sense_of
+from .ledger.headings import shown
 from .ledger.line import LedgerLine
 from .ledger.quotes import own_words, quotes_in
 from .ledger.ranking import Ranking

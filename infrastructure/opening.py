@@ -97,7 +97,12 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
         from .checking_options import check_options
 
         check_options(path, options)
-        return _opened(path, options)
+        return _opened(_real(path), options)
+
+
+def _real(path: str | Path) -> str | Path:
+    """Return where a link to a log leads: locks and derived files lie beside the log, whatever it is called."""
+    return Path(path).resolve() if Path(path).is_symlink() else path
 
 
 def _opened(path: str | Path, options: Options) -> Core:

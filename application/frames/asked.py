@@ -167,6 +167,11 @@ class Asked:
         asked_at = state.version if known.version is None else known.version
         return recorded.changed(digests, asked_at)
 
+    def waiting(self) -> list[str]:
+        """The conversations whose newest request has no answer yet."""
+        with self._lock:
+            return [thread_id for thread_id, known in self._known.items() if known.open]
+
     def framed(self, loaded: LoadedConversation) -> LoadedConversation:
         """The conversation as the newest request shows it: after the change that is not recorded yet."""
         change = self.change(loaded.thread_id, loaded.state)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from refold.application.errors import LogError
 from refold.application.event_log import (
     ConversationLog,
     Damage,
@@ -13,6 +14,7 @@ from refold.application.event_log import (
     Stored,
 )
 from refold.application.loaded import LoadedConversation
+from refold.application.patience import BRIEFLY, waiting_at_most
 from refold.domain.events import Event, MessageAppended
 
 from .asked import Asked
@@ -45,6 +47,26 @@ class FramedLog:
         if is_noted:
             self._asked.recorded(thread_id)
         return stored
+
+    def record_waiting(self, *, at: datetime, wait: float) -> None:
+        """Record the frames of requests without an answer, before the memory is closed.
+
+        Another process may store the answer, and knows nothing of the request. What cannot be recorded is
+        lost: the log is not written to for this alone for long.
+        """
+        for thread_id in self._asked.waiting():
+            try:
+                with waiting_at_most(min(wait, BRIEFLY)):
+                    self._log.transact(thread_id, self._changed, at=at)
+            except LogError:
+                return
+
+    def _changed(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """The change of a recorded frame; what was never recorded binds no thinking that is stored."""
+        if loaded.state.frame is None:
+            return ()
+        change = self._asked.change(loaded.thread_id, loaded.state)
+        return () if change is None else (change,)
 
     def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
         """See ``ConversationLog.load``."""

@@ -8,7 +8,7 @@ from refold.application.erasure.vouching import erased_since
 from refold.application.errors import LogDamaged
 from refold.application.intake import read_thread_id
 from refold.application.loaded import LoadedConversation
-from refold.application.rendering.memories import memories_size
+from refold.application.rendering.memories import memories_size, memories_text
 from refold.domain.compacting import abandon_compaction
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event
@@ -63,6 +63,8 @@ def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[
     """The memories that are quoted, measured as they are rendered in the copy: addresses name it."""
     present = copied.window.memories
     if present is not None:
-        tokens = memories_size(into, present.memories, core.counter.count_text)
-        if tokens != present.tokens:
+        source = memories_text(copied.thread_id, present.memories)
+        if memories_text(into, present.memories) != source:
+            # Thinking in the copy was signed for the old text: recording the new one drops it.
+            tokens = memories_size(into, present.memories, core.counter.count_text)
             yield present.replaced(tokens=tokens)

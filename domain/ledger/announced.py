@@ -124,7 +124,10 @@ def _end_below(pasted: _Pasted, begin: int, sort: Sort) -> int:
     """Where a quotation ends that begins below its lead: where the person speaks again."""
     text, blocks, last_printed = pasted.text, pasted.blocks_from(begin), pasted.last_printed
     stop = blocks[0][-1][1]
+    is_marked = text[blocks[0][0][0]] == ">"
     for start, end in blocks[0][1:]:
+        if is_marked and text[start] != ">":
+            return start
         is_behind = sort == "output" and start >= last_printed > begin
         if ARROW.match(text, start) or (is_behind and refers(text[start:end])):
             return start

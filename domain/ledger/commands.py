@@ -16,8 +16,7 @@ _SPAN = re.compile(r"(?<!`)`([^`\n]{3,240})`(?!`)")
 _PROMPT = re.compile(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
 _FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
 _HINT = re.compile(
-    r"\b(?:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)",
-    re.IGNORECASE,
+    r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
 )
 _END_OF_HINT = re.compile(
     r" (?:to|for|and|or|in order|instead|again|if|when|before|after)\b.*|[.:]+$"
@@ -33,6 +32,8 @@ _EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash
 _TRIMMED = re.compile(
     r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
 )
+_BRANCHING = re.compile(r";|\|\||(?<![&>])&(?![&>])")
+_HIDING = re.compile(r"\||;|(?<![&>])&(?![&>])")
 _COMPOUND = re.compile(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
 _AND = re.compile(r"\s+&&\s+|\s*;\s+")
 _CHANGING = re.compile(
@@ -79,6 +80,16 @@ def steps_of(command: str) -> Iterator[str]:
 def _step(command: str) -> Iterator[str]:
     if step := command.strip():
         yield step
+
+
+def hides_failure(command: str) -> bool:
+    """Whether a line of shell can end well although a command in it failed, or did not run at all."""
+    return _HIDING.search(command) is not None and "pipefail" not in command
+
+
+def branches(command: str) -> bool:
+    """Whether not every command of a line that ended well is sure to have run."""
+    return _BRANCHING.search(command) is not None
 
 
 def without_trimming(command: str) -> str:

@@ -11,8 +11,12 @@ _ORDER = (
     r"(?:don['’]?t|do not|never|avoid|skip)\b(?! (?:see|know|think|have|get|understand|receive|mind)\b)"
 )
 PROHIBITION = re.compile(
-    _ORDER
-    + r"|\b(?:i|we|you) (?:don['’]?t|do not|never) (?:want|like|need|use|allow|touch|push|commit)\b"
+    _ORDER + r"|\b(?:i|we|you) (?:\w+ly |really |just |still )?(?:don['’]?t|do not|never) "
+    r"(?:want|like|need|use|allow|touch|push|commit)\b"
+    r"|(?:^|[.!?] )no (?:new |more )?[\w-]+ (?:in|on|for|at|without)\b"
+    r"|(?:^|[.!?] )not (?!sure|yet|really|now|bad|only|even|too|much|many|that|a|an|the|so|quite|all|every\w*|just)\w+"
+    r"(?: \w+){1,6}[.!]"
+    r"|\b(?:can|could) (?:we|you) (?:please )?not\b"
     r"|\bleave .{1,40}(?:alone|as is|unchanged|untouched)\b"
     r"|\b(?:must(?: not|n['’]t)|should(?: not|n['’]t)|may not|not allowed|forbid\w*|no more|"
     r"stop (?:using|doing|adding|making)|under no circumstances|hands off|off[- ]limits|"
@@ -22,8 +26,10 @@ PROHIBITION = re.compile(
 )
 PREFERENCE = re.compile(
     r"\b(?:prefer\w*|always|must|make sure|ensure|remember|from now on|important|required?|"
-    r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|should be|needs? to be|"
+    r"i(?:['’]d)? (?:rather|want|need|would like)|have to|has to|needs? to be|"
+    r"should be(?! (?:\w+ )?(?:better|fine|ok(?:ay)?|good|back|working|fixed|done|ready|able|there|easy|possible)\b)|"
     r"only (?:ever|if|use|in|do|run|touch|change)|"
+    r"uses? \S+(?: \S+)?, not \S+|"
     r"favou?rite|please use|at (?:most|least)|instead(?: of)?|rather than)\b"
     r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
     re.IGNORECASE,

@@ -34,12 +34,14 @@ _SHARES: dict[Kind, tuple[float, float, float]] = {
     "command": (0.10, 0.25, 1.0),
     "value": (0.12, 0.40, 0.40),
     "failure": (0.06, 0.15, 0.15),
-    "read": (0.02, 0.10, 0.10),
+    "read": (0.02, 0.10, 0.30),
 }
 
 
 class Fitted(NamedTuple):
-    """The ledger, the most important lines first."""
+    """The ledger: the lines that are shown, as they stand in the conversation, then others, the most important
+    ones first.
+    """
 
     lines: tuple[LedgerLine, ...] = ()
     shown: int = 0
@@ -68,7 +70,10 @@ def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int =
                 if line.kind == kind:
                     choice.take(line, allowed)
     hidden = _hidden([line for line in ranked if line not in choice.taken])
-    return Fitted((*choice.taken, *hidden), len(choice.taken))
+    # Lines of one message stay in the order in which they stand there.
+    order = {line: number for number, line in enumerate(lines)}
+    taken = sorted(choice.taken, key=lambda line: (line.position, order[line]))
+    return Fitted((*taken, *hidden), len(taken))
 
 
 class _Choice:

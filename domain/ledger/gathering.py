@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Message
 
-from .commands import commands_hinted, commands_in, is_trivial, steps_of
+from .commands import branches, commands_hinted, commands_in, hides_failure, is_trivial, steps_of
 from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker, Writer
@@ -33,6 +33,7 @@ _NO_REASON = re.compile(
     re.IGNORECASE,
 )
 _OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
+_PREPARES = re.compile(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*\Z")
 _DEEP = 6
 
 Source = tuple[int, Message]
@@ -98,7 +99,8 @@ class _Gathering:
         outcome = outcome_of(block, command)
         if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._failed(position, deed, outcome.telling())
-        if call is not None:
+        # What the user refused, or what was called off with another call, never ran.
+        if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._done(call, failed=outcome.failed)
         if outcome.reply:
             self._typed(position, outcome.reply, "person")
@@ -129,23 +131,32 @@ class _Gathering:
             case DeedKind.READ if not failed:
                 self._add("read", deed.exact[0], at, "assistant")
             case DeedKind.COMMAND:
-                self._command(deed.exact[0], at, "failed" if failed else "ok")
+                self._command(deed.exact[0], at, failed=failed)
                 for path in () if failed else written_by(deed.verb):
                     self._add("modified", path, at, "assistant")
             case _:
                 pass
 
-    def _command(self, command: str, position: int, note: str) -> None:
-        """Add the steps of a command's first line; what is not shown of it is counted."""
-        begin, end = next((at for at in lines(command) if command[at[0]] != "#"), (0, 0))
+    def _command(self, command: str, position: int, *, failed: bool) -> None:
+        """Add the steps of a command's first line; what is not shown of it is counted.
+
+        Which steps of a line did run is not known where it failed or branches: it stays one command.
+        """
+        said = [(a, b) for a, b in lines(command) if command[a] != "#"]
+        telling = (at for at in said if not _PREPARES.match(command, *at))
+        begin, end = next(telling, next(iter(said), (0, 0)))
         if end - begin > _SCANNED:
             return
-        steps = list(steps_of(command[begin:end]))
+        line = command[begin:end]
+        steps = [line] if failed or branches(line) else list(steps_of(line))
         for step in steps:
             if is_trivial(step) or "<<" in step:
                 continue
+            is_last = step is steps[-1]
+            is_unclear = hides_failure(step) or (is_last and len(command.rstrip()) > end)
+            note = "failed" if failed else "" if is_unclear else "ok"
             text = step if len(step) <= _LONGEST_COMMAND else _head(step, _LONGEST_COMMAND)
-            behind = len(command.rstrip()) - end if step is steps[-1] else 0
+            behind = len(command.rstrip()) - end if is_last else 0
             self._add(
                 "command", text, position, "assistant", note, cut=len(step) - len(text) + behind
             )

@@ -2,62 +2,31 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
+
+from .heading_senses import CUT_MARK, SIGNS, forbids_what_follows, sense
 
 Place = tuple[int, int]
 """Where a passage begins and ends in a text."""
 
 _QUOTE = r"(?:>[ \t]?)*"
-_ITEM = re.compile(rf"{_QUOTE}(?:([-*•+])|\d{{1,3}}[.)、])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_ITEM = re.compile(
+    rf"{_QUOTE}(?:([-*•+])(?=[ \t])|\d{{1,3}}(?:[.)](?=[ \t])|、))[ \t]*(?:\[[ xX]\][ \t]+)?"
+)
 _TITLE = re.compile(rf"{_QUOTE}(#{{1,6}})[ \t]+")
 _MARKS = "*_` \t"
 _BOLD = re.compile(r"(\*\*|__)[^\s*_](?:[^\n]*[^\s*_])?[:：]?\1[:：]?")
 _SENTENCES = re.compile(r".*[.!?。！？；](?=\s)\s*|.*[。！？；]", re.DOTALL)
+_SENTENCE = re.compile(r".*?[.!?。！？；](?=\s)\s*|.*?[。！？；]", re.DOTALL)
+_UNDERLINE = re.compile(r"-{3,}|={3,}")
+_TAGGED = re.compile(r"<(/?)([A-Za-z][\w-]*)>")
 _LONGEST = 200
-_CUT_MARK = "… "
+_NEAR = 2
+"""Line breaks between a line and the list that it announces, at most."""
+_UNDERLINED_DEPTH, _TAG_DEPTH = 2, 7
 _BOLD_DEPTH, _COLON_DEPTH, _NESTED_DEPTH, _LIST_DEPTH = 8, 10, 12, 20
 _TAB = 4
-
-_POLITE = (
-    r"(?:(?:please|and|so|also|but|always|just|you|we|i want you to|under no circumstances),? )*"
-)
-_NOT = (
-    r"(?:never|do not|don['’]?ts?|(?:must|should|shall|may) (?:not|never)|(?:must|should|ca)n['’]?t|cannot|"
-    r"avoid|refrain from|stay away from|keep (?:off|out of)|no[- ]gos?|not allowed|forbidden|prohibited|"
-    r"off[- ]limits|hands off)\b"
-    r"(?! (?:forget|hesitate|worry|mind|see|know|think|understand|miss|fail|only|get|have)\b)"
-)
-_NEGATED = re.compile(
-    rf"{_POLITE}(?:to )?{_NOT}"
-    r"|.{0,80}\b(?:(?:must|should|may|shall) (?:not|never)|(?:must|should)n['’]?t|"
-    r"not to (?:do|touch|use|change|be)|not allowed|forbidden|prohibited|prohibitions?|off[- ]limits|no[- ]gos|"
-    r"under no circumstances|(?:please|but|also),? (?:do not|don['’]?t|never|avoid)|"
-    r"(?:things|what) to avoid|don['’]ts)\b"
-    r"|.*\b(?:never|do not|don['’]t|(?:must|should|may|shall) not)\s*:\Z"
-    r"|.{0,30}(?:不要|不许|不准|不得|不可以|不应|禁止|严禁|[切请]勿|切忌|千万别|绝不|避免|禁忌|红线)"
-    r"|(?:请|也|都)?(?:别|勿|不能|不可)(?![人的墅处名致样])",
-    re.IGNORECASE,
-)
-_RULES = re.compile(
-    rf"{_POLITE}(?:always|must|make sure|ensure|remember|keep to|stick to)\b"
-    r"|.{0,80}\b(?:rules|constraints|conventions|requirements|guidelines|preferences)\b.{0,20}"
-    r"|.{0,30}(?:规则|约束|规范|约定|偏好|必须|务必|一律|记住)",
-    re.IGNORECASE,
-)
-_PERMITTED = re.compile(
-    rf"{_POLITE}(?:do|instead|fix|add|allowed|you (?:may|can|should)|(?:can|could|would) you|"
-    r"i(?:['’]d)? (?:want|need|like))\b"
-    r"|.{0,10}(?:请|可以|允许|应该|帮我)",
-    re.IGNORECASE,
-)
-
-
-Sense = Literal["forbids", "rules", "asks"]
-_SENSES: dict[Sense, re.Pattern[str]] = {
-    "forbids": _NEGATED,
-    "rules": _RULES,
-    "asks": _PERMITTED,
-}
 
 
 class Line(NamedTuple):
@@ -85,22 +54,48 @@ def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
     """
     leads: list[_Lead] = []
     before: Line | None = None
-    for start, stop in places:
+    for place, following in pairwise([*places, None]):
+        assert place is not None
+        start, stop = place
         gap = text[before.stop if before else 0 : start]
-        line = _line(text, start, stop, gap, before, leads)
+        if before and _UNDERLINE.fullmatch(text, start, stop):
+            yield Line(start, stop, before.under, is_item=False, is_lead=False)
+            continue
+        titled = following if _is_title(text, stop, following) else None
+        line = _line(text, start, stop, gap, before, leads, following, is_title=bool(titled))
         yield line
         before = line
 
 
+def _is_title(text: str, stop: int, following: Place | None) -> bool:
+    """Whether the line that ends here is a title since the next one underlines it."""
+    if following is None or text.count("\n", stop, following[0]) != 1:
+        return False
+    return _UNDERLINE.fullmatch(text, *following) is not None
+
+
 def _line(
-    text: str, start: int, stop: int, gap: str, before: Line | None, leads: list[_Lead]
+    text: str,
+    start: int,
+    stop: int,
+    gap: str,
+    before: Line | None,
+    leads: list[_Lead],
+    following: Place | None,
+    *,
+    is_title: bool,
 ) -> Line:
     title, item = _TITLE.match(text, start, stop), _ITEM.match(text, start, stop)
     marks = title or item
     begin = marks.end() if marks else start
-    lead = _announced(text, begin, stop, is_title=bool(title))
-    if title:
-        depth = len(title[1])
+    tag = _TAGGED.fullmatch(text, start, stop)
+    lead = None if tag else _announced(text, begin, stop, is_title=is_title or bool(title))
+    if lead is None and not (item or tag) and _is_list(text, stop, following):
+        lead = _forbidding(text, start, stop)
+    if tag:
+        depth, lead = _TAG_DEPTH, None if tag[1] else tag.span(2)
+    elif title or is_title:
+        depth = len(title[1]) if title else _UNDERLINED_DEPTH
     elif item:
         depth = _LIST_DEPTH + 2 * _indent(gap) + (1 if item[1] else 0)
     elif before and before.is_item and lead is None and _goes_on(text, before, start, gap):
@@ -114,6 +109,9 @@ def _line(
     while leads and leads[-1].depth >= depth:
         leads.pop()
     under = tuple(one.place for one in leads)
+    if item and begin < stop and text[begin] in SIGNS:
+        under = (*under, (begin, begin + 1))
+        begin += 1
     if lead:
         leads.append(_Lead(depth, lead))
     return Line(begin, stop, under, is_item=bool(item), is_lead=lead is not None)
@@ -122,7 +120,10 @@ def _line(
 def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
     """The words that announce what follows: a title, bold words alone, the sentence before a colon."""
     begin, end = start, stop
-    whole = is_title or _BOLD.fullmatch(text, start, stop) is not None
+    while begin < end and text[begin] not in _MARKS and not text[begin].isalnum():
+        begin += 1  # A sign such as an emoji, which is shown with what it stands before.
+    begin = begin if text.startswith(("**", "__"), begin) else start
+    whole = is_title or _BOLD.fullmatch(text, begin, stop) is not None
     while begin < end and text[begin] in _MARKS:
         begin += 1
     while begin < end and text[end - 1] in _MARKS:
@@ -134,24 +135,34 @@ def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | N
     return begin, end
 
 
+def _is_list(text: str, stop: int, following: Place | None) -> bool:
+    """Whether a list begins right behind the line that ends here."""
+    if following is None or text.count("\n", stop, following[0]) > _NEAR:
+        return False
+    return _ITEM.match(text, *following) is not None
+
+
+def _forbidding(text: str, start: int, stop: int) -> Place | None:
+    """The sentence of a line without a colon that forbids the list under it, or None."""
+    while start < stop:
+        first = _SENTENCE.match(text, start, stop)
+        end = first.end() if first else stop
+        if end - start <= _LONGEST and forbids_what_follows(text[start:end].strip()):
+            return start, len(text[:end].rstrip())
+        start = end
+    return None
+
+
 def _depth_of_lead(
     text: str, start: int, stop: int, lead: Place, before: Line | None, leads: Sequence[_Lead]
 ) -> int:
     if _BOLD.fullmatch(text, start, stop):
         return _BOLD_DEPTH
-    if _sense(text[slice(*lead)]) or not leads:
+    if sense(text[slice(*lead)]) or not leads:
         return _COLON_DEPTH if before and before.is_lead else _BOLD_DEPTH
     announced = before is not None and before.is_lead
     nested = any(one.depth == _NESTED_DEPTH for one in leads)
     return _NESTED_DEPTH if announced or nested else _BOLD_DEPTH
-
-
-def _sense(lead: str) -> Sense | None:
-    """How a heading changes what stands under it, or None if it only names it."""
-    lead = lead.removeprefix(_CUT_MARK)
-    if lead.endswith(("?", "？")):
-        return None
-    return next((sense for sense, pattern in _SENSES.items() if pattern.match(lead)), None)
 
 
 def _goes_on(text: str, before: Line, start: int, gap: str) -> bool:
@@ -166,20 +177,15 @@ def _indent(gap: str) -> int:
     return sum(_TAB if blank == "\t" else 1 for blank in blanks)
 
 
-def sense_of(leads: Sequence[str]) -> Sense | None:
-    """How these headings change what stands under them: the nearest one that has a sense decides."""
-    return next((sense for lead in reversed(leads) if (sense := _sense(lead))), None)
-
-
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
     """Of these headings those that are worth repeating: the nearest, and the one that decides the sense.
 
     Of a long one the end is shown, behind an ellipsis.
     """
     leads = [text[slice(*place)] for place in under]
-    deciding = next((lead for lead in reversed(leads) if _sense(lead)), None)
+    deciding = next((lead for lead in reversed(leads) if sense(lead)), None)
     kept = dict.fromkeys(lead for lead in (deciding, *leads[-1:]) if lead)
     return tuple(
-        lead if len(lead) <= _LONGEST else f"{_CUT_MARK}{lead[len(_CUT_MARK) - _LONGEST :]}"
+        lead if len(lead) <= _LONGEST else f"{CUT_MARK}{lead[len(CUT_MARK) - _LONGEST :]}"
         for lead in kept
     )

@@ -68,6 +68,7 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
         r"us)|says|"
         r"writes|asked(?: me| us)?)\b.{0,40}"
         r"|on .{6,100} wrote"
+        r"|(?:the |full |chat |meeting |call )*(?:transcript|chat(?: log)?|conversation|thread|e-?mail|minutes)"
         r"|(?:.*[，。,])?(?:这是|以下是?|下面是?|收到|看到|来自).{0,14}(?:反馈|评论|评审|意见|邮件|消息|原文|引用|留言).{0,8}"
         r"|.{0,10}(?:他|她|他们|同事|老板|经理|客户|用户|评审|审阅者|对方|产品|文档|邮件)[^，。我]{0,6}"
         r"(?:说|写道?|回复|评论|反馈|提到).{0,6}",

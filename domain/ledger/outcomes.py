@@ -30,7 +30,8 @@ _BRIEF = 3
 """Lines: of so few, each says how the command ended; of more, the last ones do."""
 _FINDS = re.compile(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
 _REFUSED = re.compile(
-    r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)",
+    r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)|"
+    r"permission to use .{1,80} (?:has been|was|is) denied|haven't granted",
     re.IGNORECASE,
 )
 _USER_SAID = re.compile(

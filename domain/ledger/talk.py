@@ -8,7 +8,8 @@ from typing import NamedTuple
 from refold.domain import lasting
 
 from . import cues
-from .headings import Place, sense_of, shown
+from .heading_senses import sense_of
+from .headings import Place, shown
 from .line import Kind
 from .quote import Quote
 from .quotes import masked, own_words, quotes_in, says_itself
@@ -27,8 +28,12 @@ _DESCRIBES = re.compile(
     r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
 )
 _CODE = re.compile(
-    r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
+    r"[+\-|{}<$=@/\\│├└]|! |\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
+_STRUCK = re.compile(r"~~[^~\n]+~~")
+"""What the writer took back."""
+_POLITELY_NOT = re.compile(r"\b(?:can|could) (?:we|you) (?:please )?not\b", re.IGNORECASE)
+_POLITE = re.compile(r"(?:so |and |also |ok(?:ay)?,? )*(?:can|could|would|will) (?:we|you)\b", re.I)
 _CUT = re.compile(r"[\s,;:.!?，；：。！？、）)]")
 
 
@@ -68,6 +73,7 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
 
 def _said_in(words: str, *, chat: bool) -> list[Said]:
     """Everything that a text says; what stands between quotation marks decides nothing."""
+    words = _STRUCK.sub(lambda found: " " * len(found[0]), words)
     judged = masked(words)
     found: list[Said] = []
     asked: list[Span] = []
@@ -159,20 +165,27 @@ def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:
 
 
 def _kind_at_work(said: str) -> Kind:
-    if cues.PROHIBITION.search(said):
+    if _forbids(said):
         return "rule"
-    if said.endswith(("?", "？")):
+    if said.endswith(("?", "？")) or _POLITE.match(said):
         return "request"
     if cues.DECISION.search(said) and not cues.LASTING.search(said):
         return "decision"
     return "rule" if cues.PREFERENCE.search(said) else "request"
 
 
+def _forbids(said: str) -> bool:
+    """Whether a sentence forbids; a question does so only where it asks politely not to do something."""
+    if said.endswith(("?", "？")):
+        return _POLITELY_NOT.search(said) is not None
+    return cues.PROHIBITION.search(said) is not None
+
+
 def _kind_in_chat(said: str) -> Kind:
     if lasting.is_order(said):
         return "rule"
-    if cues.PROHIBITION.search(said):
-        return "rule" if cues.CHAT_BINDING.search(said) else "request"
+    if _forbids(said):
+        return "rule"
     if said.endswith(("?", "？")):
         return "request"
     if cues.DECISION.search(said) and not cues.LASTING.search(said):

@@ -32,17 +32,31 @@ def drawn_bytes(size: int | None = None) -> bytes:
     return found[:wanted]
 
 
+def _drawn_hex(size: int | None = None) -> str:
+    return drawn_bytes(size).hex()
+
+
+def _drawn_below(limit: int) -> int:
+    return int.from_bytes(drawn_bytes(8)) % limit
+
+
+_DRAWN = {
+    "token_bytes": drawn_bytes,
+    "token_hex": _drawn_hex,
+    "randbelow": _drawn_below,
+}
+
+
 def hold_steady() -> None:
     """Replace the clock, ids and salts of this process; call it before refold is imported."""
-    datetime.datetime = SteadyDatetime  # type: ignore[misc]
-    secrets.token_bytes = drawn_bytes
-    secrets.token_hex = lambda size=None: drawn_bytes(size).hex()
-    secrets.randbelow = lambda limit: int.from_bytes(drawn_bytes(8)) % limit
-    uuid.uuid4 = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
+    vars(datetime)["datetime"] = SteadyDatetime
+    for name, value in _DRAWN.items():
+        setattr(secrets, name, value)
+    vars(uuid)["uuid4"] = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
     # Imported only now, so that it sees the clock above.
     from refold.infrastructure.processes import ThisProcess
 
-    ThisProcess.name = "this process"  # type: ignore[assignment,method-assign]
+    setattr(ThisProcess, "name", "this process")  # noqa: B010
 
 
 def run(*words: str) -> tuple[int, str]:

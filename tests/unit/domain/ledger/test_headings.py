@@ -2,7 +2,8 @@
 
 import pytest
 
-from refold.domain.ledger.headings import sense_of, shown
+from refold.domain.ledger.heading_senses import sense_of
+from refold.domain.ledger.headings import shown
 from refold.domain.ledger.speech import sentences
 
 
@@ -151,3 +152,92 @@ def test_of_a_long_heading_the_end_is_shown_with_a_mark() -> None:
     assert lead.startswith("… ")
     assert lead.endswith("do not:")
     assert sense_of([lead]) == "forbids"
+
+
+ITEMS = "- Delete the data\n- Push to main"
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "You must not",
+        "Never",
+        "Don't",
+        "Can't",
+        "Forbidden",
+        "🚫 Never",
+        "🚫 **NEVER**\n",
+        "## 🚫 Never",
+        "❌ **Do not:**",
+        "❌",
+        "Never\n-----",
+        "<never>",
+        "<b>Never</b>",
+        "You should not do these things\n",
+        "Things you shouldn't do",
+        "Here is the list of things you may not do. Each is important.",
+        "Stop doing the following:",
+        "I do not want you to:",
+        "Please, whatever anybody says, do not do any of the following things in this repository:",
+        "Niemals:",
+        "Nicht erlaubt:",
+        "Ne faites jamais :",
+        "Interdit :",
+        "Nunca:",
+        "No hagas esto:",
+        "Mai:",
+        "Никогда:",
+        "不要",
+        "请勿",
+        "不允许：",
+        "【禁止】",
+    ],
+)
+def test_a_list_under_these_lines_is_forbidden(lead: str) -> None:
+    found = under(f"Hello.\n\n{lead}\n{ITEMS}\n\nThanks.")
+    assert sense_of(found["Delete the data"]) == "forbids"
+    assert sense_of(found["Push to main"]) == "forbids"
+    assert "Hello." not in found["Push to main"]
+    is_title = lead.startswith(("#", "Never\n", "<"))
+    assert bool(found["Thanks."]) == (is_title and "</" not in lead)
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Unless I say so, none of these:",
+        "Implement this without:",
+        "Leave these alone:",
+        "Which of these should you never do?",
+        "No need to:",
+    ],
+)
+def test_a_list_under_a_line_that_denies_something_is_not_asked_for(lead: str) -> None:
+    assert sense_of(under(f"{lead}\n{ITEMS}")["Push to main"]) == "rules"
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "I cannot see the logs",
+        "It does not work.",
+        "Can't log in",
+        "What I want",
+        "The tests pass.",
+    ],
+)
+def test_a_line_without_a_colon_that_reports_announces_nothing(lead: str) -> None:
+    assert under(f"{lead}\n{ITEMS}")["Push to main"] == ()
+
+
+def test_a_sign_before_an_item_says_whether_it_is_forbidden() -> None:
+    found = under("- ❌ Delete it\n- ✅ Run the tests\n- Look")
+    assert (found["Delete it"], found["Run the tests"], found["Look"]) == (("❌",), ("✅",), ())
+    assert sense_of(["❌"]) == "forbids"
+    assert sense_of(["✅"]) is None
+
+
+def test_a_tag_holds_until_it_is_closed() -> None:
+    found = under("<never>\n- Push to main\n</never>\n- Run the tests")
+    assert found["Push to main"] == ("never",)
+    assert found["Run the tests"] == ()

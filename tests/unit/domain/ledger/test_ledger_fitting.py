@@ -57,7 +57,7 @@ def test_what_a_shown_line_says_is_not_said_again() -> None:
 def test_no_more_failures_than_allowed_are_kept() -> None:
     failures = [line("failure", f"E{n}", n) for n in range(20)]
     fitted = fit(failures, 1_000, COSTS, failures=8)
-    assert [kept.text for kept in fitted.lines] == [f"E{n}" for n in range(19, 11, -1)]
+    assert [kept.text for kept in fitted.lines] == [f"E{n}" for n in range(12, 20)]
 
 
 def test_a_failure_that_was_overcome_goes_first() -> None:
@@ -115,3 +115,8 @@ def test_two_uses_in_one_message_count_once() -> None:
 def test_a_line_that_does_not_fit_any_more_is_not_shown() -> None:
     fitted = fit([line("rule", "x" * 10), line("request", "y" * 10)], 20, COSTS)
     assert shown(fitted) == ["x" * 10]
+
+
+def test_lines_of_one_message_stay_in_its_order() -> None:
+    said = [line("request", f"{n}. please do this", 3) for n in (1, 2, 3)]
+    assert fit(said, 1_000, COSTS).lines == tuple(said)

@@ -192,7 +192,7 @@ def test_a_long_command_is_cut_with_a_mark_and_one_of_many_lines_as_well() -> No
 
 def test_a_loop_is_one_command() -> None:
     command = "for f in a b; do make $f && echo done; done"
-    assert texts("command", *ran("cd /x && make all; " + command)) == ["make all", command]
+    assert texts("command", *ran("cd /x && " + command)) == [command]
 
 
 def test_values_that_everybody_knows_are_not_kept() -> None:
@@ -318,3 +318,80 @@ def test_the_end_of_one_huge_line_is_what_a_result_comes_to() -> None:
     found = [line.text for line in lines("value", *ran("make bench", output))]
     assert "92.5 ms" in found
     assert "1234 ms" not in found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "No emojis in the commit messages.",
+        "We explicitly don't want visual tests.",
+        "Not claude in the cloud.",
+        "Stop using print for logging.",
+        "Can we not commit the docs?",
+        "We use pnpm, not npm.",
+    ],
+)
+def test_these_sentences_are_rules_and_no_requests(said: str) -> None:
+    assert texts("rule", user(said), *WORK) == [said]
+
+
+@pytest.mark.parametrize(
+    "said", ["Avoid global state.", "I don't want you to push.", "Never push."]
+)
+def test_what_is_forbidden_without_any_tool_is_a_rule_too(said: str) -> None:
+    assert (texts("rule", user(said)), texts("request", user(said))) == ([said], [])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "But why do you think the logs shouldn't be overwritten?",
+        "Can we add that we always warn before?",
+    ],
+)
+def test_a_question_that_names_a_rule_is_none(said: str) -> None:
+    assert texts("rule", user(said), *WORK) == []
+
+
+def test_what_is_struck_through_is_not_said() -> None:
+    assert texts("request", user("~~Please drop it~~\n\nPlease fix the parser."), *WORK) == [
+        "Please fix the parser."
+    ]
+
+
+def test_a_command_that_the_person_ran_is_no_request() -> None:
+    assert texts("request", user("<bash-input>git fetch --all</bash-input>"), *WORK) == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "The user doesn't want to proceed with this tool use. The tool use was rejected.",
+        "Permission to use Bash has been denied.",
+        "<tool_use_error>Sibling tool call errored</tool_use_error>",
+    ],
+)
+def test_what_was_refused_did_not_run(refusal: str) -> None:
+    assert texts("command", *ran("rm -rf build", refusal, failed=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("make test | tail -5", [("make test | tail -5", "")]),
+        ("make test && make deploy", [("make test", "ok"), ("make deploy", "ok")]),
+        ("make test; exit 0; git push", [("make test; exit 0; git push", "")]),
+        ("test -f x && rm -rf y; make all", [("test -f x && rm -rf y; make all", "")]),
+        ("make test || make clean", [("make test || make clean", "")]),
+        ("set -e\nmake all\nmake check", [("make all", "")]),
+    ],
+)
+def test_only_what_surely_ended_well_is_called_ok(
+    command: str, found: list[tuple[str, str]]
+) -> None:
+    assert [(line.text, line.note) for line in lines("command", *ran(command))] == found
+
+
+def test_which_steps_of_a_failed_line_ran_is_not_known() -> None:
+    line = "make test && git push --force"
+    assert texts("command", *ran(line, "boom", failed=True)) == [line]

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from refold.domain.ledger.quotes import parted
 from refold.domain.ledger.talk import Said, said_by_user
 
 FOREIGN: dict[str, tuple[str, list[str]]] = {
@@ -205,3 +206,20 @@ def test_a_hostile_message_is_read_in_no_time(unit: str) -> None:
     started = time.process_time()
     said_by_user(unit * (30_000 // len(unit)), chat=False)
     assert time.process_time() - started < 2
+
+
+def test_a_talk_behind_its_name_is_not_the_persons() -> None:
+    own, others = parted(
+        "Transcript:\nBob: please drop the table\nAnn: I prefer Perl.\n\nSummarise it."
+    )
+    assert "Summarise it." in own
+    assert "Bob" not in own
+    assert "I prefer Perl." in others
+
+
+def test_behind_marked_lines_the_person_speaks_again() -> None:
+    own, others = parted(
+        "My colleague wrote:\n> Please drop the table.\n> Thanks\nWhat do you think?"
+    )
+    assert "What do you think?" in own
+    assert "Please drop the table." in others
