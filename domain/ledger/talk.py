@@ -28,8 +28,10 @@ _DESCRIBES = re.compile(
     r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
 )
 _CODE = re.compile(
-    r"[+\-|{}<$=@/\\│├└]|! |\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
+    r"[+\-|{}<$=@/\\│├└]|\d+[:\t|→]|(?:at|func|def|class|import|var|const|let) \S+[(.{=]"
 )
+_RAN = re.compile(r"^! .*$", re.MULTILINE)
+"""A command that the person ran in the agent's prompt."""
 _STRUCK = re.compile(r"~~[^~\n]+~~")
 """What the writer took back."""
 _POLITELY_NOT = re.compile(r"\b(?:can|could) (?:we|you) (?:please )?not\b", re.IGNORECASE)
@@ -61,7 +63,7 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
 
     Of what the text quotes, only documents and reviews that it hands over are read, and marked as such.
     """
-    words = user_words(text)[:_SCANNED]
+    words = _RAN.sub(_blank, user_words(text)[:_SCANNED])
     quotes = quotes_in(words)
     found = _said_in(own_words(words, quotes), chat=chat)
     said = [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
@@ -73,7 +75,7 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
 
 def _said_in(words: str, *, chat: bool) -> list[Said]:
     """Everything that a text says; what stands between quotation marks decides nothing."""
-    words = _STRUCK.sub(lambda found: " " * len(found[0]), words)
+    words = _STRUCK.sub(_blank, words)
     judged = masked(words)
     found: list[Said] = []
     asked: list[Span] = []
@@ -172,6 +174,10 @@ def _kind_at_work(said: str) -> Kind:
     if cues.DECISION.search(said) and not cues.LASTING.search(said):
         return "decision"
     return "rule" if cues.PREFERENCE.search(said) else "request"
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
 
 
 def _forbids(said: str) -> bool:

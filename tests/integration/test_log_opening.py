@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from eventsourcing.persistence import PersistenceError
 
+import refold
 from refold.application.errors import (
     LogBusy,
     LogDamaged,
@@ -278,3 +279,18 @@ def test_errors_from_below_become_errors_of_the_log(error: Exception, kind: type
         raise PersistenceError("the library below") from error
     assert type(caught.value) is kind
     assert str(caught.value)
+
+
+def test_a_log_is_written_through_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "real"
+    folder.mkdir()
+    link = tmp_path / "link.db"
+    with refold.open(folder / "a.db") as memory:
+        memory.conversation("t").append({"role": "user", "content": "one"})
+        link.symlink_to(folder / "a.db")
+        with refold.open(link) as linked:
+            linked.conversation("t").append({"role": "user", "content": "two"})
+        assert len(memory.conversation("t").messages()) == 2
+    with refold.open(link) as linked:
+        assert len(linked.conversation("t").messages()) == 2
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["link.db"]

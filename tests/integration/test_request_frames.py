@@ -361,3 +361,40 @@ def test_callers_may_change_their_lists_in_place(agent: Agent) -> None:
     agent.turn(model=BOUND, tools=tools)
     assert agent.illegal() == []
     assert len(agent.changes()) == 3
+
+
+def test_an_answer_that_is_stored_after_a_restart_answers_what_was_sent(agent: Agent) -> None:
+    agent.turn(model=BOUND, system="A")
+    agent.chat.append({"role": "user", "content": "question"})
+    answer = agent.ask(model=BOUND, system="B")
+    agent.restart()  # Nothing was stored since the system text changed.
+    agent.chat.append(answer)
+    agent.turn(model=BOUND, system="A")
+    assert agent.illegal() == []
+    assert agent.chat.context(at=agent.versions[1]).system == "B"
+
+
+def test_closing_records_no_frame_that_an_event_holds_already(agent: Agent) -> None:
+    agent.turn(model=BOUND, system="A")
+    agent.chat.append({"role": "user", "content": "question"})
+    agent.ask(model=BOUND, system="A")
+    before = len(agent.events())
+    agent.restart()
+    assert len(agent.events()) == before
+
+
+def test_a_fork_with_quoted_memories_shows_no_thinking_of_its_source(tmp_path: Path) -> None:
+    agent = Agent(tmp_path / "agent.db", window=8_000, memories=5)
+    for number in range(45):
+        agent.chat.append({"role": "user", "content": f"{number}: which port? " + "words " * 60})
+        answer = agent.ask(model=BOUND, system="SYS")
+        answer["content"][1]["text"] = f"It listens on 5433 in case {number}." + " fine" * 40
+        agent.chat.append(answer)
+    assert "Relevant Memories" in str(agent.chat.context(model=BOUND, system="SYS").system)
+    for source, copy in (("t", "b"), ("b", "c")):
+        forked = agent.memory.conversation(source).fork(thread_id=copy)
+        forked.append({"role": "user", "content": "which port did postgres use?"})
+        made = forked.context(model=BOUND, system="SYS").for_anthropic()
+        agent.requests.append({"model": BOUND, **made, "answer": []})
+        assert agent.illegal() == []
+    agent.memory.close()

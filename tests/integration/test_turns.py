@@ -292,7 +292,11 @@ def test_one_key_stands_for_one_message(path: Path) -> None:
         assert (caught.value.key, caught.value.position) == ("k", 0)
         with pytest.raises(refold.KeyReused, match="two messages"):
             chat.append([USER, REPLY], key=["n", "n"])
+        chat.append(USER, key="by", author="person")
+        assert not chat.append(USER, key="by").messages[0].new
+        with pytest.raises(refold.KeyReused):
+            chat.append(USER, key="by", author="program")
         assert len(chat.append([REPLY, REPLY], key=["m", "m"]).messages) == 2
-        assert roles(chat) == "ua"
+        assert roles(chat) == "uua"
         chat.erase(0)
         assert not chat.append({"role": "user", "content": "another"}, key="k").messages[0].new
