@@ -235,7 +235,8 @@ def _says_something(said: str) -> bool:
     if len(said) < 2 or _CODE.match(said):
         return False
     head = said[:200]
-    return sum(c.isalnum() or c.isspace() for c in head) >= 0.7 * len(head)
+    # No character is both: counted apart, without a step of Python for each.
+    return sum(map(str.isalnum, head)) + sum(map(str.isspace, head)) >= 0.7 * len(head)
 
 
 def _said(kind: Kind, words: str, span: Span) -> Said:
