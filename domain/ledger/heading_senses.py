@@ -90,8 +90,10 @@ def sense(lead: str) -> Sense | None:
         return "forbids" if signs & _FORBIDDING_SIGNS else None
     if _QUESTION.search(lead):
         return "rules" if _BARE.fullmatch(lead) else None
-    found = next((sense for sense, pattern in _SENSES.items() if pattern.match(lead)), None)
-    return found or ("rules" if _DENIES.search(lead) else None)
+    found = next((one for one, pattern in _SENSES.items() if pattern.match(lead)), None)
+    if found is None and _DENIES.search(lead):
+        return "rules"
+    return found
 
 
 def forbids_what_follows(line: str) -> bool:

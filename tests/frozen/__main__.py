@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.frozen.outputs import digests, parts
@@ -38,7 +39,7 @@ def main() -> int:
     if data_folder() is None:
         sys.exit("no real data: put it at ../shared/data or name its folder in REFOLD_X_DATA")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda name: write_part(given.folder, name), parts(given.few)))
+        list(pool.map(partial(write_part, given.folder), parts(given.few)))
     found = digests(given.folder)
     if given.keep:
         KEPT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")

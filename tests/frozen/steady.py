@@ -9,6 +9,7 @@ import runpy
 import secrets
 import sys
 import uuid
+from typing import Any, Self
 
 BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 _drawn = itertools.count()
@@ -18,9 +19,9 @@ class SteadyDatetime(datetime.datetime):
     """A datetime whose clock stands still."""
 
     @classmethod
-    def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+    def now(cls, tz: datetime.tzinfo | None = None) -> Self:
         """Return the one time."""
-        return BEGIN.astimezone(tz)
+        return cls.fromtimestamp(BEGIN.timestamp(), tz)
 
 
 def drawn_bytes(size: int | None = None) -> bytes:
@@ -49,10 +50,11 @@ _DRAWN = {
 
 def hold_steady() -> None:
     """Replace the clock, ids and salts of this process; call it before refold is imported."""
-    vars(datetime)["datetime"] = SteadyDatetime
+    modules: Any = (datetime, uuid)
+    modules[0].datetime = SteadyDatetime
     for name, value in _DRAWN.items():
         setattr(secrets, name, value)
-    vars(uuid)["uuid4"] = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
+    modules[1].uuid4 = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
     # Imported only now, so that it sees the clock above.
     from refold.infrastructure.processes import ThisProcess
 
