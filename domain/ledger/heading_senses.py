@@ -90,7 +90,9 @@ def sense(lead: str) -> Sense | None:
         return "forbids" if signs & _FORBIDDING_SIGNS else None
     if _QUESTION.search(lead):
         return "rules" if _BARE.fullmatch(lead) else None
-    found = next((one for one, pattern in _SENSES.items() if pattern.match(lead)), None)
+    found: Sense | None = next(
+        (one for one, pattern in _SENSES.items() if pattern.match(lead)), None
+    )
     if found is None and _DENIES.search(lead):
         return "rules"
     return found
