@@ -51,11 +51,14 @@ class Summary(Value, frozen=True):
     topics_ask: bool = True
 
 
-def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:
+def judge_text(
+    text: str, *, complete: bool, required: Sequence[str] = (), by_code: bool = False
+) -> None:
     """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
 
     Empty is as well what has no letter and no digit in it, or hardly a word besides headings and tags;
-    repetitive is what is one word or a few words again and again.
+    repetitive is what is one word or a few words again and again. ``by_code``: what code takes from a
+    source says as little as that does.
 
     Raises:
         SummaryRefused: with the reason.
@@ -72,7 +75,7 @@ def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> No
     missing = [part for part in required if part not in text]
     if missing:
         raise SummaryRefused("missing_parts", f"missing in the summary: {', '.join(missing)}")
-    if says_nothing(text, required):
+    if not by_code and says_nothing(text, required):
         raise SummaryRefused("empty", "the summary says nothing besides its headings and tags")
 
 

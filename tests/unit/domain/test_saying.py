@@ -65,6 +65,12 @@ def test_a_text_with_hardly_a_word_is_empty(text: str) -> None:
     assert refusal(text) == "empty"
 
 
+def test_what_code_takes_from_a_source_may_be_a_single_word() -> None:
+    judge_text("Hello.", complete=True, by_code=True)
+    with pytest.raises(SummaryRefused):
+        judge_text("\u200b", complete=True, by_code=True)
+
+
 def test_judging_a_long_text_without_an_end_takes_no_time() -> None:
     for text in (
         "<a " * 99_999,
