@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
-from refold.application.read_models import ConversationRow, NoteRow, SummaryRow
+from refold.application.read_models import NoteRow, SummaryRow
 from refold.application.recall.asking import ask
 from refold.application.recall.results import RecallHit
 from refold.application.recall.tokens import tokens_of
@@ -16,8 +16,6 @@ from refold.domain.erasing import WITHDRAWN
 from refold.domain.noting import LEDGER
 from refold.domain.remembering import MemoryKind
 
-MOST_CONVERSATIONS = 200
-"""The newest ones are looked at."""
 LASTING = frozenset({"preference", "constraint", "decision"})
 """Kinds of notes that matter whatever is asked."""
 LASTING_SCORE = 0.4
@@ -48,12 +46,10 @@ def offers_of_owner(
     owner, allowed = loaded.state.owner, core.settings.memories.of_owner
     if owner is None or allowed == "off":
         return []
-    others = [
-        row for row in core.views.conversations_of(owner) if row.thread_id != loaded.thread_id
-    ]
     own = {_folded(note.text) for note in core.views.notes(loaded.thread_id)}
-    found = list(_offers(core, others[:MOST_CONVERSATIONS], with_summaries=allowed == "summaries"))
-    fresh = [offer for offer in _once(found) if _folded(offer.hit.text) not in own]
+    found = _offers(core, owner, with_summaries=allowed == "summaries")
+    others = (offer for offer in found if offer.hit.thread_id != loaded.thread_id)
+    fresh = [offer for offer in _once(others) if _folded(offer.hit.text) not in own]
     chosen: list[Offer] = []
     for offer in _scored(fresh, query):
         if len(chosen) == most or offer.hit.score < least:
@@ -63,14 +59,17 @@ def offers_of_owner(
     return chosen
 
 
-def _offers(
-    core: Core, conversations: Sequence[ConversationRow], *, with_summaries: bool
-) -> Iterator[Offer]:
-    for row in conversations:
-        yield from map(_of_note, core.views.notes(row.thread_id))
-        if with_summaries:
-            active = (s for s in core.views.summaries(row.thread_id) if s.is_active)
-            yield from (_of_summary(s) for s in active if s.summary_text != WITHDRAWN)
+def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
+    """All that there is, by conversation, the latest activity first."""
+    found = [*map(_of_note, core.views.notes_of(owner))]
+    if with_summaries:
+        active = core.views.active_summaries_of(owner)
+        found += [_of_summary(one) for one in active if one.summary_text != WITHDRAWN]
+    rows = core.views.conversations_of(owner)
+    places = {row.thread_id: place for place, row in enumerate(rows)}
+    # Of one that another process has just begun nothing is known yet.
+    known = (offer for offer in found if offer.hit.thread_id in places)
+    return sorted(known, key=lambda offer: places[offer.hit.thread_id])
 
 
 def _of_note(note: NoteRow) -> Offer:

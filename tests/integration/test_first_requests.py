@@ -159,3 +159,18 @@ def test_first_requests_of_several_threads_and_memories_are_equal(agent: Open) -
         assert len(made) == 6
         assert {(str(c.system), c.version) for c in made} == {(str(made[0].system), 2)}
         assert LIKING in block(made[0])
+
+
+@pytest.mark.parametrize("offered", ["notes", "summaries"])
+def test_notes_of_a_conversation_behind_hundreds_of_newer_ones_are_offered(
+    agent: Open, offered: str
+) -> None:
+    with agent(owner_memories=offered) as memory:
+        noted(memory)
+        for n in range(230):
+            memory.conversation(f"later-{n}", owner="user-7").append(user("Hi."))
+        chat = memory.conversation("tuesday", owner="user-7")
+        chat.append(user(f"{ASKED} Or shall I go on tidying the garden shed?"))
+        quoted = block(chat.context())
+        assert LIKING in quoted
+        assert ("[refold://monday/0] summary" in quoted) == (offered == "summaries")
