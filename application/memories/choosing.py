@@ -114,9 +114,7 @@ class _Choice:
         before = self._before.loaded.state
         # A first choice is for the request as it was measured: an answer may have come since.
         is_other = self._first and now.state.version != before.version
-        self.overtaken = (
-            is_other or not _only_grew(before, now.state) or self._has_lost_sources()
-        )
+        self.overtaken = is_other or not _only_grew(before, now.state) or self._has_lost_sources()
         if self.overtaken:  # What was found may be erased by now.
             return ()
         if self._found is None:

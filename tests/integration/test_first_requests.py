@@ -121,9 +121,9 @@ def test_two_first_requests_at_once_are_equal(tmp_path: Path) -> None:
     with refold.open(path, window=8_000) as memory:
         noted(memory)
 
-    async def work() -> list[list[refold.Context]]:
+    async def work() -> list[tuple[refold.Context, refold.Context]]:
         async with refold.aopen(path, window=8_000, memories=5) as memory:
-            made: list[list[refold.Context]] = []
+            made: list[tuple[refold.Context, refold.Context]] = []
             for n in range(6):
                 chat = memory.conversation(f"tuesday-{n}", owner="user-7")
                 await chat.append(user(ASKED))
