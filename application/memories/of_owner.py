@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from refold.application.addresses import address_of
@@ -77,9 +77,9 @@ def _of_note(note: NoteRow) -> Offer:
     positions = note.source_positions if note.taken_by == LEDGER else ()
     first = min(note.source_positions, default=note.start)
     id = f"{note.flush_id}/{note.number}"
-    hit = _hit(note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
+    about = (note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
+    hit = _hit(*about, why=(note.kind,))
     start, stop = (min(positions), max(positions) + 1) if positions else (note.start, note.stop)
-    hit = hit.replaced(why=(note.kind,))
     return Offer(hit, "note", start, stop, note.version)
 
 
@@ -93,7 +93,14 @@ def _of_summary(summary: SummaryRow) -> Offer:
 
 
 def _hit(
-    thread_id: str, position: int, version: int, id: str, role: str, at: str, text: str
+    thread_id: str,
+    position: int,
+    version: int,
+    id: str,
+    role: str,
+    at: str,
+    text: str,
+    why: tuple[str, ...] = (),
 ) -> RecallHit:
     return RecallHit(
         thread_id=thread_id,
@@ -109,7 +116,7 @@ def _hit(
         start=0,
         stop=len(text),
         score=0.0,
-        why=(),
+        why=why,
         fate="summarised",
         in_context=False,
     )
@@ -128,7 +135,7 @@ def _folded(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _scored(offers: Sequence[Offer], query: str) -> list[Offer]:
+def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
     """With scores relative to the best match, the best first; the newest first where they are equal."""
     asked = frozenset(ask(query).tokens)
     words = [asked.intersection(tokens_of(offer.hit.text)) for offer in offers]
@@ -138,11 +145,13 @@ def _scored(offers: Sequence[Offer], query: str) -> list[Offer]:
     sums = [sum(weights[token] for token in sorted(there)) for there in words]
     best = max(sums, default=0.0)
     scored = (
-        offer._replace(hit=offer.hit.replaced(score=score))
+        (score, offer)
         for offer, total in zip(offers, sums, strict=True)
         if (score := max(total / best if best else 0.0, _least(offer)))
     )
-    return sorted(scored, key=lambda offer: -offer.hit.score)
+    # Few of many are taken: only these are made anew.
+    for score, offer in sorted(scored, key=lambda one: -one[0]):
+        yield offer._replace(hit=offer.hit.replaced(score=score))
 
 
 def _least(offer: Offer) -> float:
