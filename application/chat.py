@@ -60,7 +60,8 @@ class Chat(LookingBack):
     ) -> Appended:
         """Append a message, a list of them, or a message object of the SDK; durable on return.
 
-        ``key``: an idempotency key (one for each message of a list): the same key is stored once.
+        ``key``: an idempotency key (one for each message of a list): the same key is stored once, if role,
+        content, author and ``name`` are the same; other fields are not compared, the first ones stay.
         ``expected_version``: of a context or an append: refused if somebody else has appended since.
         ``recorded``: history from elsewhere, kept as it came where a live message would be refused.
         ``author``: who wrote the messages of the role user (without any, it is refused): "person", "program"
@@ -71,8 +72,7 @@ class Chat(LookingBack):
         Raises:
             InvalidMessage, UnknownToolCall: names the field; nothing is stored.
             KeyReused: the key stands for another message already; nothing is stored.
-            VersionConflict: somebody else has appended; nothing is stored. A message whose key is known
-                is no conflict: it is stored already.
+            VersionConflict: somebody else has appended; nothing is stored. A known key is no conflict.
             InvalidOwner, OwnerConflict: the owner cannot be, or is not that of the conversation.
             LogError: nothing is stored.
         """

@@ -81,10 +81,22 @@ def refuse_other(item: IncomingMessage, stored: MessageAppended) -> None:
 
 
 def _is_same(one: Message, other: Message) -> bool:
-    # An author that only one of both tells is no difference: it was recorded later, or not at all.
-    authors = {one.author, other.author} - {None}
-    is_same_head = one.role == other.role and len(authors) < 2
+    # What only one of both tells is no difference: it was recorded later, or not at all.
+    is_same_head = (
+        one.role == other.role
+        and _agree(one.author, other.author)
+        and _agree(_name(one), _name(other))
+    )
     return is_same_head and list(one.blocks()) == list(other.blocks())
+
+
+def _agree(one: object, other: object) -> bool:
+    return one is None or other is None or one == other
+
+
+def _name(message: Message) -> object:
+    """Who of several speaks. Other fields (usage, metadata) may be others when a delivery is repeated."""
+    return None if message.extra is None else message.extra.get("name")
 
 
 def read_recorded(messages: object) -> Sequence[RecordedMessage]:

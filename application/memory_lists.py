@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from .argument_checks import checked
 from .core import Core
 from .markdown.searching import NotesFound, NotesStatus, notes_status, search_notes
+from .notes.files import without_others
 from .notes.writing import write_notes
 from .owners.parsing import read_owner
 from .read_models import ConversationRow, NoteRow
@@ -33,16 +34,16 @@ class MemoryLists:
 
     def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
         """The durable notes of all conversations, in the order in which they were taken; with an owner
-        those of their conversations alone.
+        those of their conversations alone, without what was noted of somebody else's messages there.
 
         Raises:
             InvalidOwner: the owner is blank or unusable.
         """
-        notes = self._core.views.all_notes()
+        views, owner = self._core.views, read_owner(owner)
         if owner is None:
-            return notes
-        own = {row.thread_id for row in self.conversations(owner=owner)}
-        return [note for note in notes if note.thread_id in own]
+            return views.all_notes()
+        guests = views.guests_of(owner)
+        return list(without_others(views.notes_of(owner), lambda thread: guests.get(thread, {})))
 
     def search_notes(
         self,

@@ -31,7 +31,8 @@ class ConversationRow(Value, frozen=True):
     forked_at: int | None
     """The version of that one then."""
     first_words: str | None
-    """How the first message of a user begins, for where there is no label; None once that is erased."""
+    """How the first message of a user begins, for where there is no label; None once that is erased. One
+    that names an owner of its own is passed over: it is not this conversation's owner who says it."""
     first_words_at: int | None
     """The position of that message."""
     owner: str | None = None
@@ -216,6 +217,13 @@ class ReadModels(Protocol):
         """The owners of those messages of a conversation that have one of their own, by position."""
         ...
 
+    def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
+        """In conversations of this owner: the owners of messages that have one of their own, by position.
+
+        Conversations without such messages are left out.
+        """
+        ...
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """One conversation, or None if it has no events."""
         ...
@@ -242,6 +250,14 @@ class ReadModels(Protocol):
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """All durable notes of a conversation, oldest first."""
+        ...
+
+    def notes_of(self, owner: str) -> Sequence[NoteRow]:
+        """Those of all conversations of one owner, in the order of the log."""
+        ...
+
+    def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
+        """The active summaries of all conversations of one owner, in no order."""
         ...
 
     def all_notes(self) -> Sequence[NoteRow]:

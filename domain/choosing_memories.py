@@ -56,12 +56,14 @@ def withdraw_memories(
     return ((kept or nothing).replaced(rewritten=tuple(rewritten)),)
 
 
-def is_before_first_answer(state: Conversation) -> bool:
-    """Whether nothing was answered yet and nothing is quoted: then the prefix can still be chosen freely."""
-    if state.erased or state.memories_at or state.compactions or state.older_live:
+def is_before_first_request(state: Conversation) -> bool:
+    """Whether a user has spoken, no request is recorded and nothing is quoted: the prefix is still free.
+
+    Answers say nothing of that: an assistant may greet first, and a history may come from elsewhere.
+    """
+    if state.erased or state.memories_at or state.compactions or state.frame is not None:
         return False
-    asked = any(message.role == "user" for message in state.live)
-    return asked and all(message.role != "assistant" for message in state.live)
+    return bool(state.older_live) or any(message.role == "user" for message in state.live)
 
 
 def _quotations(memories: Sequence[ChosenMemory]) -> frozenset[tuple[str | None, int, str]]:

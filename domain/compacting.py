@@ -166,7 +166,12 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
     Raises:
         SummaryRefused: with the reason (invariant 9).
     """
-    judge_text(summary.text, complete=summary.complete, required=summary.required)
+    judge_text(
+        summary.text,
+        complete=summary.complete,
+        required=summary.required,
+        by_code=summary.model_calls == 0,
+    )
     longest = max(plan.limit_tokens, plan.accepted_tokens)
     judge_length(summary.text_tokens, longest, summary.tokens, plan.covered_tokens)
 

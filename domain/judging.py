@@ -8,7 +8,7 @@ from .events import GivenInPart, LeafSummary, OmittedMessage
 from .facts import Topic
 from .ledger.line import LedgerLine
 from .messages import Block
-from .saying import is_blank, is_repetition
+from .saying import is_blank, is_repetition, says_nothing
 from .value import Value
 
 
@@ -51,11 +51,14 @@ class Summary(Value, frozen=True):
     topics_ask: bool = True
 
 
-def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> None:
+def judge_text(
+    text: str, *, complete: bool, required: Sequence[str] = (), by_code: bool = False
+) -> None:
     """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
 
-    Empty is as well what has no letter and no digit in it, and repetitive what is one word or a few words
-    again and again.
+    Empty is as well what has no letter and no digit in it, or hardly a word besides headings and tags;
+    repetitive is what is one word or a few words again and again. ``by_code``: what code takes from a
+    source says as little as that does.
 
     Raises:
         SummaryRefused: with the reason.
@@ -72,6 +75,8 @@ def judge_text(text: str, *, complete: bool, required: Sequence[str] = ()) -> No
     missing = [part for part in required if part not in text]
     if missing:
         raise SummaryRefused("missing_parts", f"missing in the summary: {', '.join(missing)}")
+    if not by_code and says_nothing(text, required):
+        raise SummaryRefused("empty", "the summary says nothing besides its headings and tags")
 
 
 def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int) -> None:

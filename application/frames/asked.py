@@ -43,6 +43,8 @@ class _Asked:
     """The position that goes on with the newest answer."""
     changed: bool = False
     """Whether the frame may have changed and back since it was recorded."""
+    chose: bool = False
+    """Whether it was chosen what the first request quotes, if anything: then that there was one counts."""
 
     def look(self, state: Conversation) -> None:
         """Find answers that another process stored."""
@@ -112,6 +114,17 @@ class Asked:
         known = self._known.get(thread_id)
         return None if known is None else known.recorded.frame
 
+    def chose(self, thread_id: str) -> None:
+        """What the first request quotes was chosen: that it was made is recorded, whatever it carries."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.chose = True
+
+    def has_chosen(self, thread_id: str) -> bool:
+        """Whether this process chose what the first request quotes."""
+        known = self._known.get(thread_id)
+        return known is not None and known.chose
+
     def made(self, thread_id: str, version: int, length: int) -> None:
         """A request was made that shows this version, which has so many messages."""
         with self._lock:
@@ -150,7 +163,7 @@ class Asked:
         """The event that the frame of the newest request has changed; None if it has not.
 
         ``thinks``: whether an answer with thinking is about to be stored. A request that carries nothing is
-        not worth an event before that.
+        not worth an event before that, but for the first one where something might have been quoted.
         """
         known = self._known.get(thread_id)
         if known is None or state.erased:
@@ -161,7 +174,7 @@ class Asked:
             if is_recorded or before.version > known.newest:
                 return None  # In the second case another process made a newer request.
         thinks = thinks or any(message.thinking for message in state.live)
-        if before is None and recorded.frame.is_bare and not thinks:
+        if before is None and recorded.frame.is_bare and not (thinks or known.chose):
             return None
         digests = {part.digest for part in before.parts} if before is not None else set[str]()
         asked_at = state.version if known.version is None else known.version

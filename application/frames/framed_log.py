@@ -62,8 +62,10 @@ class FramedLog:
                 return
 
     def _changed(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """The change of a recorded frame; what was never recorded binds no thinking that is stored."""
-        if loaded.state.frame is None:
+        """The change of a recorded frame; what was never recorded binds no thinking that is stored, and tells
+        only that there was a first request, where that counts.
+        """
+        if loaded.state.frame is None and not self._asked.has_chosen(loaded.thread_id):
             return ()
         change = self._asked.change(loaded.thread_id, loaded.state)
         return () if change is None else (change,)

@@ -50,6 +50,11 @@ class GenerationsViews:
         """See ``ReadModels``."""
         return self._views.owners_of(self._log.stream_of(thread_id))
 
+    def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
+        """See ``ReadModels``."""
+        found = self._views.guests_of(owner).items()
+        return {thread_of(stream): guests for stream, guests in found}
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""
         row = self._views.conversation(self._log.stream_of(thread_id))
@@ -79,6 +84,14 @@ class GenerationsViews:
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """See ``ReadModels``."""
         return _of(self._views.notes(self._log.stream_of(thread_id)))
+
+    def notes_of(self, owner: str) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.notes_of(owner))
+
+    def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.active_summaries_of(owner))
 
     def all_notes(self) -> Sequence[NoteRow]:
         """See ``ReadModels``."""

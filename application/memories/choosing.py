@@ -12,7 +12,7 @@ from refold.domain.budget import Budget
 from refold.domain.choosing_memories import (
     choose_memories,
     forget_memories,
-    is_before_first_answer,
+    is_before_first_request,
     memories_room,
 )
 from refold.domain.conversation import Conversation
@@ -38,39 +38,41 @@ def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None
     return _choose(core, thread_id, budget, below)
 
 
-def choose_at_first(core: Core, thread_id: str, budget: Budget) -> bool:
-    """Quote what matters of other conversations of the same owner in the first request of this one; whether
-    anything is. Later requests show the same, so that the prefix holds. A log that cannot be written
-    leaves the request as it is.
+def choose_at_first(core: Core, thread_id: str, budget: Budget) -> None:
+    """Quote what matters of other conversations of the same owner in the first request of this one.
+
+    Later requests show the same, so that the prefix holds, and those made at the same time show what the
+    quickest recorded. A log that cannot be written leaves the request as it is.
     """
-    if not wants_first_choice(core, core.log.load(thread_id).state):
-        return False
     try:
-        return bool(_choose(core, thread_id, budget, None, own=False))
+        _choose(core, thread_id, budget, None, first=True)
     except LogError as error:
         logger.warning("conversation %r: nothing is quoted in it: %s", thread_id, error)
-        return False
+    core.asked.chose(thread_id)
 
 
 def wants_first_choice(core: Core, state: Conversation) -> bool:
     """Whether the next request is the first, and something of other conversations may be quoted in it."""
     settings = core.settings.memories
     is_on = bool(settings.most) and settings.of_owner != "off" and state.owner is not None
-    return is_on and is_before_first_answer(state)
+    return is_on and is_before_first_request(state)
 
 
 def _choose(
-    core: Core, thread_id: str, budget: Budget, below: int | None, *, own: bool = True
+    core: Core, thread_id: str, budget: Budget, below: int | None, *, first: bool = False
 ) -> int:
     for _ in range(TRIES):
         before = measured(core, thread_id, budget)
+        # As it is stored: what is measured is as if the frame of this request were recorded.
+        if first and not wants_first_choice(core, core.log.load(thread_id).state):
+            return 0
         room = _room(core, before, below)
         try:
-            found = look_up(core, before.loaded, room, own=own)
+            found = look_up(core, before.loaded, room, own=not first)
         except Exception:  # Whatever it is, the request can be sent without.
             logger.exception("conversation %r: no memories could be looked up", thread_id)
             found = None
-        choice = _Choice(core, before, found, room)
+        choice = _Choice(core, before, found, room, first=first)
         now, events = core.log.transact(thread_id, choice.decide, at=core.clock())
         if not choice.overtaken:
             grown = now.state.memories_tokens - before.loaded.state.memories_tokens
@@ -98,16 +100,21 @@ def _room(core: Core, before: Measured, below: int | None) -> int:
 class _Choice:
     """What was found, and the decision on it against the newest state."""
 
-    def __init__(self, core: Core, before: Measured, found: LookedUp | None, room: int) -> None:
+    def __init__(
+        self, core: Core, before: Measured, found: LookedUp | None, room: int, *, first: bool
+    ) -> None:
         self._core = core
         self._before = before
         self._found = found
         self._room = room
+        self._first = first
         self.overtaken = False
 
     def decide(self, now: LoadedConversation) -> Sequence[Event]:
         before = self._before.loaded.state
-        self.overtaken = not _only_grew(before, now.state) or self._has_lost_sources()
+        # A first choice is for the request as it was measured: an answer may have come since.
+        is_other = self._first and now.state.version != before.version
+        self.overtaken = is_other or not _only_grew(before, now.state) or self._has_lost_sources()
         if self.overtaken:  # What was found may be erased by now.
             return ()
         if self._found is None:

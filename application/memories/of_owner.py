@@ -8,7 +8,7 @@ from typing import NamedTuple
 from refold.application.addresses import address_of
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
-from refold.application.read_models import ConversationRow, NoteRow, SummaryRow
+from refold.application.read_models import NoteRow, SummaryRow
 from refold.application.recall.asking import ask
 from refold.application.recall.results import RecallHit
 from refold.application.recall.tokens import tokens_of
@@ -16,8 +16,6 @@ from refold.domain.erasing import WITHDRAWN
 from refold.domain.noting import LEDGER
 from refold.domain.remembering import MemoryKind
 
-MOST_CONVERSATIONS = 200
-"""The newest ones are looked at."""
 LASTING = frozenset({"preference", "constraint", "decision"})
 """Kinds of notes that matter whatever is asked."""
 LASTING_SCORE = 0.4
@@ -48,12 +46,10 @@ def offers_of_owner(
     owner, allowed = loaded.state.owner, core.settings.memories.of_owner
     if owner is None or allowed == "off":
         return []
-    others = [
-        row for row in core.views.conversations_of(owner) if row.thread_id != loaded.thread_id
-    ]
     own = {_folded(note.text) for note in core.views.notes(loaded.thread_id)}
-    found = list(_offers(core, others[:MOST_CONVERSATIONS], with_summaries=allowed == "summaries"))
-    fresh = [offer for offer in _once(found) if _folded(offer.hit.text) not in own]
+    found = _offers(core, owner, with_summaries=allowed == "summaries")
+    others = (offer for offer in found if offer.hit.thread_id != loaded.thread_id)
+    fresh = [offer for offer in _once(others) if _folded(offer.hit.text) not in own]
     chosen: list[Offer] = []
     for offer in _scored(fresh, query):
         if len(chosen) == most or offer.hit.score < least:
@@ -63,14 +59,17 @@ def offers_of_owner(
     return chosen
 
 
-def _offers(
-    core: Core, conversations: Sequence[ConversationRow], *, with_summaries: bool
-) -> Iterator[Offer]:
-    for row in conversations:
-        yield from map(_of_note, core.views.notes(row.thread_id))
-        if with_summaries:
-            active = (s for s in core.views.summaries(row.thread_id) if s.is_active)
-            yield from (_of_summary(s) for s in active if s.summary_text != WITHDRAWN)
+def _offers(core: Core, owner: str, *, with_summaries: bool) -> list[Offer]:
+    """All that there is, by conversation, the latest activity first."""
+    found = [*map(_of_note, core.views.notes_of(owner))]
+    if with_summaries:
+        active = core.views.active_summaries_of(owner)
+        found += [_of_summary(one) for one in active if one.summary_text != WITHDRAWN]
+    rows = core.views.conversations_of(owner)
+    places = {row.thread_id: place for place, row in enumerate(rows)}
+    # Of one that another process has just begun nothing is known yet.
+    known = (offer for offer in found if offer.hit.thread_id in places)
+    return sorted(known, key=lambda offer: places[offer.hit.thread_id])
 
 
 def _of_note(note: NoteRow) -> Offer:
@@ -78,9 +77,9 @@ def _of_note(note: NoteRow) -> Offer:
     positions = note.source_positions if note.taken_by == LEDGER else ()
     first = min(note.source_positions, default=note.start)
     id = f"{note.flush_id}/{note.number}"
-    hit = _hit(note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
+    about = (note.thread_id, first, note.version, id, "note", note.taken_at, note.text)
+    hit = _hit(*about, why=(note.kind,))
     start, stop = (min(positions), max(positions) + 1) if positions else (note.start, note.stop)
-    hit = hit.replaced(why=(note.kind,))
     return Offer(hit, "note", start, stop, note.version)
 
 
@@ -94,7 +93,14 @@ def _of_summary(summary: SummaryRow) -> Offer:
 
 
 def _hit(
-    thread_id: str, position: int, version: int, id: str, role: str, at: str, text: str
+    thread_id: str,
+    position: int,
+    version: int,
+    id: str,
+    role: str,
+    at: str,
+    text: str,
+    why: tuple[str, ...] = (),
 ) -> RecallHit:
     return RecallHit(
         thread_id=thread_id,
@@ -110,7 +116,7 @@ def _hit(
         start=0,
         stop=len(text),
         score=0.0,
-        why=(),
+        why=why,
         fate="summarised",
         in_context=False,
     )
@@ -129,7 +135,7 @@ def _folded(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _scored(offers: Sequence[Offer], query: str) -> list[Offer]:
+def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
     """With scores relative to the best match, the best first; the newest first where they are equal."""
     asked = frozenset(ask(query).tokens)
     words = [asked.intersection(tokens_of(offer.hit.text)) for offer in offers]
@@ -139,11 +145,13 @@ def _scored(offers: Sequence[Offer], query: str) -> list[Offer]:
     sums = [sum(weights[token] for token in sorted(there)) for there in words]
     best = max(sums, default=0.0)
     scored = (
-        offer._replace(hit=offer.hit.replaced(score=score))
+        (score, offer)
         for offer, total in zip(offers, sums, strict=True)
         if (score := max(total / best if best else 0.0, _least(offer)))
     )
-    return sorted(scored, key=lambda offer: -offer.hit.score)
+    # Few of many are taken: only these are made anew.
+    for score, offer in sorted(scored, key=lambda one: -one[0]):
+        yield offer._replace(hit=offer.hit.replaced(score=score))
 
 
 def _least(offer: Offer) -> float:

@@ -39,7 +39,7 @@ def files_of(
     rows = list(conversations)
     owners = {row.thread_id: row.owner for row in rows}
     by_owner: dict[str | None, list[NoteRow]] = {}
-    for note in _without_copies(_without_others(notes, owners_of), rows):
+    for note in _without_copies(without_others(notes, owners_of), rows):
         by_owner.setdefault(owners.get(note.thread_id), []).append(note)
     files: dict[str, str] = {}
     for owner, own in by_owner.items():
@@ -63,9 +63,10 @@ def _files_of(notes: Sequence[NoteRow]) -> Mapping[str, str]:
     return files
 
 
-def _without_others(
+def without_others(
     notes: Iterable[NoteRow], owners_of: Callable[[str], Mapping[int, str]]
 ) -> Iterator[NoteRow]:
+    """Those that were not made of messages that name another owner of their own (``owners_of``: by position)."""
     known: dict[str, frozenset[int]] = {}
     for note in notes:
         if note.thread_id not in known:

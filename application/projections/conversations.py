@@ -31,7 +31,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, written
 
-VERSION = 5
+VERSION = 6
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -100,7 +100,7 @@ def _said(run: Sequence[LoggedEvent]) -> tuple[dict[str, Cell], dict[str, str]]:
     if not messages:
         return {}, {}
     times = [written(logged, event) for logged, event in messages]
-    first = next(((one, event) for one, event in messages if is_of_user(event.message)), None)
+    first = next(((one, event) for one, event in messages if _is_own(event)), None)
     words: dict[str, Cell] = {}
     if first is not None:
         words = {"first_words": _first_words(*first), "first_words_at": first[1].position}
@@ -133,6 +133,11 @@ def erased_changes(left: LoggedEvent) -> Sequence[Change]:
         return ()
     words: dict[str, Cell] = {"thread_id": left.thread_id, "first_words_at": event.position}
     return (Changed(words, {"first_words": None}),)
+
+
+def _is_own(event: MessageAppended) -> bool:
+    """Whether it says what a conversation can be named by: who lists those of an owner sees it."""
+    return event.owner is None and is_of_user(event.message)
 
 
 def is_of_user(message: Message) -> bool:

@@ -27,7 +27,12 @@ class Asking:
     @property
     def model_calls(self) -> int:
         """All calls of a model together; none where code alone is asked."""
-        return 0 if is_by_code(self._summariser) else self.calls + self.retries
+        return 0 if self.is_by_code else self.calls + self.retries
+
+    @property
+    def is_by_code(self) -> bool:
+        """Whether no model is asked."""
+        return is_by_code(self._summariser)
 
     def needs(self, calls: int) -> None:
         """Refuse before the first of so many calls what cannot come to an end.

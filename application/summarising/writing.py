@@ -215,7 +215,10 @@ class Writer:
         self, request: SummaryRequest, beside: str, longest: int
     ) -> Callable[[SummaryDraft], None]:
         def judge(draft: SummaryDraft) -> None:
-            judge_text(draft.text, complete=draft.complete, required=draft.required)
+            by_code = self._asking.is_by_code
+            judge_text(
+                draft.text, complete=draft.complete, required=draft.required, by_code=by_code
+            )
             tokens = self._count(draft.text)
             rendered = tokens + self._beside + self._count(beside)
             covered = self._task.plan.covered_tokens

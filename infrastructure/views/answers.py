@@ -76,6 +76,16 @@ def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
+def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
+    """The same of all conversations of an owner that have such messages."""
+    found: dict[str, dict[int, str]] = {}
+    rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
+    for row in (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)):
+        if row.owner is not None:
+            found.setdefault(row.thread_id, {})[row.position] = row.owner
+    return found
+
+
 def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
     """The messages of a range of positions."""
     first = max(start, 0)
@@ -135,6 +145,24 @@ def _written_at(db: Database, thread_id: str, position: int) -> str:
 def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
     """The notes of a conversation, oldest first."""
     return [NoteRow.trusted(fields) for fields in _of_thread(db, NOTES, thread_id)]
+
+
+def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
+    """The notes of all conversations of an owner, in the order of the log."""
+    count = db.conn.execute("SELECT count(*) FROM notes").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
+        raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
+    rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY rowid", storable(owner))
+    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
+
+
+def active_summaries_of(db: Database, owner: str) -> Sequence[SummaryRow]:
+    """The active summaries of all conversations of an owner."""
+    rows = _rows(db, SUMMARIES, f"is_active = 1 AND {_OF_OWNER}", storable(owner))
+    return [SummaryRow.trusted(fields) for fields in _fields(SUMMARIES, rows)]
+
+
+_OF_OWNER = "thread_id IN (SELECT thread_id FROM conversations WHERE owner = ? AND NOT erased)"
 
 
 def all_notes(db: Database) -> Sequence[NoteRow]:

@@ -63,6 +63,10 @@ class SQLiteViews:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.owners_of(db, thread_id))
 
+    def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.guests_of(db, owner))
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.one_conversation(db, thread_id))
@@ -90,6 +94,14 @@ class SQLiteViews:
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         """See ``ReadModels``."""
         return self.followed.answer(lambda db: answers.some_notes(db, thread_id))
+
+    def notes_of(self, owner: str) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.notes_of(db, owner))
+
+    def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
+        """See ``ReadModels``."""
+        return self.followed.answer(lambda db: answers.active_summaries_of(db, owner))
 
     def all_notes(self) -> Sequence[NoteRow]:
         """See ``ReadModels``."""

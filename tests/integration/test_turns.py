@@ -280,6 +280,21 @@ def test_what_was_delivered_already_is_no_conflict(path: Path) -> None:
     asyncio.run(scene())
 
 
+def test_one_key_stands_for_the_message_of_one_name(path: Path) -> None:
+    with refold.open(path) as memory:
+        chat = memory.conversation("t")
+        ann, bob = {**USER, "name": "ann"}, {**USER, "name": "bob"}
+        chat.append({**ann, "metadata": {"try": 1}}, key="k")
+        for again in (ann, USER, {**ann, "metadata": {"try": 2}}):
+            assert not chat.append(again, key="k").messages[0].new
+        assert chat.read(0).message.extra == {"name": "ann", "metadata": {"try": 1}}
+        with pytest.raises(refold.KeyReused, match="message 0"):
+            chat.append(bob, key="k")
+        with pytest.raises(refold.KeyReused, match="two messages"):
+            chat.append([ann, bob], key=["n", "n"])
+        assert roles(chat) == "u"
+
+
 def test_one_key_stands_for_one_message(path: Path) -> None:
     with refold.open(path) as memory:
         chat = memory.conversation("t")

@@ -48,7 +48,7 @@ class Paid:
         self._then()
         if self._fails:
             raise refold.SummariserError("refused", "no")
-        return SummaryDraft(text="short", complete=True, model="m", prompt_fingerprint="1")
+        return SummaryDraft(text="what was said", complete=True, model="m", prompt_fingerprint="1")
 
 
 class Holder:

@@ -24,7 +24,7 @@ SECTIONS = (
     "User Preferences",
     "Key Decisions",
 )
-GOOD_SUMMARY = "\n\n".join(f"## {name}\nNone." for name in SECTIONS)
+GOOD_SUMMARY = "\n\n".join(f"## {name}\nNothing new on {name}." for name in SECTIONS)
 _ANY_ID = b"msg_01TestTestTestTestTestTest"
 _SECRET_HEADERS = frozenset({"x-api-key", "authorization", "cookie"})
 

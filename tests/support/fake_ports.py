@@ -228,6 +228,10 @@ class MessageViews:
         del thread_id
         return {}
 
+    def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
+        del owner
+        return {}
+
     def conversation(self, thread_id: str) -> ConversationRow | None:
         del thread_id
         return None
@@ -246,6 +250,14 @@ class MessageViews:
 
     def notes(self, thread_id: str) -> Sequence[NoteRow]:
         del thread_id
+        return ()
+
+    def notes_of(self, owner: str) -> Sequence[NoteRow]:
+        del owner
+        return ()
+
+    def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
+        del owner
         return ()
 
     def all_notes(self) -> Sequence[NoteRow]:

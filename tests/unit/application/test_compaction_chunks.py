@@ -21,7 +21,7 @@ class AsLongAsAllowed:
     name = "exact"
 
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        return draft_of("word" * request.limit_tokens)
+        return draft_of("so it was" + "word" * (request.limit_tokens - 3))
 
 
 def words(tokens: int) -> Message:
@@ -217,6 +217,6 @@ def test_a_window_that_holds_no_message_is_told_before_any_call() -> None:
 
 
 def test_a_summariser_without_a_window_gets_everything() -> None:
-    scripted = Scripted("fine")
+    scripted = Scripted("all went fine")
     Scene(*(words(5_000) for _ in range(3)), summariser=scripted).written()
     assert len(scripted.requests) == 1

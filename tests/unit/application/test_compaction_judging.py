@@ -112,8 +112,8 @@ def test_a_text_must_be_smaller_than_what_it_stands_for() -> None:
 
 
 def test_required_parts_are_looked_for_in_every_part_of_a_divided_text() -> None:
-    history = draft_of("## Status\nfine", required=("## Status",))
-    turn = draft_of("## Early Progress\nmuch", required=("## Early Progress",))
+    history = draft_of("## Status\nall went fine", required=("## Status",))
+    turn = draft_of("## Early Progress\nmuch was done", required=("## Early Progress",))
     summary = Scene(*talk(4), summariser=Scripted(history, turn), split_at=4).written()
     assert summary.required == ("## Status", "## Early Progress")
 

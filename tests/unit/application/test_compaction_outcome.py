@@ -61,7 +61,7 @@ def compact(core: Core) -> CompactionResult:
 
 
 def test_a_performed_compaction_tells_how_it_went() -> None:
-    core, log = watched(Scripted("", draft_of("They talked.", attempts=3)))
+    core, log = watched(Scripted("", draft_of("They talked about it.", attempts=3)))
     result = compact(core)
     asked, _, done = log.streams["t"][-3:]
     assert isinstance(asked, CompactionRequested)
@@ -93,7 +93,7 @@ def test_a_rebuilt_summary_and_what_was_left_out_are_told() -> None:
 
 def test_every_attempt_that_ended_is_told_to_the_observers() -> None:
     watching = Watching()
-    core, _ = watched(Scripted("", "", "Fine."), watching)
+    core, _ = watched(Scripted("", "", "All went fine."), watching)
     assert watching.told == [compact(core)]
     assert watching.told[0].outcome == "failed"
     compact(core)

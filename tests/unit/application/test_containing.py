@@ -37,7 +37,7 @@ class Raising:
         await asyncio.sleep(0)
         if self._place == "summarise":
             raise self._kind(3)
-        return SummaryDraft(text="short", complete=True, model="m", prompt_fingerprint="1")
+        return SummaryDraft(text="what was said", complete=True, model="m", prompt_fingerprint="1")
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
         if self._place == "take_notes":

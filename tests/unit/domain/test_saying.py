@@ -30,6 +30,59 @@ def test_a_text_without_a_letter_or_digit_is_empty(text: str) -> None:
     assert refusal(text) == "empty"
 
 
+EIGHT = (
+    *("Technical Context", "Project Overview", "Code Changes", "Debugging & Issues"),
+    *("Current Status", "Pending Tasks", "User Preferences", "Key Decisions"),
+)
+
+
+@pytest.mark.parametrize("form", ["## {}", "# {} #", "**{}**", "- **{}:**", "1. {}:", "【{}】"])
+@pytest.mark.parametrize("under", ["", "\u200b", "None", "N/A", "- None.", "无", "<br/>"])
+def test_headings_over_nothing_are_empty(form: str, under: str) -> None:
+    assert refusal("\n\n".join(f"{form.format(name)}\n{under}" for name in EIGHT)) == "empty"
+
+
+def test_headings_that_are_asked_for_say_nothing_in_whatever_form() -> None:
+    with pytest.raises(SummaryRefused, match="besides its headings"):
+        judge_text("\n".join(f"* {name}" for name in EIGHT), complete=True, required=EIGHT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "short",
+        "Done.",
+        "no, no",
+        "<summary></summary>",
+        '<summary lang="en">\n</summary>',
+        "## Key Decisions\n## Pending Tasks\n" * 3,
+        "done " * 30 + "finished",
+        "word " * 900 + "end",
+        "完成",
+    ],
+)
+def test_a_text_with_hardly_a_word_is_empty(text: str) -> None:
+    assert refusal(text) == "empty"
+
+
+def test_what_code_takes_from_a_source_may_be_a_single_word() -> None:
+    judge_text("Hello.", complete=True, by_code=True)
+    with pytest.raises(SummaryRefused):
+        judge_text("\u200b", complete=True, by_code=True)
+
+
+def test_judging_a_long_text_without_an_end_takes_no_time() -> None:
+    for text in (
+        "<a " * 99_999,
+        "#" * 299_999,
+        "**a" * 99_999,
+        "a: " * 99_999,
+        " " * 299_999 + "a",
+    ):
+        with pytest.raises(SummaryRefused):
+            judge_text(text, complete=True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,12 +106,19 @@ def test_the_same_words_again_and_again_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "short",
         "what was said",
-        "no, no",
         "Done: 5 files.",
+        "The user asked for X; Y was done.",
+        "# Summary\nThe user asked for X; Y was done.",
+        "<summary>The port is 5433.</summary>",
+        "**Status:** the build is green.",
+        "Status: the build is green.",
+        "**The user asked for X; Y was done, and nothing else.**",
+        "## 当前状态\n已修复",
+        "사용자가 요청",
+        "Use List<String> in Java.",
+        "if a < b and c > d",
         "UNIQUE-FACT-3 " + "detail " * 900,
-        "word " * 900 + "end",
         "The user asked twice. The user asked twice. Then it was done.",
         "用户要求修复测试。已经完成。",
         "\n".join(f"- file {n} done" for n in range(90)),
