@@ -31,7 +31,7 @@ from refold.domain.remembering import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, written
 
-VERSION = 5
+VERSION = 6
 """Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
 
 
@@ -54,7 +54,10 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= _of_message(logged, event)
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
-                more["compactions"] += 1
+                # What an erasure makes anew stands for what was compacted before.
+                more["compactions"] += event.trigger != "erasure"
+            case MessageErased():
+                more["erased_messages"] += 1
             case EventLost():
                 more["messages"] += event.position is not None
             case ConversationErased():
@@ -76,7 +79,6 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | NotesFlushed()
                 | MemoriesChosen()
                 | RequestFrameChanged()
-                | MessageErased()
             ):
                 pass
             case _:
