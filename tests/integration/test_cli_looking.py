@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 import refold as library
 from refold.infrastructure.cli import output
+from refold.infrastructure.cli.program import stopped
 from tests.support.command_line import Refold, process, talk, talk_file
 from tests.support.transcript_files import (
     call,
@@ -90,6 +94,9 @@ def test_a_conversation_gets_a_name_by_a_command(refold: Refold, imported: str) 
     assert refold("label", imported, "Builds").code == 0
     assert refold("list", "--json").answer["conversations"][0]["title"] == "Builds"
     assert refold("label", "nobody", "x").code == 2
+    blank = refold("label", imported, " ", "--json")
+    assert (blank.code, blank.answer["error"]) == (2, "InvalidSetting")
+    assert refold("list", "--json").answer["conversations"][0]["title"] == "Builds"
 
 
 def test_first_words_go_with_their_message(refold: Refold, tmp_path: Path) -> None:
@@ -171,7 +178,11 @@ def test_show_at_a_version_or_a_time(refold: Refold, imported: str) -> None:
     at_time = refold("show", imported, "--at", when, "--json").answer["messages"]
     assert [m["position"] for m in at_time] == [0, 1, 2]
     assert len(refold("context", imported, "--at", when, "--json").answer["messages"]) == 3
-    assert "as it was" in refold("show", "talk", "--at", 40).out
+    told = refold("show", "talk", "--at", 40).out
+    assert "as it was" in told
+    assert f"40 messages, {sum(m['tokens'] for m in before):,} tokens" in told
+    part = refold("show", "talk", "2..4", "--at", 40).out
+    assert f"40 messages, {sum(m['tokens'] for m in before):,} tokens" in part
 
 
 @pytest.mark.usefixtures("stored")
@@ -343,3 +354,14 @@ def test_ctrl_c_says_what_is_true_of_the_command(
         _, err = started.communicate(timeout=60)
     assert started.returncode == 130
     assert told in err.decode()
+
+
+@pytest.mark.usefixtures("stored")
+def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) -> None:
+    before = refold("context", "talk", "--json").answer["tokens"]
+    done = refold("compact", "talk", "--keep-last", 3, "--json").answer
+    after = refold("context", "talk", "--json").answer["tokens"]
+    assert (done["tokens_before"], done["tokens_after"]) == (before, after)
+    undone = refold("revert", "talk", "--json").answer
+    assert (undone["tokens_before"], undone["tokens_after"]) == (after, before)
+    assert refold("context", "talk", "--json").answer["tokens"] == before
