@@ -365,3 +365,19 @@ def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) ->
     undone = refold("revert", "talk", "--json").answer
     assert (undone["tokens_before"], undone["tokens_after"]) == (after, before)
     assert refold("context", "talk", "--json").answer["tokens"] == before
+
+
+def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 10)
+    assert refold("import", "talk.json", "--db", "a.db").code == 0
+    talk_file(tmp_path / "talk.json", 20)
+    partly = refold("play", "talk.json", "--db", "a.db", "--window", 2000)
+    assert re.search(r"of these: there already\D+40", partly.out)
+    again = refold("play", "talk.json", "--db", "a.db")
+    assert again.code == 0
+    assert "all 80 messages were there already" in again.out
+    assert "budget of a request" not in again.out
+    known = refold("play", "talk.json", "--db", "a.db", "--json").answer
+    assert (known["messages"], known["messages_known"], known["requests"]) == (80, 80, 0)
+    fresh = refold("play", "talk.json")
+    assert "already" not in fresh.out
