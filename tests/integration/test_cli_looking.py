@@ -357,6 +357,14 @@ def test_ctrl_c_says_what_is_true_of_the_command(
 
 
 @pytest.mark.usefixtures("stored")
+def test_what_is_shown_of_an_erased_conversation_is_that_it_is_gone(refold: Refold) -> None:
+    assert refold("erase", "talk", "--all", "--yes").code == 0
+    for command in ("show", "explain", "context"):
+        done = refold(command, "talk", "--json")
+        assert (done.code, done.answer["error"]) == (2, "ConversationGone")
+
+
+@pytest.mark.usefixtures("stored")
 def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) -> None:
     before = refold("context", "talk", "--json").answer["tokens"]
     done = refold("compact", "talk", "--keep-last", 3, "--json").answer
