@@ -25,9 +25,9 @@ from .options import (
     PolicyFile,
     Thread,
     Window,
-    read_at,
 )
 from .output import clean, console, paged, print_json, say, show_table
+from .times import read_at
 from .words import COLOURS, in_words
 
 LARGEST = 3

@@ -12,9 +12,10 @@ from refold.application.results import StoredMessage
 from .listing import shown_ids
 from .looking import as_json
 from .opening import next_command, opened
-from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop, read_at
+from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop
 from .output import clean, console, folded, paged, print_json, say, say_parts, width_of
 from .places import chosen, find_place, given_span, refuse_unknown
+from .times import TO_SECONDS, read_at, shown_time
 from .words import COLOURS, begins_turn, pieces_in_full, pieces_in_short, speaker
 
 COVERED = ("summarised", "omitted")
@@ -152,7 +153,7 @@ def _say_turn(turn: _Turn) -> None:
     first = turn.rows[0].stored
     number = "" if turn.number is None else f"turn {turn.number}"
     name = number if turn.number else "before the first turn" if turn.number == 0 else "turn"
-    when = first.at[:16].replace("T", " ")
+    when = shown_time(first.at)
     badge = ""
     if turn.covered == len(turn.rows):
         badge = " · compacted"
@@ -192,7 +193,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
 def _show_whole(thread: str, row: _Row) -> None:
     stored, who = row.stored, speaker(row.stored.message)
     badge = "" if row.fate in QUIET else f"  [{row.fate}]"
-    when = stored.at[:19].replace("T", " ")
+    when = shown_time(stored.at, TO_SECONDS)
     say_parts(
         [
             (f"{stored.position} ", "bold"),

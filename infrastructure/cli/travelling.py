@@ -9,9 +9,10 @@ import typer
 from refold.application.time_travel.diffing import ContextDiff, MessageChange
 
 from .opening import next_command, opened, require
-from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
+from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread
 from .output import clean, paged, print_json, say, show_table
 from .places import shown_span
+from .times import read_at
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 DIFF_EXAMPLE = (

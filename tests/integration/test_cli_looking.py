@@ -375,6 +375,36 @@ def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) ->
     assert refold("context", "talk", "--json").answer["tokens"] == before
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+def test_times_are_those_of_whoever_types_them(
+    refold: Refold, imported: str, in_zone: Callable[[str], None], zone: str
+) -> None:
+    in_zone(zone)
+    shown = refold("show", imported, "--full").out
+    [minute] = set(re.findall(r"turn 1 · (\S+ \S+)", shown))
+    first = datetime.fromisoformat(minute).astimezone(UTC)
+    assert first == datetime(2025, 9, 3, 10, 0, tzinfo=UTC)
+    by_then = refold("show", imported, "--at", minute, "--json").answer["messages"]
+    last = first + timedelta(minutes=5)
+    assert [m["at"] < "2025-09-03T10:01" for m in by_then] == [True] * len(by_then)
+    assert by_then
+    later = f"{last.astimezone():%Y-%m-%d %H:%M}"
+    assert minute in shown
+    assert later in shown
+    assert later not in refold("show", imported, "--full", "--at", minute).out
+    found = refold("recall", imported, "build red because", "--since", later, "--json").answer
+    assert {hit["at"][:16] for hit in found["hits"]} <= {"2025-09-03T10:05", "2025-09-03T10:06"}
+    assert len(refold("list", "--since", later, "--json").answer["conversations"]) == 1
+    assert later[:10] in refold("list").out
+
+
+def test_a_word_is_no_time_and_an_example_is_given(refold: Refold, imported: str) -> None:
+    for words in (["recall", imported, "red", "--since"], ["list", "--since"]):
+        done = refold(*words, "yesterday")
+        assert done.code == 2
+        assert "2026-01-02T03:04:05Z" in done.err
+
+
 def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 10)
     assert refold("import", "talk.json", "--db", "a.db").code == 0
