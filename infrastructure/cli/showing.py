@@ -8,6 +8,7 @@ from refold.application.chat import Chat
 from refold.application.explaining import MessageFate
 from refold.application.read_models import ConversationRow
 from refold.application.results import StoredMessage
+from refold.application.time_travel.moments import At as Moment
 
 from .listing import shown_ids
 from .looking import as_json
@@ -76,13 +77,22 @@ def show(
             _say_none(len(chat.explain(at=moment)))
             return
         known = memory.conversations()
-        about = next(row for row in known if row.thread_id == where.thread)
+        about = _about(chat, known, moment)
         name = shown_ids([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(chat, messages[0].position)))
     with paged():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
+
+
+def _about(chat: Chat, known: Sequence[ConversationRow], moment: Moment | None) -> ConversationRow:
+    """The conversation, with its size as it was."""
+    row = next(row for row in known if row.thread_id == chat.thread_id)
+    if moment is None:
+        return row
+    then = chat.explain(at=moment)
+    return row.replaced(messages=len(then), tokens=sum(fate.tokens for fate in then))
 
 
 def _say_none(length: int) -> None:
