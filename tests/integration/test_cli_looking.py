@@ -365,6 +365,18 @@ def test_what_is_shown_of_an_erased_conversation_is_that_it_is_gone(refold: Refo
 
 
 @pytest.mark.usefixtures("stored")
+def test_a_context_that_would_be_compacted_first_says_so_in_one_line(refold: Refold) -> None:
+    done = refold("context", "talk", "--window", 1000, "--sizes")
+    assert done.code == 0
+    [line] = [line for line in done.out.splitlines() if "would be compacted first" in line]
+    assert "this command changes nothing" in line
+    assert "refold compact talk --window 1000" in line
+    assert refold("context", "talk", "--window", 1000, "--json").answer["compacted_first"] is True
+    assert refold("context", "talk", "--json").answer["compacted_first"] is False
+    assert "compacted first" not in refold("context", "talk").out
+
+
+@pytest.mark.usefixtures("stored")
 def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) -> None:
     before = refold("context", "talk", "--json").answer["tokens"]
     done = refold("compact", "talk", "--keep-last", 3, "--json").answer
