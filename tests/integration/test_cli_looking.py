@@ -387,6 +387,17 @@ def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) ->
     assert refold("context", "talk", "--json").answer["tokens"] == before
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("shwo", "show"), ("lst", "list"), ("xyzzy", None)])
+def test_a_mistyped_command_is_told_with_the_one_like_it(
+    refold: Refold, typed: str, meant: str | None
+) -> None:
+    done = refold(typed)
+    assert done.code == 2
+    assert f"No such command '{typed}'" in done.err
+    assert ("Did you mean" in done.err) == bool(meant)
+    assert meant is None or f"Did you mean '{meant}'?" in done.err
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
 def test_times_are_those_of_whoever_types_them(
     refold: Refold, imported: str, in_zone: Callable[[str], None], zone: str
