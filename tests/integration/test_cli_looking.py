@@ -398,6 +398,23 @@ def test_a_mistyped_command_is_told_with_the_one_like_it(
     assert meant is None or f"Did you mean '{meant}'?" in done.err
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("verify", "Nothing was changed"),
+        ("-v list --db a.db", "Nothing was changed"),
+        ("recall t words", "Nothing was changed"),
+        ("verify --repair", "stays"),
+        ("export t --out=a.jsonl", "stays"),
+        ("import talk.json", "stays"),
+        ("play talk.json --db a.db", "stays"),
+        ("play talk.json", "Nothing was stored"),
+    ],
+)
+def test_what_ctrl_c_left_depends_on_the_command(line: str, told: str) -> None:
+    assert told in stopped(line.split())
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
 def test_times_are_those_of_whoever_types_them(
     refold: Refold, imported: str, in_zone: Callable[[str], None], zone: str
