@@ -54,8 +54,7 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= _of_message(logged, event)
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
-                # What an erasure makes anew stands for what was compacted before.
-                more["compactions"] += event.trigger != "erasure"
+                more["compactions"] += event.trigger != "erasure"  # That one is made anew.
             case MessageErased():
                 more["erased_messages"] += 1
             case EventLost():

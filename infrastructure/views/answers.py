@@ -46,7 +46,7 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
     return list(map(_listed, _fields(CONVERSATIONS, rows)))
 
 
-def _listed(fields: Mapping[str, Any]) -> ConversationRow:
+def _listed(fields: dict[str, Any]) -> ConversationRow:
     row = ConversationRow.trusted(fields)
     # What was erased has no size any more: the fold cannot say so, for it knows no message again.
     return row.replaced(tokens=0) if 0 < row.messages <= row.erased_messages else row
