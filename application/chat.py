@@ -256,7 +256,10 @@ class Chat(LookingBack):
         """Give the conversation a name for people.
 
         ``recorded``: of a recording, which may be imported again: a label that an erasure withdrew, for
-        it quoted a message, stays withdrawn.
+        it quoted a message, stays withdrawn, and a blank one is none.
+
+        Raises:
+            InvalidSetting: the label is blank.
         """
         decide = label_as_recorded if recorded else label_conversation
         self._core.log.transact(

@@ -15,6 +15,7 @@ from .ladder.all_rungs import take_all_rungs
 from .ladder.rungs import Shortened
 from .memories.choosing import choose_anew
 from .observing import Telling
+from .outcomes import sized
 from .results import CompactionResult
 from .summarising.staging import chosen_stage
 
@@ -52,6 +53,7 @@ async def compact_on_demand(
     attempt = manual_attempt(core, thread_id, demand, extras)
     with Telling(core, thread_id, "manual") as telling:
         telling.begin()
+        was = await to_the_end(core.log.load, thread_id)
         result = await attempt.work()
         telling.ended(result)
         if result.outcome not in ("performed", "nothing_to_do"):
@@ -59,22 +61,19 @@ async def compact_on_demand(
         core = core.for_model(extras.model)
         budget, below = core.budget(extras), result.tokens_before
         done = await to_the_end(take_all_rungs, core, thread_id, budget)
-        if result.outcome == "nothing_to_do" and not done.decisions:
-            return result
-        grown = await to_the_end(choose_anew, core, thread_id, budget, below=below)
-        result = result.replaced(tokens_after=result.tokens_after + grown)
+        if result.outcome == "performed" or done.decisions:
+            await to_the_end(choose_anew, core, thread_id, budget, below=below)
+        now = await to_the_end(core.log.load, thread_id)
+        result = await to_the_end(sized, core, budget, was, now, result)
         if done.decisions:
-            now = await to_the_end(core.log.load, thread_id)
-            result = _with_the_rest(result, done, now.state.tokens + budget.fixed)
+            result = _with_the_rest(result, done)
         telling.ended(result)
         return result
 
 
-def _with_the_rest(result: CompactionResult, done: Shortened, size: int) -> CompactionResult:
+def _with_the_rest(result: CompactionResult, done: Shortened) -> CompactionResult:
     """The result, with what was shown shorter after it."""
-    result = result.replaced(
-        tokens_after=size, results_offloaded=done.offloaded, results_condensed=done.condensed
-    )
+    result = result.replaced(results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
         return result
     nothing = {"reason": "", "detail": "", "blocked_since": None, "blocked_at": None}

@@ -7,7 +7,7 @@ from refold.domain.events import Trigger
 
 from .addresses import address_of
 from .core import Core
-from .ladder.measuring import Measured
+from .ladder.measuring import Measured, measured_as
 from .ladder.rungs import Shortened
 from .loaded import LoadedConversation
 from .results import CompactionResult, Outcome
@@ -42,6 +42,20 @@ def outcome_of(
         thread_id=after.thread_id,
         breaker_open=is_breaker_open(state, budget.window, core.settings.policy),
     )
+
+
+def sized(
+    core: Core,
+    budget: Budget,
+    before: LoadedConversation,
+    after: LoadedConversation,
+    result: CompactionResult,
+) -> CompactionResult:
+    """The result with the sizes of the requests themselves, as a context has them: what rendering adds is in
+    them, a note where the conversation does not begin or end with its user, say.
+    """
+    sizes = [measured_as(core, core.asked.framed(then), budget).size for then in (before, after)]
+    return result.replaced(tokens_before=sizes[0], tokens_after=sizes[1])
 
 
 def idle_outcome(

@@ -17,8 +17,9 @@ class ConversationRow(Value, frozen=True):
     label: str | None
     messages: int
     tokens: int
-    """Of all its messages as appended, whether live or covered."""
+    """Of all its messages as appended, whether live or covered; 0 once every one of them was erased."""
     compactions: int
+    """How often it was compacted; a summary that an erasure made anew is none."""
     created_at: str
     """When its first message was written, or else logged: ISO 8601, UTC."""
     last_activity: str
@@ -37,6 +38,8 @@ class ConversationRow(Value, frozen=True):
     """The position of that message."""
     owner: str | None = None
     """Whose it is; None: nobody's."""
+    erased_messages: int = 0
+    """How often a message of it was erased."""
 
     @property
     def title(self) -> str:

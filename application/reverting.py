@@ -10,7 +10,7 @@ from .frames.as_sent import as_carried
 from .loaded import LoadedConversation
 from .memories.choosing import choose_anew
 from .observing import tell_compaction
-from .outcomes import outcome_of
+from .outcomes import outcome_of, sized
 from .results import CompactionResult
 
 
@@ -44,8 +44,9 @@ def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> Compactio
             core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
         )
     result = outcome_of(core, budget, was, now, "reverted")
-    grown = choose_anew(core, thread_id, budget)
-    result = result.replaced(tokens_after=result.tokens_after + grown)
+    if choose_anew(core, thread_id, budget):
+        now = core.log.load(thread_id)
+    result = sized(core, budget, was, now, result)
     tell_compaction(core, result)
     return result
 

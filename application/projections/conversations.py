@@ -54,7 +54,9 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to |= _of_message(logged, event)
                 more.update(messages=1, tokens=event.tokens)
             case CompactionPerformed():
-                more["compactions"] += 1
+                more["compactions"] += event.trigger != "erasure"  # That one is made anew.
+            case MessageErased():
+                more["erased_messages"] += 1
             case EventLost():
                 more["messages"] += event.position is not None
             case ConversationErased():
@@ -76,7 +78,6 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 | NotesFlushed()
                 | MemoriesChosen()
                 | RequestFrameChanged()
-                | MessageErased()
             ):
                 pass
             case _:

@@ -19,8 +19,6 @@ from .records import Wanted, record_page
 SummaryState = Literal["active", "superseded", "undone"]
 NEWEST = 5
 """Summaries that an error names."""
-LEAST_OF_AN_ID = 4
-"""Characters that stand for a whole id, where only one begins so."""
 
 
 class LeafText(Value, frozen=True):
@@ -151,7 +149,7 @@ def _meant(rows: Iterable[SummaryRow], given: str, thread_id: str | None) -> str
     if given in known:
         return given
     begin_so = [one for one in known if one.startswith(given)]
-    if len(given) < LEAST_OF_AN_ID or not begin_so:
+    if not given or not begin_so:
         raise UnknownSummary(given, thread_id, known[:NEWEST])
     if len(begin_so) > 1:
         raise _ambiguous(given, thread_id, begin_so)

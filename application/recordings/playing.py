@@ -33,6 +33,8 @@ class PlayFigures(Value, frozen=True):
 
     thread_id: str
     messages: int
+    messages_known: int
+    """Of these, what the store had already: it was not played, and the figures are of the rest."""
     requests: int
     requests_refused: int
     """Requests that could not be made: what must be shown word for word does not fit."""
@@ -81,6 +83,7 @@ def combined(figures: Sequence[PlayFigures]) -> PlayFigures:
 
 @dataclass
 class _Tally:
+    known: int = 0
     requests: int = 0
     refused: int = 0
     over_budget: int = 0
@@ -148,7 +151,7 @@ class Player:
                     self._tell(turn, restarted=True)
             chat = memory.conversation(self._thread_id)
             if self._recorded.label:
-                chat.label(self._recorded.label)
+                chat.label(self._recorded.label, recorded=True)
             if self._on_end is not None:
                 self._on_end(chat)
         finally:
@@ -169,9 +172,13 @@ class Player:
             return False
         start = time.perf_counter()
         appended = chat.append_recorded(messages)
-        self._tally.append_times.append(time.perf_counter() - start)
+        seconds, known = time.perf_counter() - start, sum(not m.new for m in appended.messages)
         self._tally.history += sum(m.tokens for m in appended.messages)
-        return any(m.new for m in appended.messages)
+        self._tally.known += known
+        if known == len(appended.messages):
+            return False
+        self._tally.append_times.append(seconds)
+        return True
 
     def _request(self, chat: Chat, turn: "_Turn") -> None:
         tally = self._tally
@@ -217,6 +224,7 @@ class Player:
         return PlayFigures(
             thread_id=self._thread_id,
             messages=len(self._recorded.messages),
+            messages_known=tally.known,
             requests=tally.requests,
             requests_refused=tally.refused,
             requests_over_budget=tally.over_budget,

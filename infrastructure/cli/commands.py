@@ -1,6 +1,7 @@
 """The commands in groups, as ``refold --help`` lists them; the module of each is imported when it is run."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -222,6 +223,11 @@ class CommandGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself, with what is left of the arguments."""
+        if args and args[0] not in ENTRIES:
+            # Typer suggests names of the commands that it has, and these are made when they are run.
+            alike = get_close_matches(args[0], ENTRIES, n=1)
+            hint = f" Did you mean {alike[0]!r}?" if alike else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
         name, listed, rest = super().resolve_command(ctx, args)
         if listed is None or name is None:
             return name, listed, rest

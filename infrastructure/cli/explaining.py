@@ -14,9 +14,10 @@ from refold.domain.messages import Block, text_of
 
 from .looking import as_json
 from .opening import naming_commands, next_command, opened
-from .options import DEFAULT_DB, At, Db, Json, Place, Positions, Range, Start, Stop, read_at
+from .options import DEFAULT_DB, At, Db, Json, Place, Positions, Range, Start, Stop
 from .output import clean, console, print_json, say, show_table
 from .places import Span, chosen, find_place, given_span, refuse_unknown, shown_span
+from .times import read_at
 from .words import in_words
 
 _LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")

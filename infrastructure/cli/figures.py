@@ -31,9 +31,16 @@ def as_json(
 
 
 def show_figures(title: str, total: PlayFigures) -> None:
-    """Print the figures of a play as a table."""
+    """Print the figures of a play as a table; of what was there already there are none."""
+    if total.messages and total.messages_known == total.messages:
+        say(
+            f"{title}: all {total.messages:,} messages were there already. Nothing was played, so there are "
+            "no figures; without --db, or with another one, all of it is played."
+        )
+        return
     rows: list[tuple[str, int | str]] = [
         ("messages", total.messages),
+        *_there_already(total),
         ("requests", total.requests),
         ("requests not made: too much must be shown", total.requests_refused),
         ("requests over budget", total.requests_over_budget),
@@ -53,6 +60,12 @@ def show_figures(title: str, total: PlayFigures) -> None:
         ("context p50 / p99, ms", f"{total.context_p50_ms:.2f} / {total.context_p99_ms:.2f}"),
     ]
     show_table(title, ["", "#"], rows)
+
+
+def _there_already(total: PlayFigures) -> list[tuple[str, int | str]]:
+    if not total.messages_known:
+        return []
+    return [("  of these: there already, not played", total.messages_known)]
 
 
 def tell_verified(verified: Verification) -> None:

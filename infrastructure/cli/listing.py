@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from .opening import next_command, opened
-from .options import DEFAULT_DB, Db, Json, read_time
+from .options import DEFAULT_DB, Db, Json
 from .output import clean, console, one_line, print_json, say, show_table
+from .times import read_time, shown_time
 
 WIDE = 100
 """From so many columns on, ids are shown whole; below, so much of them as tells them apart."""
@@ -31,7 +32,7 @@ OfOwner = Annotated[
 def list_conversations(
     db: Db = DEFAULT_DB, since: Since = None, owner: OfOwner = None, json: Json = False
 ) -> None:
-    """List the conversations, the latest activity first. Times are those of their messages, in UTC."""
+    """List the conversations, the latest activity first. Times are those of their messages."""
     begin = None if since is None else read_time(since)
     with opened(db) as memory:
         rows = memory.conversations(owner=owner)
@@ -57,7 +58,7 @@ def list_conversations(
                 one_line(r.title or f"Conversation {number}", 60),
                 r.messages,
                 f"{r.tokens:,}" + (f" ·{r.compactions}" if r.compactions else ""),
-                r.last_activity[:16].replace("T", "\N{NO-BREAK SPACE}"),
+                shown_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
             )
             for number, r in enumerate(rows, 1)
         ],

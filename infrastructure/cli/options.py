@@ -1,6 +1,5 @@
 """The options that several commands share."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -102,8 +101,8 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="VERSION",
-        help="As it was after so many events, or at a time that `refold show` shows: "
-        "2026-01-02T03:04:05Z. A time without a zone is UTC.",
+        help="As it was after so many events, or by the end of a time that `refold show` shows: "
+        '"2026-01-02 03:04". A time without a zone is yours.',
     ),
 ]
 AtPosition = Annotated[
@@ -139,36 +138,3 @@ Format = Annotated[
 ]
 
 DEFAULT_DB = Path("agent.db")
-
-
-def read_at(text: str) -> int | datetime:
-    """The version or the time that somebody wrote; a time without a zone is UTC, as all times are shown.
-
-    Raises:
-        BadParameter: it is neither.
-    """
-    try:
-        if text.strip().isdecimal():
-            return int(text)
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{text!r} is neither a version, 12 say, nor a time such as 2026-01-02T03:04:05Z"
-        ) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def read_time(text: str) -> str:
-    """A day or a time that somebody wrote, as rows have times: ISO 8601, UTC.
-
-    Raises:
-        BadParameter: it is neither.
-    """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{text!r} is no time such as 2026-01-02 or 2026-01-02T03:04:05Z"
-        ) from error
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

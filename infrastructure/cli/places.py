@@ -13,8 +13,6 @@ from refold.application.memory import Memory
 from refold.application.time_travel.moments import At
 from refold.domain.errors import InvalidThreadId, UnknownMessage
 
-LEAST_OF_AN_ID = 4
-"""Characters that stand for a whole id, where only one begins so."""
 NAMED = 5
 """Conversations that an error names."""
 
@@ -51,17 +49,28 @@ def read_span(text: str) -> Span:
     """A position or a range of them.
 
     Raises:
-        BadParameter: it is neither.
+        BadParameter: it is neither, or the range ends before it has begun.
     """
     if _POSITION.fullmatch(text):
         position = int(text)
         return Span(position, position + 1 or None)
     if (found := _RANGE.fullmatch(text)) is not None and "-" not in found.groups():
         first, last = (int(part) if part else None for part in found.groups())
-        return Span(first, last)
+        return _not_backwards(Span(first, last))
     raise typer.BadParameter(
         f"{text!r} is no range of positions, such as 10..40, 10.. or -5.., and no position"
     )
+
+
+def _not_backwards(span: Span) -> Span:
+    first, last = span
+    # Where only one of them counts from the end, the length of the conversation decides.
+    if first is not None and last is not None and (first < 0) == (last < 0) and last <= first:
+        raise typer.BadParameter(
+            f"{first}..{last} has nothing in it: a range is from the first position up to but not "
+            f"including the last, such as {first}..{first + 5 if first >= 0 else ''}"
+        )
+    return span
 
 
 def find_thread(memory: Memory, given: str) -> str:
@@ -75,7 +84,7 @@ def find_thread(memory: Memory, given: str) -> str:
         return given
     known = [row.thread_id for row in memory.conversations()]
     begin_so = [one for one in known if one.startswith(given)]
-    if len(given) < LEAST_OF_AN_ID or not begin_so:
+    if not given or not begin_so:
         more = f" and {len(known) - NAMED:,} more" if known[NAMED:] else ""
         raise InvalidThreadId(
             f"there is no conversation {given!r} in this log; "
@@ -94,7 +103,7 @@ def find_pin(memory: Memory, thread: str, given: str) -> str:
     """
     known = [pin.pin_id for pin in memory.conversation(thread).pins()]
     begin_so = [one for one in known if one.startswith(given)]
-    if given in known or len(given) < LEAST_OF_AN_ID or not begin_so:
+    if given in known or not given or not begin_so:
         return given
     if len(begin_so) > 1:
         raise AmbiguousId("pin", given, begin_so)
@@ -151,8 +160,10 @@ def refuse_unknown(chat: Chat, span: Span, at: At | None) -> None:
     """Refuse a single position where nothing was found; a range may have nothing in it.
 
     Raises:
+        ConversationGone: nothing is there, for the conversation was erased.
         UnknownMessage: says which positions there are.
     """
+    chat.query(limit=1)
     if span.start is not None and span.is_one:
         raise UnknownMessage(span.start, len(chat.explain(at=at)))
 
@@ -161,4 +172,4 @@ def given_span(range: str | None, start: int | None, stop: int | None) -> Span |
     """What ``--range``, or once ``--start`` and ``--stop``, say."""
     if range is not None:
         return read_span(range)
-    return None if start is None and stop is None else Span(start, stop)
+    return None if start is None and stop is None else _not_backwards(Span(start, stop))

@@ -7,8 +7,27 @@ from collections.abc import Sequence
 INTERRUPTED = 130
 _STORED_NOTHING = ("simulate",)
 """Commands that store nothing anywhere."""
+_ONLY_LOOK = (
+    *(
+        "list",
+        "show",
+        "context",
+        "explain",
+        "summaries",
+        "diff",
+        "stats",
+        "recall",
+        "search",
+        "query",
+    ),
+    *("read", "expand", "topics", "notes", "search-notes", "pins", "export", "verify", "anchor"),
+    "settings",
+)
+"""Commands that change nothing of what is stored."""
 _IN_A_LOG_IF_NAMED = ("play",)
 """Commands that store nothing that stays unless a log is named."""
+_CHANGE = frozenset({"--repair", "--out", "--accept", "--write"})
+"""Options with which one that only looks writes something."""
 
 
 def main() -> None:
@@ -29,6 +48,9 @@ def stopped(words: Sequence[str]) -> str:
         return "What was played until then is in the demo's log; give the same command again to begin anew."
     if command in _STORED_NOTHING or (command in _IN_A_LOG_IF_NAMED and not named):
         return "Nothing was stored; give the same command again to begin anew."
+    options = {word.partition("=")[0] for word in words}
+    if command in _ONLY_LOOK and not _CHANGE & options:
+        return "Nothing was changed; give the same command again."
     return "What is in your log (--db) stays; the same command goes on from there."
 
 

@@ -15,6 +15,7 @@ from refold.application.recall.results import Neighbour, Recalled, RecallHit
 from .opening import opened, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
 from .output import clean, harmless, print_json, say, say_parts, warn
+from .times import read_time, shown_time
 from .watching import indexing
 
 SHOWN_CHARACTERS = 700
@@ -75,7 +76,11 @@ Kinds = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="From then on: 2026-01-02T03:04:05Z."),
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="From then on: 2026-01-02, or a whole time. Without a zone it is yours.",
+    ),
 ]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
 TopicName = Annotated[
@@ -181,8 +186,8 @@ def _options(
         "roles": roles or (),
         "tools": tools or (),
         "kinds": kinds or (),
-        "since": since,
-        "until": until,
+        "since": None if since is None else read_time(since),
+        "until": None if until is None else read_time(until),
         "in_context": "leave_out" if leave_out else "mark",
     }
 
@@ -230,7 +235,7 @@ def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread
     where = f"{hit.thread_id}  " if name_thread else ""
     who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
     seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
-    when = hit.at[:16].replace("T", " ")
+    when = shown_time(hit.at)
     say_parts(
         [
             (f"{number}.  ", "bold"),

@@ -17,6 +17,7 @@ from .options import DEFAULT_DB, Db, Json, Thread
 from .output import clean, one_line, print_json, say, show_table
 from .places import shown_span
 from .recalling import Limit, MinScore, Mode
+from .times import shown_time
 
 NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
 EXAMPLES = {"notes": NOTES_EXAMPLE}
@@ -42,7 +43,7 @@ def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
                 one_line(row.topic, 80),
                 row.count,
                 row.last_position,
-                row.last_seen[:16].replace("T", "\N{NO-BREAK SPACE}"),
+                shown_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
                 row.is_shown,
             )
             for row in rows

@@ -25,9 +25,9 @@ from .options import (
     PolicyFile,
     Thread,
     Window,
-    read_at,
 )
 from .output import clean, console, paged, print_json, say, show_table
+from .times import read_at
 from .words import COLOURS, in_words
 
 LARGEST = 3
@@ -79,11 +79,11 @@ def context(
             return
         largest = sorted(chat.explain(at=made.version), key=lambda f: -f.shown_tokens)[:LARGEST]
     with paged():
-        _say_sizes(made, parts, largest)
+        _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
         if not sizes:
             say()
             _show_request(made)
-        _say_size(made, db)
+        _say_size(made)
 
 
 def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
@@ -91,9 +91,15 @@ def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
         **as_request(made),
         "version": made.version,
         "budget": made.budget.limit,
+        "compacted_first": _is_too_large(made),
         "parts": [part.model_dump() for part in parts],
         "instruction_files": [file.model_dump() for file in made.budget.instruction_files],
     }
+
+
+def _is_too_large(made: Context) -> bool:
+    """Whether an agent's memory makes it smaller before it is sent: looking changes nothing."""
+    return made.tokens > made.budget.limit or made.bytes > made.budget.byte_limit
 
 
 def _moment(at: str | None, position: int | None) -> int | datetime | None:
@@ -102,7 +108,15 @@ def _moment(at: str | None, position: int | None) -> int | datetime | None:
     return None if at is None else read_at(at)
 
 
-def _say_sizes(made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate]) -> None:
+def _how_to_compact(made: Context, db: object, window: int | None, model: str | None) -> str:
+    asked: list[object] = [] if window is None else ["--window", window]
+    asked += [] if model is None else ["--model", model]
+    return next_command("compact", made.thread_id, *asked, db=db)
+
+
+def _say_sizes(
+    made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate], how: str
+) -> None:
     most = max((part.tokens for part in parts), default=1)
     total = max(made.tokens, 1)
     named = made.summary.summary_id[:8] if made.summary else "none"
@@ -112,6 +126,11 @@ def _say_sizes(made: Context, parts: Sequence[RequestPart], largest: Sequence[Me
         f"{max(0, made.budget.limit - made.tokens):,} free; compacted from {made.budget.trigger:,} on; "
         f"summary: {named}"
     )
+    if _is_too_large(made):
+        say(
+            "[yellow]Larger than the budget[/yellow]: an agent's next request would be compacted first; "
+            f"this command changes nothing, `{clean(how)}` does it now."
+        )
     show_table(
         "",
         ["part", "tokens#", "share#", "how many#", "…"],
@@ -157,12 +176,6 @@ def _show_request(made: Context) -> None:
         say()
 
 
-def _say_size(made: Context, db: object) -> None:
+def _say_size(made: Context) -> None:
     size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
     say(f"[dim]{size}[/dim]")
-    if made.tokens > made.budget.limit:
-        how = clean(next_command("compact", made.thread_id, db=db))
-        say(
-            "[yellow]Larger than the budget[/yellow]: before a request an agent's memory compacts "
-            f"this by itself; `{how}` does it now."
-        )

@@ -8,13 +8,15 @@ from refold.application.chat import Chat
 from refold.application.explaining import MessageFate
 from refold.application.read_models import ConversationRow
 from refold.application.results import StoredMessage
+from refold.application.time_travel.moments import At as Moment
 
 from .listing import shown_ids
 from .looking import as_json
 from .opening import next_command, opened
-from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop, read_at
+from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop
 from .output import clean, console, folded, paged, print_json, say, say_parts, width_of
 from .places import chosen, find_place, given_span, refuse_unknown
+from .times import TO_SECONDS, read_at, shown_time
 from .words import COLOURS, begins_turn, pieces_in_full, pieces_in_short, speaker
 
 COVERED = ("summarised", "omitted")
@@ -75,13 +77,22 @@ def show(
             _say_none(len(chat.explain(at=moment)))
             return
         known = memory.conversations()
-        about = next(row for row in known if row.thread_id == where.thread)
+        about = _about(chat, known, moment)
         name = shown_ids([row.thread_id for row in known])[where.thread]
         turns = list(_turns(messages, fates, _turns_before(chat, messages[0].position)))
     with paged():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
+
+
+def _about(chat: Chat, known: Sequence[ConversationRow], moment: Moment | None) -> ConversationRow:
+    """The conversation, with its size as it was."""
+    row = next(row for row in known if row.thread_id == chat.thread_id)
+    if moment is None:
+        return row
+    then = chat.explain(at=moment)
+    return row.replaced(messages=len(then), tokens=sum(fate.tokens for fate in then))
 
 
 def _say_none(length: int) -> None:
@@ -152,7 +163,7 @@ def _say_turn(turn: _Turn) -> None:
     first = turn.rows[0].stored
     number = "" if turn.number is None else f"turn {turn.number}"
     name = number if turn.number else "before the first turn" if turn.number == 0 else "turn"
-    when = first.at[:16].replace("T", " ")
+    when = shown_time(first.at)
     badge = ""
     if turn.covered == len(turn.rows):
         badge = " · compacted"
@@ -192,7 +203,7 @@ def _show_line(row: _Row, *, dim: bool) -> None:
 def _show_whole(thread: str, row: _Row) -> None:
     stored, who = row.stored, speaker(row.stored.message)
     badge = "" if row.fate in QUIET else f"  [{row.fate}]"
-    when = stored.at[:19].replace("T", " ")
+    when = shown_time(stored.at, TO_SECONDS)
     say_parts(
         [
             (f"{stored.position} ", "bold"),

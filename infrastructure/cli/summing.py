@@ -9,6 +9,7 @@ from refold.application.read_models import SummaryRow
 from .opening import next_command, opened, require
 from .options import DEFAULT_DB, Db, Full, Json, Thread
 from .output import Cell, clean, console, one_line, print_json, say, show_table
+from .times import TO_SECONDS, shown_time
 
 SHORT_ID = 8
 WIDE = 110
@@ -56,7 +57,7 @@ def _row(row: SummaryRow) -> tuple[Cell, ...]:
         f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
         row.tokens,
         row.message_count,
-        row.compacted_at[:16].replace("T", "\N{NO-BREAK SPACE}"),
+        shown_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
         clean(row.model),
         one_line(row.summary_text, 200),
     )
@@ -71,7 +72,7 @@ def _state(row: SummaryRow) -> str:
 def _show_whole(row: SummaryRow) -> None:
     split = ", a turn was divided" if row.is_split_turn else ""
     say(
-        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {row.compacted_at[:19]}, covers "
+        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {shown_time(row.compacted_at, TO_SECONDS)}, covers "
         f"{row.covered_count} messages up to position {row.compact_up_to_index}, "
         f"{row.tokens:,} tokens, by {clean(row.model)}{split}"
     )

@@ -16,6 +16,7 @@ from .opening import naming_commands, next_command, opened
 from .options import DEFAULT_DB, Db, Json, Place, Positions, Range, Start
 from .output import clean, print_json, say, say_parts
 from .places import Span, chosen, find_place, given_span
+from .times import TO_SECONDS, shown_time
 
 QUERY_EXAMPLE = (
     'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '
@@ -157,7 +158,7 @@ def _show_summary(found: ExpandedSummary) -> None:
     by = f" by {found.superseded_by}" if found.superseded_by else ""
     say(
         f"[bold]{clean(found.summary_id)}[/bold] {found.state}{clean(by)}, conversation "
-        f"{clean(found.thread_id)}, {found.made_at[:19]}, by {clean(found.model)}"
+        f"{clean(found.thread_id)}, {shown_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
     )
     say(
         f"It covers {found.count:,} messages, {found.start}..{found.stop}{kept}; "
@@ -178,7 +179,7 @@ def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
 def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
     """A record, of a long one the part from ``begin`` on."""
     begin = begin if record.length > SHOWN_CHARACTERS else 0
-    when = record.at[:16].replace("T", " ")
+    when = shown_time(record.at)
     yield f"{record.position}", "bold cyan"
     yield (
         f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",

@@ -9,9 +9,10 @@ import typer
 from refold.application.time_travel.diffing import ContextDiff, MessageChange
 
 from .opening import next_command, opened, require
-from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread, read_at
-from .output import clean, paged, print_json, say, show_table
-from .places import shown_span
+from .options import DEFAULT_DB, At, AtPosition, Db, Full, Json, ModelName, Thread
+from .output import clean, paged, print_json, say, show_table, warn
+from .places import NAMED, shown_span
+from .times import read_at
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 DIFF_EXAMPLE = (
@@ -40,7 +41,9 @@ def fork(
         thread = require(memory, thread)
         chat = memory.conversation(thread)
         forked = chat.fork(at=moment, position=position, thread_id=new).thread_id
-        row = next(row for row in memory.conversations() if row.thread_id == forked)
+        known = memory.conversations()
+    row = next(row for row in known if row.thread_id == forked)
+    _warn_of_longer(forked, [row.thread_id for row in known])
     if json:
         print_json(row.model_dump())
         return
@@ -49,6 +52,18 @@ def fork(
         f"{row.forked_at}. What happens in one does not touch the other. "
         f"Next: refold context {clean(forked)} --db {clean(db)}"
     )
+
+
+def _warn_of_longer(forked: str, known: Sequence[str]) -> None:
+    """Say that a beginning of other ids means the new conversation from now on."""
+    longer = [one for one in known if one.startswith(forked) and one != forked]
+    if longer:
+        more = f" and {len(longer) - NAMED:,} more" if longer[NAMED:] else ""
+        warn(
+            f"[yellow]warning[/yellow]: {clean(repr(forked))} is the beginning of "
+            f"{clean(', '.join(longer[:NAMED]))}{more}. It means the new conversation now; give more of "
+            "the id for another."
+        )
 
 
 def diff(

@@ -29,14 +29,13 @@ def all_conversations(db: Database) -> Sequence[ConversationRow]:
     """All conversations, the latest activity first."""
     rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
     _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
-    found = [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
-    return [row for row in found if not row.erased]
+    return [row for row in map(_listed, _fields(CONVERSATIONS, rows)) if not row.erased]
 
 
 def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
     """One conversation."""
     for fields in _of_thread(db, CONVERSATIONS, thread_id):
-        return ConversationRow.trusted(fields)
+        return _listed(fields)
     return None
 
 
@@ -44,7 +43,13 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
     """The conversations of an owner, the latest activity first."""
     order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
     rows = _rows(db, CONVERSATIONS, order, storable(owner))
-    return [ConversationRow.trusted(fields) for fields in _fields(CONVERSATIONS, rows)]
+    return list(map(_listed, _fields(CONVERSATIONS, rows)))
+
+
+def _listed(fields: dict[str, Any]) -> ConversationRow:
+    row = ConversationRow.trusted(fields)
+    # What was erased has no size any more: the fold cannot say so, for it knows no message again.
+    return row.replaced(tokens=0) if 0 < row.messages <= row.erased_messages else row
 
 
 def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:

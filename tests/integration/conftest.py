@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,18 @@ def qmd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeQmd:
     made = FakeQmd.installed(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{made.folder}{os.pathsep}{os.environ['PATH']}")
     return made
+
+
+@pytest.fixture
+def in_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Puts this process into a time zone, until the end of the test."""
+    if not hasattr(time, "tzset"):
+        pytest.skip("the zone of a process cannot be set here")
+
+    def put(zone: str) -> None:
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+
+    yield put
+    monkeypatch.undo()
+    time.tzset()

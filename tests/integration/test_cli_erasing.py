@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import PROGRAM, Refold
+from tests.support.command_line import PROGRAM, Refold, talk_file
 
 
 @pytest.mark.usefixtures("stored")
@@ -99,3 +99,24 @@ def _asked(*words: str, folder: Path) -> tuple[str, int]:
     os.close(ours)
     os.close(theirs)
     return told.decode(), command.returncode
+
+
+def test_a_list_counts_compactions_and_not_what_erasures_make_anew(
+    refold: Refold, tmp_path: Path
+) -> None:
+    talk_file(tmp_path / "talk.json", 20)
+    assert refold("import", "talk.json", "--owner", "user-7").code == 0
+    assert refold("compact", "talk").code == 0
+    assert refold("backup", "kept.db").code == 0
+    assert refold("erase", "talk", "3", "5", "--yes").code == 0
+    [row] = refold("list", "--json").answer["conversations"]
+    assert (row["compactions"], row["erased_messages"]) == (1, 2)
+    assert row["tokens"] > 0
+    assert refold("erase", "--owner", "user-7", "--yes").code == 0
+    for _ in ("erased", "restored, and erased again"):
+        [row] = refold("list", "--json").answer["conversations"]
+        assert row["compactions"] == 1
+        assert (row["messages"], row["erased_messages"], row["tokens"]) == (80, 80, 0)
+        assert "·1" in refold("list").out
+        assert refold("verify").code == 0
+        assert refold("restore", "kept.db", "--force").code == 0

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 import refold as library
 from refold.infrastructure.cli import output
+from refold.infrastructure.cli.program import stopped
 from tests.support.command_line import Refold, process, talk, talk_file
 from tests.support.transcript_files import (
     call,
@@ -90,6 +94,9 @@ def test_a_conversation_gets_a_name_by_a_command(refold: Refold, imported: str) 
     assert refold("label", imported, "Builds").code == 0
     assert refold("list", "--json").answer["conversations"][0]["title"] == "Builds"
     assert refold("label", "nobody", "x").code == 2
+    blank = refold("label", imported, " ", "--json")
+    assert (blank.code, blank.answer["error"]) == (2, "InvalidSetting")
+    assert refold("list", "--json").answer["conversations"][0]["title"] == "Builds"
 
 
 def test_first_words_go_with_their_message(refold: Refold, tmp_path: Path) -> None:
@@ -171,7 +178,11 @@ def test_show_at_a_version_or_a_time(refold: Refold, imported: str) -> None:
     at_time = refold("show", imported, "--at", when, "--json").answer["messages"]
     assert [m["position"] for m in at_time] == [0, 1, 2]
     assert len(refold("context", imported, "--at", when, "--json").answer["messages"]) == 3
-    assert "as it was" in refold("show", "talk", "--at", 40).out
+    told = refold("show", "talk", "--at", 40).out
+    assert "as it was" in told
+    assert f"40 messages, {sum(m['tokens'] for m in before):,} tokens" in told
+    part = refold("show", "talk", "2..4", "--at", 40).out
+    assert f"40 messages, {sum(m['tokens'] for m in before):,} tokens" in part
 
 
 @pytest.mark.usefixtures("stored")
@@ -343,3 +354,108 @@ def test_ctrl_c_says_what_is_true_of_the_command(
         _, err = started.communicate(timeout=60)
     assert started.returncode == 130
     assert told in err.decode()
+
+
+@pytest.mark.usefixtures("stored")
+def test_what_is_shown_of_an_erased_conversation_is_that_it_is_gone(refold: Refold) -> None:
+    assert refold("erase", "talk", "--all", "--yes").code == 0
+    for command in ("show", "explain", "context"):
+        done = refold(command, "talk", "--json")
+        assert (done.code, done.answer["error"]) == (2, "ConversationGone")
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_context_that_would_be_compacted_first_says_so_in_one_line(refold: Refold) -> None:
+    done = refold("context", "talk", "--window", 1000, "--sizes")
+    assert done.code == 0
+    [line] = [line for line in done.out.splitlines() if "would be compacted first" in line]
+    assert "this command changes nothing" in line
+    assert "refold compact talk --window 1000" in line
+    assert refold("context", "talk", "--window", 1000, "--json").answer["compacted_first"] is True
+    assert refold("context", "talk", "--json").answer["compacted_first"] is False
+    assert "compacted first" not in refold("context", "talk").out
+
+
+@pytest.mark.usefixtures("stored")
+def test_compact_and_revert_tell_the_sizes_that_context_tells(refold: Refold) -> None:
+    before = refold("context", "talk", "--json").answer["tokens"]
+    done = refold("compact", "talk", "--keep-last", 3, "--json").answer
+    after = refold("context", "talk", "--json").answer["tokens"]
+    assert (done["tokens_before"], done["tokens_after"]) == (before, after)
+    undone = refold("revert", "talk", "--json").answer
+    assert (undone["tokens_before"], undone["tokens_after"]) == (after, before)
+    assert refold("context", "talk", "--json").answer["tokens"] == before
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("shwo", "show"), ("lst", "list"), ("xyzzy", None)])
+def test_a_mistyped_command_is_told_with_the_one_like_it(
+    refold: Refold, typed: str, meant: str | None
+) -> None:
+    done = refold(typed)
+    assert done.code == 2
+    assert f"No such command '{typed}'" in done.err
+    assert ("Did you mean" in done.err) == bool(meant)
+    assert meant is None or f"Did you mean '{meant}'?" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("verify", "Nothing was changed"),
+        ("-v list --db a.db", "Nothing was changed"),
+        ("recall t words", "Nothing was changed"),
+        ("verify --repair", "stays"),
+        ("export t --out=a.jsonl", "stays"),
+        ("import talk.json", "stays"),
+        ("play talk.json --db a.db", "stays"),
+        ("play talk.json", "Nothing was stored"),
+    ],
+)
+def test_what_ctrl_c_left_depends_on_the_command(line: str, told: str) -> None:
+    assert told in stopped(line.split())
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "America/New_York"])
+def test_times_are_those_of_whoever_types_them(
+    refold: Refold, imported: str, in_zone: Callable[[str], None], zone: str
+) -> None:
+    in_zone(zone)
+    shown = refold("show", imported, "--full").out
+    [minute] = set(re.findall(r"turn 1 · (\S+ \S+)", shown))
+    first = datetime.fromisoformat(minute).astimezone(UTC)
+    assert first == datetime(2025, 9, 3, 10, 0, tzinfo=UTC)
+    by_then = refold("show", imported, "--at", minute, "--json").answer["messages"]
+    last = first + timedelta(minutes=5)
+    assert [m["at"] < "2025-09-03T10:01" for m in by_then] == [True] * len(by_then)
+    assert by_then
+    later = f"{last.astimezone():%Y-%m-%d %H:%M}"
+    assert minute in shown
+    assert later in shown
+    assert later not in refold("show", imported, "--full", "--at", minute).out
+    found = refold("recall", imported, "build red because", "--since", later, "--json").answer
+    assert {hit["at"][:16] for hit in found["hits"]} <= {"2025-09-03T10:05", "2025-09-03T10:06"}
+    assert len(refold("list", "--since", later, "--json").answer["conversations"]) == 1
+    assert later[:10] in refold("list").out
+
+
+def test_a_word_is_no_time_and_an_example_is_given(refold: Refold, imported: str) -> None:
+    for words in (["recall", imported, "red", "--since"], ["list", "--since"]):
+        done = refold(*words, "yesterday")
+        assert done.code == 2
+        assert "2026-01-02T03:04:05Z" in done.err
+
+
+def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path) -> None:
+    talk_file(tmp_path / "talk.json", 10)
+    assert refold("import", "talk.json", "--db", "a.db").code == 0
+    talk_file(tmp_path / "talk.json", 20)
+    partly = refold("play", "talk.json", "--db", "a.db", "--window", 2000)
+    assert re.search(r"of these: there already\D+40", partly.out)
+    again = refold("play", "talk.json", "--db", "a.db")
+    assert again.code == 0
+    assert "all 80 messages were there already" in again.out
+    assert "budget of a request" not in again.out
+    known = refold("play", "talk.json", "--db", "a.db", "--json").answer
+    assert (known["messages"], known["messages_known"], known["requests"]) == (80, 80, 0)
+    fresh = refold("play", "talk.json")
+    assert "already" not in fresh.out

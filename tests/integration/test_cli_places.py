@@ -39,7 +39,8 @@ def test_a_beginning_of_several_ids_names_them(refold: Refold) -> None:
     assert done.answer["error"] == "AmbiguousId"
     assert NAME in done.answer["message"]
     assert ALIKE in done.answer["message"]
-    assert refold("show", "9a9", "--json").answer["error"] == "InvalidThreadId"  # Too short.
+    assert refold("show", "9a9", "--json").answer["error"] == "AmbiguousId"
+    assert refold("show", "", "--json").answer["error"] == "InvalidThreadId"
 
 
 @pytest.mark.usefixtures("two")
@@ -110,3 +111,41 @@ def test_expand_names_the_active_summary_by_its_conversation(refold: Refold) -> 
     assert refold("expand", active[:8], "--json").answer["summary_id"] == active
     assert refold("expand", ALIKE, "--json").answer["error"] == "UnknownSummary"
     assert "is in the context" in refold("expand", f"{NAME}/75").err
+
+
+@pytest.mark.usefixtures("stored")
+def test_one_character_is_enough_where_one_id_begins_so(refold: Refold) -> None:
+    assert refold("show", "t/3", "--json").answer["thread_id"] == "talk"
+    active = refold("summaries", "talk", "--json").answer["summaries"][0]["summary_id"]
+    assert refold("expand", active[:3], "--json").answer["summary_id"] == active
+    pin = refold("pin", "talk/3", "--json").answer["pin_id"]
+    assert refold("unpin", "talk", pin[:1], "--json").answer["unpinned"]
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("command", ["show", "explain", "query", "read", "export"])
+@pytest.mark.parametrize("backwards", ["5..3", "5..5", "-3..-5"])
+def test_a_range_that_ends_before_it_begins_is_refused(
+    refold: Refold, command: str, backwards: str
+) -> None:
+    if command == "export":
+        done = refold("show", NAME, "--start", 5, "--stop", 3)
+    elif command == "read":
+        done = refold("read", f"{NAME}/{backwards}")
+    else:
+        done = refold(command, NAME, "--range", backwards)
+    assert done.code == 2
+    assert "has nothing in it" in done.err
+
+
+@pytest.mark.usefixtures("two")
+def test_a_new_id_that_is_the_beginning_of_others_is_warned_of(refold: Refold) -> None:
+    done = refold("fork", NAME, "9a9eadc8", "--json")
+    assert done.code == 0
+    assert done.answer["thread_id"] == "9a9eadc8"
+    said = " ".join(done.err.split())
+    assert "is the beginning of" in said
+    assert NAME in said
+    assert ALIKE in said
+    assert refold("show", "9a9eadc8", "--json").answer["thread_id"] == "9a9eadc8"
+    assert refold("fork", NAME, "another").err == ""

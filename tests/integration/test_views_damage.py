@@ -90,7 +90,7 @@ ADDED = {
     "tokens, text, owner, checksum FROM messages WHERE position = 0",
     "a conversation added": "INSERT INTO conversations SELECT 'new', label, messages, tokens, "
     "compactions, created_at, last_activity, version, erased, forked_from, forked_at, "
-    "first_words, first_words_at, owner, checksum FROM conversations LIMIT 1",
+    "first_words, first_words_at, owner, erased_messages, checksum FROM conversations LIMIT 1",
     "an attempt added": "INSERT INTO compactions SELECT 'a9', thread_id, trigger, outcome, reason, "
     "summariser, summary_id, requested_at, ended_at, tokens_before, tokens_after, covered_count, "
     "focus, model_calls, checksum FROM compactions LIMIT 1",

@@ -60,3 +60,8 @@ def test_only_a_performed_compaction_counts() -> None:
     assert done == Changed({"thread_id": "t"}, {"version": 2}, {"compactions": 1})
     for event in (requested(1), failed(1), SummarySuperseded(summary_id="s1", by="s2")):
         assert changes(logged(event)) == (Changed({"thread_id": "t"}, {"version": 2}, {}),)
+
+
+def test_a_summary_that_an_erasure_made_anew_is_no_compaction() -> None:
+    (changed,) = changes(logged(performed(1).replaced(trigger="erasure")))
+    assert changed == Changed({"thread_id": "t"}, {"version": 2}, {})

@@ -1,7 +1,10 @@
 """A conversation gets a name for people."""
 
+import pytest
+
+from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationLabelled
-from refold.domain.labelling import LONGEST_LABEL, label_conversation
+from refold.domain.labelling import LONGEST_LABEL, label_as_recorded, label_conversation
 from tests.support.given import given
 
 
@@ -16,7 +19,14 @@ def test_a_long_label_is_cut() -> None:
     assert event == ConversationLabelled(label="x" * LONGEST_LABEL)
 
 
-def test_the_same_label_again_and_a_blank_one_are_nothing() -> None:
+def test_the_same_label_again_is_nothing() -> None:
     before = [ConversationLabelled(label="the parser")]
     given(before).when(lambda c: label_conversation(c, "the parser")).then()
-    given(before).when(lambda c: label_conversation(c, " \n ")).then()
+
+
+@pytest.mark.parametrize("blank", ["", " \n "])
+def test_a_blank_label_is_refused_unless_a_recording_has_it(blank: str) -> None:
+    refused = given().when(lambda c: label_conversation(c, blank)).then_raises(InvalidSetting)
+    assert "at least one character" in str(refused)
+    assert (refused.setting, refused.value) == ("label", blank)
+    given().when(lambda c: label_as_recorded(c, blank)).then()
