@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .json_data import is_list, is_object
+from .messages import Message
+
+_DEEP = 6
 
 _READ = (
     "title",
@@ -37,3 +40,19 @@ def _words_in(value: object) -> Iterator[str]:
             yield from _words_in(value.get(name))
         if value.get("type") == "text":  # The source of a document that is plain text.
             yield from _words_in(value.get("data"))
+
+
+def strings(message: Message) -> Iterator[str]:
+    """Every string in a message's blocks, also inside inputs and results."""
+    return _strings(message.content, 0)
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < _DEEP and is_object(value):
+        for inner in value.values():
+            yield from _strings(inner, depth + 1)
+    elif depth < _DEEP and is_list(value):
+        for inner in value:
+            yield from _strings(inner, depth + 1)

@@ -95,14 +95,10 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
     with GATE.used():
         from .checking_options import check_options
+        from .own_files import real_place
 
         check_options(path, options)
-        return _opened(_real(path), options)
-
-
-def _real(path: str | Path) -> str | Path:
-    """Return where a link to a log leads: locks and derived files lie beside the log, whatever it is called."""
-    return Path(path).resolve() if Path(path).is_symlink() else path
+        return _opened(real_place(path), options)
 
 
 def _opened(path: str | Path, options: Options) -> Core:

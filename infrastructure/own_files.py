@@ -31,3 +31,8 @@ def files_of(log: Path) -> set[str]:
     files = (place, *(derived_path(place, name) for name in DERIVED))
     beside = (str(anchor_path(place)), str(checked_path(place)))
     return {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+
+
+def real_place(path: str | Path) -> str | Path:
+    """Return where a link to a log leads: locks and derived files lie beside the log itself."""
+    return Path(path).resolve() if Path(path).is_symlink() else path

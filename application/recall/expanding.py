@@ -123,7 +123,7 @@ def expand_anywhere(
     conversations = [
         c
         for c in core.views.conversations()
-        if c.compactions and (within is None or c.thread_id in within)
+        if (c.compactions or c.erased_messages) and (within is None or c.thread_id in within)
     ]
     for conversation in sorted(
         conversations, key=lambda c: (c.forked_from is not None, c.created_at)

@@ -89,7 +89,7 @@ class TopicMessages:
         else:
             # Of all conversations only where words do not lead to any: there may be very many.
             rows = () if are_found else self._core.views.conversations()
-            threads = [row.thread_id for row in rows if row.compactions]
+            threads = [row.thread_id for row in rows if row.compactions or row.erased_messages]
         for thread_id in threads:
             for seen in self._core.views.topics(thread_id):
                 if self._is(seen.topic):

@@ -1,7 +1,7 @@
 """Finds commands in what people write, and says which ones are worth remembering."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _RUNS = (
     r"(?:sudo )?(?:\./[\w./-]+|(?:[\w-]+/)*[\w-]+\.(?:sh|py)|(?:npm|pnpm|yarn|npx|bunx?|deno|node|pip3?|pipx|uvx?|"
@@ -32,6 +32,7 @@ _EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash
 _TRIMMED = re.compile(
     r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
 )
+_PREPARES = re.compile(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*")
 _BRANCHING = re.compile(r";|\|\||(?<![&>])&(?![&>])")
 _HIDING = re.compile(r"\||;|(?<![&>])&(?![&>])")
 _COMPOUND = re.compile(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
@@ -85,6 +86,12 @@ def _step(command: str) -> Iterator[str]:
 def hides_failure(command: str) -> bool:
     """Whether a line of shell can end well although a command in it failed, or did not run at all."""
     return _HIDING.search(command) is not None and "pipefail" not in command
+
+
+def first_telling(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
+    """Where the first line of a script is that does more than prepare the others; else its first one."""
+    telling = (at for at in places if not _PREPARES.fullmatch(command, *at))
+    return next(telling, next(iter(places), (0, 0)))
 
 
 def branches(command: str) -> bool:

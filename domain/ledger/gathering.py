@@ -1,14 +1,22 @@
 """Gathers the ledger's lines from messages, oldest first. What texts say changes nothing but as told."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from refold.domain.json_data import is_list, is_object
+from refold.domain.block_words import strings
 from refold.domain.messages import Message
 
-from .commands import branches, commands_hinted, commands_in, hides_failure, is_trivial, steps_of
+from .commands import (
+    branches,
+    commands_hinted,
+    commands_in,
+    first_telling,
+    hides_failure,
+    is_trivial,
+    steps_of,
+)
 from .deeds import Deed, deed_of, written_by
 from .deeds import Kind as DeedKind
 from .line import Kind, LedgerLine, Speaker, Writer
@@ -33,8 +41,6 @@ _NO_REASON = re.compile(
     re.IGNORECASE,
 )
 _OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
-_PREPARES = re.compile(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*\Z")
-_DEEP = 6
 
 Source = tuple[int, Message]
 """A message with its position."""
@@ -142,9 +148,7 @@ class _Gathering:
 
         Which steps of a line did run is not known where it failed or branches: it stays one command.
         """
-        said = [(a, b) for a, b in lines(command) if command[a] != "#"]
-        telling = (at for at in said if not _PREPARES.match(command, *at))
-        begin, end = next(telling, next(iter(said), (0, 0)))
+        begin, end = first_telling([at for at in lines(command) if command[at[0]] != "#"], command)
         if end - begin > _SCANNED:
             return
         line = command[begin:end]
@@ -252,22 +256,6 @@ def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathere
     return Gathered(
         verbatim(gathering.found), verbatim(gathering.echoes), dict(gathering.succeeded)
     )
-
-
-def strings(message: Message) -> Iterator[str]:
-    """Every string in a message's blocks, also inside inputs and results."""
-    return _strings(message.content, 0)
-
-
-def _strings(value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif depth < _DEEP and is_object(value):
-        for inner in value.values():
-            yield from _strings(inner, depth + 1)
-    elif depth < _DEEP and is_list(value):
-        for inner in value:
-            yield from _strings(inner, depth + 1)
 
 
 def _title(deed: Deed) -> str:

@@ -89,11 +89,11 @@ def _line(
     marks = title or item
     begin = marks.end() if marks else start
     tag = _TAGGED.fullmatch(text, start, stop)
-    lead = None if tag else _announced(text, begin, stop, is_title=is_title or bool(title))
+    lead = _tagged(tag) if tag else _announced(text, begin, stop, is_title=is_title or bool(title))
     if lead is None and not (item or tag) and _is_list(text, stop, following):
         lead = _forbidding(text, start, stop)
     if tag:
-        depth, lead = _TAG_DEPTH, None if tag[1] else tag.span(2)
+        depth = _TAG_DEPTH
     elif title or is_title:
         depth = len(title[1]) if title else _UNDERLINED_DEPTH
     elif item:
@@ -110,11 +110,15 @@ def _line(
         leads.pop()
     under = tuple(one.place for one in leads)
     if item and begin < stop and text[begin] in SIGNS:
-        under = (*under, (begin, begin + 1))
-        begin += 1
+        under, begin = (*under, (begin, begin + 1)), begin + 1
     if lead:
         leads.append(_Lead(depth, lead))
     return Line(begin, stop, under, is_item=bool(item), is_lead=lead is not None)
+
+
+def _tagged(tag: re.Match[str]) -> Place | None:
+    """The name of a tag that opens; None of one that closes."""
+    return None if tag[1] else tag.span(2)
 
 
 def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:

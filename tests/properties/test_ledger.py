@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.rendering.ledger import HEADINGS, heading_text, ledger_line, ledger_text
+from refold.domain.block_words import strings
 from refold.domain.ledger.fitting import MOST_HIDDEN, Costs, fit
-from refold.domain.ledger.gathering import gather, strings
+from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.merging import merged
 from refold.domain.messages import Message

@@ -158,6 +158,8 @@ class Talk:
             blocks.append({"type": "tool_use", "id": call, "name": "look", "input": {}})
         else:
             blocks.append({"type": "text", "text": f"answer {self.number}"})
+        # A process with a request of its own cannot know of another's: the answer seems to be to its own.
+        elsewhere = elsewhere and all(one.memory == asked.memory for one in self.open)
         memory = 1 - asked.memory if elsewhere else asked.memory
         version = asked.request.pop("version")
         self.requests.append({**asked.request, "answer": blocks})
