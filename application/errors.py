@@ -212,11 +212,14 @@ class ThreadExists(LogError, ValueError):
 class LogDamaged(LogError):
     """An event differs from its digest, is missing, or does not follow from the one before it."""
 
-    def __init__(self, thread_id: str, version: int, problem: str) -> None:
-        super().__init__(
-            f"conversation {thread_id!r}, event {version}: {problem}. "
-            "Nothing was changed. Run `refold verify` to see all damage; restore from a backup."
+    def __init__(self, thread_id: str, version: int, problem: str, *, advice: str = "") -> None:
+        place = f"conversation {thread_id!r}, event {version}: " if thread_id else ""
+        usual = (
+            "run `refold verify` to see all damage; restore from a backup, or copy what is intact with "
+            "`refold salvage NEW.db`"
         )
+        advice = advice or usual
+        super().__init__(f"{place}{problem}. Nothing was changed. {advice[0].upper()}{advice[1:]}.")
         self.thread_id = thread_id
         self.version = version
         self.problem = problem

@@ -65,7 +65,8 @@ def salvage_file(path: Path, to: Path) -> Salvaged:
     except DAMAGE as error:
         if not may_be_damage(error):
             raise typed(path, error) from error
-        raise LogDamaged("", 0, f"SQLite cannot read {path} at all ({error})") from error
+        problem = f"SQLite cannot read {path} at all ({error})"
+        raise LogDamaged("", 0, problem, advice="restore from a backup") from error
 
 
 def accept_lost(path: Path) -> bool:

@@ -134,7 +134,7 @@ def _tell_verification(found: Verification) -> None:
         "",
         ["where", "thread", "event#", "damage", "detail"],
         [
-            (d.place, clean(d.thread_id), d.version, d.kind, clean(d.detail))
+            (d.place, clean(d.thread_id), d.version or None, d.kind, clean(d.detail))
             for d in found.damage[:SHOWN]
         ],
     )
@@ -182,7 +182,7 @@ def _tell_salvage(salvaged: Salvaged, db: Path) -> None:
         "Lost",
         ["thread", "event#", "message#", "damage", "detail"],
         [
-            (clean(e.thread_id), e.version, e.position, e.kind, clean(e.detail))
+            (clean(e.thread_id), e.version or None, e.position, e.kind, clean(e.detail))
             for e in salvaged.lost[:SHOWN]
         ],
     )

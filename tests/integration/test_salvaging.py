@@ -211,3 +211,48 @@ def test_a_salvaged_log_loads_is_whole_and_renders_legal_requests(
             chat.compact(force=True)
             assert refusals(chat) == []
         assert memory.verify().ok
+
+
+def truncated(path: Path, size: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+def long_log(folder: Path) -> Path:
+    """A log of several conversations, checkpointed into its file."""
+    path = folder / "long.db"
+    with refold.open(path) as memory:
+        for name in ("one", "two", "three"):
+            chat = memory.conversation(name)
+            for number in range(40):
+                chat.append({"role": "user", "content": f"{name} {number} " + "words " * 200})
+        memory.backup(folder / "a.db")
+    return folder / "a.db"
+
+
+@pytest.mark.parametrize("lost", [4_096, 5_000, 40_960])
+def test_a_log_that_lost_its_end_is_salvaged_up_to_there(tmp_path: Path, lost: int) -> None:
+    path = long_log(tmp_path)
+    log = SQLiteLog(path)
+    whole = len(list(log.scan()))
+    log.close()
+    truncated(path, path.stat().st_size - lost)
+    with pytest.raises(LogDamaged, match="refold salvage") as refused, refold.open(path) as memory:
+        memory.conversation("one").append({"role": "user", "content": "x"})
+    assert "event 0" not in str(refused.value)
+    made, to = salvaged(path)
+    assert not made.complete
+    # A page of 4,096 bytes has at most three of these messages.
+    assert made.events >= whole - 3 * (lost // 4_096 + 2)
+    log = SQLiteLog(to)
+    assert len(list(log.scan())) >= made.events
+    assert list(log.check()) == []
+    log.close()
+
+
+def test_what_cannot_be_read_at_all_sends_nobody_in_a_circle(tmp_path: Path) -> None:
+    path = long_log(tmp_path)
+    path.write_bytes(b"x" * 8_192)
+    with pytest.raises(LogDamaged) as refused:
+        salvage_file(path, tmp_path / "new.db")
+    assert "salvage" not in str(refused.value)

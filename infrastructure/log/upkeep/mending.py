@@ -25,7 +25,7 @@ from refold.infrastructure.log.write_ahead.examining import (
     write_ahead_path,
 )
 from refold.infrastructure.log.write_ahead.images import PageImages
-from refold.infrastructure.log.write_ahead.main_file import MainFile
+from refold.infrastructure.log.write_ahead.main_file import Extent, MainFile, extent_if_cut
 from refold.infrastructure.log.write_ahead.mended_rows import MendedRows, RowsOf
 from refold.infrastructure.new_files import refuse
 from refold.infrastructure.private_files import open_private
@@ -69,6 +69,10 @@ def mended(log: Path, scratch: Path) -> Generator[Mended]:
     """
     damage = examine(log)
     kept = _kept(log, damage)
+    if damage is None and (extent := extent_if_cut(log)):
+        with _completed(log, extent, scratch) as connection:
+            yield Mended(connection, {}, kept, is_whole=False)
+        return
     if damage is None:
         with read_only(log) as connection:
             yield Mended(connection, {}, kept, is_whole=True)
@@ -79,7 +83,7 @@ def mended(log: Path, scratch: Path) -> Generator[Mended]:
         main = MainFile(log, images.page_size)
         folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
         made = Path(folder) / "pages.db"
-        _put_together(images, main, made)
+        _put_together(images, main, made, images.pages or main.pages)
         connection = files.enter_context(closing(_opened(made)))
         yield Mended(connection, carve(images, main), kept, is_whole=not images.unproved)
 
@@ -100,12 +104,27 @@ def salvage_file(path: Path, to: Path, *held: Held, key: KeySource | None = None
         return salvage(log.connection, mapper, to, *held, key=key, rows=rows)
 
 
-def _put_together(images: PageImages, main: MainFile, made: Path) -> None:
+@contextmanager
+def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Connection]:
+    """A connection to the pages of a file that lost its end: SQLite refuses to read such a file."""
+    main = MainFile(log, extent.page_size)
+    with ExitStack() as files:
+        folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
+        made, images, pages = Path(folder) / "pages.db", None, extent.pages
+        if chain := read_write_ahead(write_ahead_path(log)):
+            file = files.enter_context(write_ahead_path(log).open("rb"))
+            images = PageImages(file, chain, stored_frames(chain))
+            pages = images.pages or pages
+        _put_together(images, main, made, pages)
+        yield files.enter_context(closing(_opened(made)))
+
+
+def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
     with open_private(made, "xb") as file:
-        for number in range(1, (images.pages or main.pages) + 1):
-            newest = images.newest(number, images.frames - 1)
-            page = main.page(number) if newest is None else images.image(newest)
-            file.write(page.ljust(images.page_size, b"\0"))
+        for number in range(1, pages + 1):
+            newest = images.newest(number, images.frames - 1) if images else None
+            page = images.image(newest) if images and newest is not None else main.page(number)
+            file.write(page.ljust(main.page_size, b"\0"))
 
 
 def _opened(made: Path) -> sqlite3.Connection:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from refold.infrastructure.reading_at import read_at
 
@@ -10,6 +10,7 @@ from .chain import Chain, read_frame
 from .checksums import FRAME_HEAD
 
 SMALLEST_PAGE = 512
+_HEADER = 100
 
 _kept: dict[tuple[int, int], int] = {}
 """Open descriptors by file: closing one would end all POSIX locks of this process on its file."""
@@ -23,25 +24,47 @@ def is_without_pages(log: Path) -> bool:
         return True
 
 
+class Extent(NamedTuple):
+    """How many pages a database file should have, and of how many bytes, by its header."""
+
+    pages: int
+    page_size: int
+
+
+def extent_if_cut(log: Path) -> Extent | None:
+    """Return what a file should be that lost pages at its end; None of a whole one, and where nothing tells."""
+    descriptor = _opened(log)
+    header = b"" if descriptor is None else read_at(descriptor, _HEADER, 0)
+    # The size holds only where the same change of the file wrote it.
+    if descriptor is None or len(header) < _HEADER or header[24:28] != header[92:96]:
+        return None
+    size = int.from_bytes(header[16:18])
+    extent = Extent(int.from_bytes(header[28:32]), 1 << 16 if size == 1 else size)
+    if not header.startswith(b"SQLite format 3\0") or extent.page_size < SMALLEST_PAGE:
+        return None
+    is_cut = os.fstat(descriptor).st_size < extent.pages * extent.page_size
+    return extent if is_cut else None
+
+
 class MainFile:
     """The pages of a database file. Only for files with damage: each stays open for good."""
 
     def __init__(self, path: Path, page_size: int) -> None:
         self._descriptor = _opened(path)
-        self._size = page_size
+        self.page_size = page_size
 
     @property
     def pages(self) -> int:
         """How many whole pages there are."""
         if self._descriptor is None:
             return 0
-        return os.fstat(self._descriptor).st_size // self._size
+        return os.fstat(self._descriptor).st_size // self.page_size
 
     def page(self, number: int) -> bytes:
         """Return a page; empty where there is none."""
         if self._descriptor is None or not 0 < number <= self.pages:
             return b""
-        return read_at(self._descriptor, self._size, (number - 1) * self._size)
+        return read_at(self._descriptor, self.page_size, (number - 1) * self.page_size)
 
 
 def has_every_page(log: Path, file: BinaryIO, chain: Chain, frames: int) -> bool:
