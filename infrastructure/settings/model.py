@@ -107,7 +107,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     that API are, as its variable ``OPENAI_BASE_URL`` says (requirement B11)."""
     embedder_key: SecretStr | None = None
     """What it asks for. Empty: the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names
-    another place (requirement B11). Cannot be set in a policy file."""
+    another place (requirement B11). Opening warns where that API itself is asked and there is none.
+    Cannot be set in a policy file."""
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Seconds until one call of it counts as failed."""
     search_backend: SearchBackendName = "builtin"

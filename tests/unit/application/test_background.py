@@ -81,7 +81,9 @@ def test_system_prompt_and_tools_of_the_last_request_count_when_a_message_is_app
     desk = Desk(held)
     desk.say(8)
     schema = {"type": "object"}
-    tools: list[dict[str, Any]] = [{"name": "t", "description": "d" * 3_935, "input_schema": schema}]
+    tools: list[dict[str, Any]] = [
+        {"name": "t", "description": "d" * 3_935, "input_schema": schema}
+    ]
     assert desk.chat.context(system="s" * 8_000, tools=tools).summary is None
     desk.say(2)
     assert not held.started.is_set()
