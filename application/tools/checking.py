@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_object
@@ -122,7 +122,7 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _is_mapping(value: object) -> bool:
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, Mapping)
 
 
@@ -136,9 +136,17 @@ def _is_list_of(kind: type, value: object) -> bool:
     )
 
 
-_TRUTH = (lambda value: isinstance(value, bool), "true or false")
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_TRUTH = (_is_truth, "true or false")
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "description": (lambda value: isinstance(value, str), "a text"),
+    "description": (_is_text, "a text"),
     "cache_control": (_is_mark, 'an object such as {"type": "ephemeral"}'),
     "strict": _TRUTH,
     "defer_loading": _TRUTH,

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.plain_lines import unquoted
 from refold.application.recall.missing_vectors import understood
 from refold.infrastructure.derived.cells import shown
-from refold.infrastructure.derived.damage import FoldDamaged, unquoted
+from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.embedders.choosing import chosen_embedder
 from refold.infrastructure.missing_keys import MissingKeyWarning
 
