@@ -19,7 +19,6 @@ from .generations.names import thread_of
 
 ShownThreadIds = Literal["plain", "hashed", "omitted"]
 
-_STRICTEST_FIRST: tuple[ShownThreadIds, ...] = ("omitted", "hashed", "plain")
 _OF_OTHERS = (SummariserError, EmbedderError, BackendError, TokenCountError, RaisedOutside)
 """Errors whose words are those of code or of a service outside, which may quote what it was given."""
 _QUOTED = re.compile(r"(?<!\w)'(?:\\.|[^'\\])*'|(?<!\w)\"(?:\\.|[^\"\\])*\"", re.DOTALL)
@@ -58,12 +57,10 @@ def hashed(thread_id: str) -> str:
 def conversation(thread_id: str) -> str:
     """How a line in plain words calls a conversation, or a stream of it."""
     thread_id = thread_of(thread_id)
-    asked = set(_asked.copy().values())
-    shown = next(filter(asked.__contains__, _STRICTEST_FIRST), _STRICTEST_FIRST[-1])
-    if shown == "plain":
-        return f"conversation {thread_id!r}"
-    told = shown_id(thread_id, shown)
-    return f"conversation {told}" if told else "a conversation"
+    asked = _asked.copy().values()
+    if "omitted" in asked:
+        return "a conversation"
+    return f"conversation {hashed(thread_id) if 'hashed' in asked else repr(thread_id)}"
 
 
 def raised(error: BaseException) -> str:
