@@ -1,7 +1,6 @@
 """Compactions that run while a conversation goes on: when one begins, who waits for it, how it ends."""
 
 import asyncio
-import logging
 import threading
 import time
 from collections import OrderedDict
@@ -27,10 +26,11 @@ from .loaded import LoadedConversation
 from .notes.taking import notes_from
 from .observing import finish_observers
 from .opening_process import keep_in_child
+from .plain_lines import conversation, plain_logger, raised
 from .results import Appended
 from .settling import is_due
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 REMEMBERED = 1_000
 """Of so many conversations it is known what their last request carried besides the messages."""
@@ -159,8 +159,12 @@ class Background:
             return False
         try:
             return self._falls_due(thread_id)
-        except Exception:  # An append that is stored must not fail for what comes after it.
-            logger.exception("conversation %r: not known whether to compact", thread_id)
+        except (
+            Exception
+        ) as error:  # An append that is stored must not fail for what comes after it.
+            logger.warning(
+                "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
+            )
             return False
 
     def begin(self, thread_id: str) -> None:
@@ -223,9 +227,13 @@ class Background:
             await settled_context(self._core, thread_id, extras, trigger="background")
         except ContextWindowExceeded as error:
             # The next request says so, to somebody who can do something about it.
-            logger.info("conversation %r: %s", thread_id, error)
-        except Exception:
-            logger.exception("conversation %r: compacting in the background failed", thread_id)
+            logger.info("%s: %s", conversation(thread_id), error)
+        except Exception as error:
+            logger.warning(
+                "%s: compacting in the background failed: %s",
+                conversation(thread_id),
+                raised(error),
+            )
 
     @asynccontextmanager
     async def _alone(self, thread_id: str) -> AsyncGenerator[None]:
@@ -284,4 +292,4 @@ class Background:
         try:
             self._core.log.transact(thread_id, decide, at=self._core.clock())
         except LogError as error:
-            logger.warning("conversation %r: the end was not recorded: %s", thread_id, error)
+            logger.warning("%s: the end was not recorded: %s", conversation(thread_id), error)

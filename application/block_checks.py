@@ -1,7 +1,7 @@
 """What a content block of a live message must have: the field that is wrong is named."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
@@ -39,6 +39,19 @@ def forget_told() -> None:
     _told.clear()
 
 
+def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
+    """Refuse blocks that no request could have, by themselves or together.
+
+    Raises:
+        InvalidMessage: names the field; of a block of another API, its converter.
+    """
+    for index, block in enumerate(content):
+        check_block(block, role, f"{place}[{index}]")
+    # Calls of the program's own tools and of the provider's.
+    calls = ((n, b) for n, b in enumerate(content) if str(b.get("type")).endswith("tool_use"))
+    refuse_ids_of_two((call.get("id"), f"{place}[{n}].id") for n, call in calls)
+
+
 def check_block(block: Block, role: str, place: str) -> None:
     """Refuse a block that no request could have.
 
@@ -61,6 +74,26 @@ def check_block(block: Block, role: str, place: str) -> None:
     if kind == "tool_result" and is_list(inside):
         for index, part in enumerate(inside):
             _check_part(part, f"{place}.content[{index}]")
+
+
+def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
+    """Refuse an id that two calls of a message have: a result could be of either.
+
+    ``ids``: with the place of each; what is no id counts for nothing.
+
+    Raises:
+        InvalidMessage: names the second of the two, and the first.
+    """
+    known: dict[str, str] = {}
+    for call_id, place in ids:
+        if not isinstance(call_id, str) or not call_id:
+            continue
+        if call_id in known:
+            raise InvalidMessage(
+                place,
+                f"{call_id!r} is the id of two calls, here and in {known[call_id]}: give each its own",
+            )
+        known[call_id] = place
 
 
 def is_id(value: object) -> bool:

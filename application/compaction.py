@@ -1,7 +1,6 @@
 """Use case: compact a conversation in two phases. The model works without lock or transaction."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
 from refold.domain.budget import Budget
@@ -36,6 +35,7 @@ from .notes.taking import NoteTaking
 from .observing import followed, tell_compaction
 from .outcomes import idle_outcome, outcome_of
 from .patience import BRIEFLY, waiting_at_most
+from .plain_lines import plain_logger, raised
 from .ports import Summariser
 from .results import CompactionResult, Outcome
 from .summarising.asking import Asking
@@ -45,7 +45,7 @@ from .summarising.sources import Source, source_of
 from .summarising.summary import summarised
 from .unwritten import reason_of
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class CompactionAttempt:
@@ -119,7 +119,7 @@ class CompactionAttempt:
         except (SummariserError, SummaryRefused) as error:
             return await to_the_end(self._fail, error.reason, str(error))
         except Exception as error:  # A summariser of the user's own may raise anything.
-            logger.exception("summariser %r failed", self._summariser.name)
+            logger.warning("summariser %r failed: %s", self._summariser.name, raised(error))
             return await to_the_end(self._fail, "error", described(error))
         return await to_the_end(self._record, plan, summary)
 

@@ -1,7 +1,6 @@
 """Use case: the context for the next request, or as it was at an earlier version."""
 
 import asyncio
-import logging
 from typing import NamedTuple
 
 from refold.domain.budget import Budget
@@ -19,6 +18,7 @@ from .loaded import LoadedConversation
 from .memories.choosing import choose_at_first, wants_first_choice
 from .notes.taking import notes_are_due
 from .observing import tell_request
+from .plain_lines import plain_logger, raised
 from .ports import RequestCounter
 from .rendering.blocks import copied
 from .rendering.render import render
@@ -26,7 +26,7 @@ from .results import CompactionResult
 from .settling import Settling, is_due
 from .time_travel.moments import At, loaded_at
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 MOST_TRIES = 8
 """So often at most a request is made smaller that others have made too large meanwhile."""
@@ -155,8 +155,10 @@ async def _exact_tokens(core: Core, context: Context) -> int:
     except TokenCountError as error:
         logger.warning("the request was not counted exactly, the estimate stands: %s", error)
         return context.tokens
-    except Exception:  # A counter of the user's own may raise anything.
-        logger.exception("the request was not counted exactly, the estimate stands")
+    except Exception as error:  # A counter of the user's own may raise anything.
+        logger.warning(
+            "the request was not counted exactly, the estimate stands: %s", raised(error)
+        )
         return context.tokens
 
 

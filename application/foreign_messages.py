@@ -24,6 +24,14 @@ _AI_SDK = (
     "that is the format of the AI SDK; give content blocks of the Messages API "
     "(tool_use, tool_result)"
 )
+_AI_SDK_PARTS = (
+    "that is a message of the AI SDK; give role user or assistant and content, a string or blocks of "
+    "the Messages API"
+)
+_OLLAMA = (
+    "that is the format of Ollama; give each image as a block of content: "
+    '{"type": "image", "source": {"type": "base64", "media_type": …, "data": …}}'
+)
 _GEMINI = (
     "that is the Gemini format; give role user or assistant and content, a string or blocks of the "
     "Messages API"
@@ -41,6 +49,7 @@ _KEYS: Mapping[str, str] = {
     "refusal": _OPENAI,
     "audio": _OPENAI,
     "parts": _GEMINI,
+    "images": _OLLAMA,
     "toolCalls": "that is no message of the Messages API; give its calls as blocks of the type tool_use",
 }
 """Keys of a message that carry content which would be lost."""
@@ -116,8 +125,8 @@ def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
     if "role" not in fields and is_list(fields.get("choices")):
         raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
     for key, what in _KEYS.items():
-        if fields.get(key):
-            told = _LANGCHAIN if _is_langchain(fields) else what
+        if fields.get(key) and not _is_shown(key, fields):
+            told = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
             raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {told}")
     item = _ITEMS.get(_text(fields.get("type")))
     if "role" not in fields and item:
@@ -167,6 +176,18 @@ def hint_at_block_format(block: Mapping[str, Any]) -> str:
     if not what and isinstance(block.get("text"), str):
         what = 'a text block is {"type": "text", "text": …}'
     return f": {what}" if what else ""
+
+
+def _is_shown(key: str, fields: Mapping[str, Any]) -> bool:
+    """Whether these are images that a model made: beside an answer no API takes any."""
+    return key == "images" and fields.get("role") == "assistant"
+
+
+def _of_parts(fields: Mapping[str, Any]) -> str:
+    """Whose ``parts`` a message has: those of the AI SDK say their type, those of Gemini do not."""
+    parts = fields.get("parts")
+    typed = is_list(parts) and any(is_object(one) and "type" in one for one in parts)
+    return _AI_SDK_PARTS if typed else ""
 
 
 def _is_langchain(fields: Mapping[str, Any]) -> bool:

@@ -1,6 +1,5 @@
 """Instruction files such as AGENTS.md: budgeted, then one text behind the caller's system prompt."""
 
-import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +8,9 @@ from typing import NamedTuple
 from refold.domain.budget import InstructionFileSize
 from refold.domain.errors import InvalidSetting
 
-logger = logging.getLogger(__name__)
+from .plain_lines import plain_logger
+
+logger = plain_logger(__name__)
 
 CHARACTERS = 20_000
 """Of one file (requirement C5)."""

@@ -10,7 +10,7 @@ from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Author, Block, Message, Role, gist
 
-from .block_checks import check_block, is_id, warn_of_unknown
+from .block_checks import check_blocks, is_id, warn_of_unknown
 from .foreign_messages import hint_at_block_format, hint_at_format, refuse_foreign
 
 ROLES: tuple[str, ...] = get_args(Role)
@@ -207,8 +207,7 @@ def _check_live(message: Message, place: str) -> None:
     if not content and message.role != "assistant":
         raise InvalidMessage(place, "is empty")
     if not isinstance(content, str):
-        for index, block in enumerate(content):
-            check_block(block, message.role, f"{place}[{index}]")
+        check_blocks(content, message.role, place)
     if message.unknown:
         warn_of_unknown(message.unknown)
 

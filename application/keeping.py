@@ -1,6 +1,5 @@
 """Use case: what code keeps word for word beside a summary, as part of making one."""
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,10 +10,11 @@ from refold.domain.ledger.merging import merged
 
 from .core import Core
 from .loaded import LoadedConversation
+from .plain_lines import conversation, plain_logger, raised
 from .ports import SourceMessage
 from .rendering.ledger import heading_text, ledger_line, ledger_overhead, ledger_text
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class KeptLedger(NamedTuple):
@@ -51,8 +51,12 @@ class Gathering:
         try:
             sources = ((s.position, s.message) for s in covered)
             self._lines = merged(self._lines, gather(sources, self._policy.failure_characters))
-        except Exception:  # A fault in recognising costs neither the compaction nor what is kept.
-            logger.exception("conversation %r: nothing new for the ledger", self._thread_id)
+        except (
+            Exception
+        ) as error:  # A fault in recognising costs neither the compaction nor what is kept.
+            logger.warning(
+                "%s: nothing new for the ledger: %s", conversation(self._thread_id), raised(error)
+            )
 
     def kept(self, room: int) -> KeptLedger:
         """The most important lines first, at most ``room`` tokens of them shown."""

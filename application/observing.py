@@ -1,6 +1,5 @@
 """Telling observers what happened: what they raise is logged and goes no further."""
 
-import logging
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
@@ -10,10 +9,11 @@ from .containing import Contained
 from .context import Context
 from .core import Core, Extras
 from .loaded import LoadedConversation
+from .plain_lines import plain_logger, raised
 from .ports import FinishingObserver, FollowingObserver, ProgressObserver
 from .results import CompactionResult
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def tell_compaction(core: Core, result: CompactionResult) -> None:
@@ -117,5 +117,5 @@ def _guarded() -> Generator[None]:
     try:
         with Contained():
             yield
-    except Exception:  # An observer of the user's own may raise anything.
-        logger.exception("an observer failed")
+    except Exception as error:  # An observer of the user's own may raise anything.
+        logger.warning("an observer failed: %s", raised(error))

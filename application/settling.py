@@ -1,6 +1,5 @@
 """Use case: bring a conversation that outgrew its budget down to the target, step by step."""
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -25,6 +24,7 @@ from .notes.taking import notes_are_due, take_notes_if_due
 from .observing import Telling, tell_compaction
 from .outcomes import outcome_of, told_results
 from .patience import BRIEFLY, waiting_at_most
+from .plain_lines import conversation, plain_logger
 from .ports import Summariser
 from .results import CompactionResult
 from .summarising.staging import first_stage, next_stage
@@ -32,7 +32,7 @@ from .unwritten import reason_of
 from .unwritten_log import write_waiting
 from .waiting import OVERTAKEN, Turn, overtaken
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 MOST_ROUNDS = 4
 """At most so many compactions for one request; each must make the conversation smaller."""
@@ -249,8 +249,8 @@ class Settling:
         """Note what could not be written; the request can be sent without."""
         core, reason = self._core, reason_of(error)
         logger.warning(
-            "conversation %r: the context was not made smaller, it fits as it is: %s",
-            self._thread_id,
+            "%s: the context was not made smaller, it fits as it is: %s",
+            conversation(self._thread_id),
             error,
         )
         waiting = [one.waiting for one in core.unwritten.of(self._thread_id) if one.waiting]

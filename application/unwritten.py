@@ -1,6 +1,5 @@
 """What was made and could not be written to the log yet: kept in memory, and written by the next that can."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from .errors import LogBusy, LogDamaged, LogError, LogFull, LogNotWritable
 from .event_log import Decision
 from .live_attempts import end
 from .loaded import LoadedConversation
+from .plain_lines import conversation, plain_logger
 from .results import CompactionResult
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 _REASONS = ((LogBusy, "busy"), (LogFull, "full"), (LogNotWritable, "not_writable"))
 Written = Callable[[LoadedConversation, Sequence[Event]], CompactionResult | None]
@@ -55,9 +55,9 @@ class UnwrittenWrites:
         with self._lock:
             self._waiting[thread_id] = (*self._waiting.get(thread_id, ()), unwritten)
         logger.warning(
-            "conversation %r: the %s cannot be written yet; it is kept in memory, and the next "
+            "%s: the %s cannot be written yet; it is kept in memory, and the next "
             "operation that can writes it: %s",
-            thread_id,
+            conversation(thread_id),
             unwritten.what,
             error,
         )
@@ -94,8 +94,8 @@ class UnwrittenWrites:
         """Let go of what could not be written until the memory was closed; says so."""
         for one in self.done(thread_id, self.of(thread_id)):
             logger.warning(
-                "conversation %r: the %s was never written, and is lost with this process: %s",
-                thread_id,
+                "%s: the %s was never written, and is lost with this process: %s",
+                conversation(thread_id),
                 one.what,
                 error,
             )

@@ -1,6 +1,5 @@
 """A log that writes what could not be written before, together with whatever is written next."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -18,10 +17,11 @@ from .event_log import (
 )
 from .loaded import LoadedConversation
 from .patience import waiting_at_most
+from .plain_lines import plain_logger
 from .results import CompactionResult
 from .unwritten import Unwritten, UnwrittenWrites
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class UnwrittenLog:

@@ -1,12 +1,17 @@
 """The compaction policy: when a context is made smaller, and to what size."""
 
 import difflib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting
 from .value import Value
+
+TIERS = ("summary_tier", "condensed_tier", "whole_tier")
+"""Shares of one budget: at most the whole of it together."""
+ROUNDING = 1e-9
 
 
 class CompactionPolicy(Value, frozen=True):
@@ -28,6 +33,7 @@ class CompactionPolicy(Value, frozen=True):
                 first = error.errors(include_url=False)[0]
                 name = str(first["loc"][0])
                 raise _refused(name, first["input"], first["msg"]) from None
+            _refuse_tiers({name: getattr(self, name) for name in TIERS if name in fields})
 
         # What is stored is validated past it.
         __init__.__pydantic_base_init__ = True
@@ -63,7 +69,8 @@ class CompactionPolicy(Value, frozen=True):
     condensed_tier: float = Field(default=0.35, ge=0, lt=1)
     """Tier 2: condensed messages take at most this share of the budget (requirement B4)."""
     whole_tier: float = Field(default=0.55, gt=0, lt=1)
-    """Tier 3: the newest messages stay whole within this share of the budget (requirement B5)."""
+    """Tier 3: the newest messages stay whole within this share of the budget (requirement B5). The three
+    tiers are at most 1 together."""
     whole_last: int = Field(default=10, ge=1)
     """Tier 3: so many of the newest messages stay whole (requirement B5)."""
 
@@ -165,6 +172,17 @@ class CompactionPolicy(Value, frozen=True):
     again; by five times as much while the breaker is open, and after a compaction (invariant 7)."""
     breaker_after: int = Field(default=3, ge=1)
     """After so many failures in a row the circuit breaker opens."""
+
+
+def _refuse_tiers(given: Mapping[str, float]) -> None:
+    """Refuse tiers that are more than the whole, whatever those are that were not given."""
+    if sum(given.values()) > 1 + ROUNDING:
+        said = " + ".join(f"{name} = {value}" for name, value in given.items())
+        raise InvalidSetting(
+            f"CompactionPolicy: {said}: must be at most 1 together",
+            setting=next(iter(given)),
+            value=sum(given.values()),
+        )
 
 
 def _refused(name: str, value: object, problem: str) -> InvalidSetting:

@@ -6,7 +6,6 @@ processes delete each other's write-ahead log. So nothing may be open at a fork.
 need to.
 """
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable
@@ -17,13 +16,14 @@ from weakref import WeakMethod
 
 from refold.application.errors import OpenedBeforeFork
 from refold.application.opening_process import OpeningProcess
+from refold.application.plain_lines import plain_logger, raised
 
 PATIENCE = 5.0
 """Seconds that a fork waits for other threads to finish what they do with SQLite."""
 LONGEST_FORK = 3 * PATIENCE
 """Seconds that others wait for a fork at most: one of them may hold what the fork needs to go on."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 Act = Callable[[], None]
 
 
@@ -177,8 +177,10 @@ class ForkGate:
         for let_go in _alive(self._before):
             try:
                 let_go()
-            except Exception:  # A fork must not fail for it; what is still open then is refused.
-                logger.exception("a connection cannot be closed before a fork")
+            except (
+                Exception
+            ) as error:  # A fork must not fail for it; what is still open then is refused.
+                logger.warning("a connection cannot be closed before a fork: %s", raised(error))
         if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
             logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
 

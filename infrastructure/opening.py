@@ -1,6 +1,5 @@
 """The composition root: puts adapters and settings together into the service that agents embed."""
 
-import logging
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
     from .settings.model import RefoldSettings
     from .settings.reading import Configuration
     from .views.views import SQLiteViews
-
-logger = logging.getLogger(__name__)
 
 
 def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
@@ -288,8 +285,7 @@ def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | Non
     given = options.get("encryption_key")
     if callable(given):
         return given
-    secret = settings.encryption_key
-    return None if secret is None else secret.get_secret_value()
+    return None if (secret := settings.encryption_key) is None else secret.get_secret_value()
 
 
 def _now() -> datetime:

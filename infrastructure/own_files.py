@@ -35,4 +35,4 @@ def files_of(log: Path) -> set[str]:
 
 def real_place(path: str | Path) -> str | Path:
     """Return where a link to a log leads: locks and derived files lie beside the log itself."""
-    return Path(path).resolve() if Path(path).is_symlink() else path
+    return Path(path).resolve() if os.path.islink(path) else path  # noqa: PTH114

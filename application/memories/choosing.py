@@ -1,12 +1,12 @@
 """Use case: choose, after a decision, which earlier messages the system text quotes (requirement C4)."""
 
-import logging
 from collections.abc import Sequence
 
 from refold.application.core import Core
 from refold.application.errors import LogError
 from refold.application.ladder.measuring import Measured, measured
 from refold.application.loaded import LoadedConversation
+from refold.application.plain_lines import conversation, plain_logger, raised
 from refold.application.rendering.memories import memories_size
 from refold.domain.budget import Budget
 from refold.domain.choosing_memories import (
@@ -23,7 +23,7 @@ from .looking_up import LookedUp, look_up
 TRIES = 3
 """What else happens while they are looked up makes them out of date; after so many times others decide."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def choose_anew(core: Core, thread_id: str, budget: Budget, *, below: int | None = None) -> int:
@@ -47,7 +47,7 @@ def choose_at_first(core: Core, thread_id: str, budget: Budget) -> None:
     try:
         _choose(core, thread_id, budget, None, first=True)
     except LogError as error:
-        logger.warning("conversation %r: nothing is quoted in it: %s", thread_id, error)
+        logger.warning("%s: nothing is quoted in it: %s", conversation(thread_id), error)
     core.asked.chose(thread_id)
 
 
@@ -69,8 +69,10 @@ def _choose(
         room = _room(core, before, below)
         try:
             found = look_up(core, before.loaded, room, own=not first)
-        except Exception:  # Whatever it is, the request can be sent without.
-            logger.exception("conversation %r: no memories could be looked up", thread_id)
+        except Exception as error:  # Whatever it is, the request can be sent without.
+            logger.warning(
+                "%s: no memories could be looked up: %s", conversation(thread_id), raised(error)
+            )
             found = None
         choice = _Choice(core, before, found, room, first=first)
         now, events = core.log.transact(thread_id, choice.decide, at=core.clock())

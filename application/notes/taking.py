@@ -1,7 +1,6 @@
 """Use case: take durable notes before messages leave the context, once per cycle (requirement C1)."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,6 +9,7 @@ from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.errors import LogError, SummariserError
 from refold.application.loaded import LoadedConversation
+from refold.application.plain_lines import conversation, plain_logger, raised
 from refold.application.ports import SourceMessage, Summariser
 from refold.application.unwritten import Unwritten
 from refold.domain.budget import Budget
@@ -30,7 +30,7 @@ from .sources import earlier_notes, is_erased_since, messages_to_note
 from .taker import NotesDraft, NotesRequest, TakeNotes, note_taking
 from .writing import write_notes
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 T = TypeVar("T")
 
 PATIENCE = 5
@@ -117,10 +117,12 @@ class NoteTaking:
             )
             recorded = await to_the_end(self._recorded, loaded, flush)
         except LogError as error:
-            logger.warning("conversation %r: no notes were taken: %s", self._thread_id, error)
+            logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
             return
-        except Exception:  # Notes cost neither the compaction nor the turn.
-            logger.exception("conversation %r: no notes were taken", self._thread_id)
+        except Exception as error:  # Notes cost neither the compaction nor the turn.
+            logger.warning(
+                "%s: no notes were taken: %s", conversation(self._thread_id), raised(error)
+            )
             return
         if recorded:
             await to_the_end(write_notes, self._core)
@@ -129,15 +131,15 @@ class NoteTaking:
         if self._ask is None:
             return _Taken()
         request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
-        logger.debug("conversation %r: a model takes notes", self._thread_id)
+        logger.debug("%s: a model takes notes", conversation(self._thread_id))
         call = asyncio.ensure_future(_contained(self._ask, request))
         try:
             await self._wait_for(call)
             if not call.done():
                 logger.warning(
-                    "conversation %r: code takes notes: %s gave none in time, and its call is given up; "
+                    "%s: code takes notes: %s gave none in time, and its call is given up; "
                     "the setting notes_timeout can allow more",
-                    self._thread_id,
+                    conversation(self._thread_id),
                     self._summariser,
                 )
                 return _Taken(reason="timeout", calls=1)
@@ -146,10 +148,10 @@ class NoteTaking:
             draft = call.result()
         except SummariserError as error:
             # The event has the reason; trouble that summaries have as well is told of those.
-            logger.info("conversation %r: code takes notes: %s", self._thread_id, error)
+            logger.info("%s: code takes notes: %s", conversation(self._thread_id), error)
             return _Taken(reason=error.reason, calls=error.attempts)
-        except Exception:  # A summariser of the user's own may raise anything.
-            logger.exception("conversation %r: code takes notes", self._thread_id)
+        except Exception as error:  # A summariser of the user's own may raise anything.
+            logger.warning("%s: code takes notes: %s", conversation(self._thread_id), raised(error))
             return _Taken(reason="error", calls=1)
         finally:
             # Not waited for: what does not let itself be cancelled must not hold up the turn.

@@ -1,14 +1,13 @@
 """Use case: bring the files of notes up to date with the log (requirement C2)."""
 
-import logging
-
 from refold.application.core import Core
+from refold.application.plain_lines import plain_logger
 from refold.domain.errors import RefoldError
 
 from .days import dated
 from .files import files_of
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def write_notes(core: Core) -> bool:

@@ -1,12 +1,12 @@
 """Finding: the passages that answer a question best, by words, by meaning or by a program of the user's."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from refold.application.containing import Contained, described
 from refold.application.core import Core
 from refold.application.errors import BackendError, EmbedderError
+from refold.application.plain_lines import plain_logger, raised
 
 from .asked import Asked
 from .asking import Question
@@ -19,7 +19,7 @@ from .ranking import Ranked, every_passage, ranked
 from .results import RecallMode
 from .vectors import Vector, VectorStore
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 CANDIDATES = 50
 """Passages that are ranked, by words and by meaning each."""
@@ -153,9 +153,9 @@ def _hits(
             return backend.find(query, mode, thread_id, CANDIDATES)
     except BackendError:
         raise
-    except Exception as raised:  # A program of the user's own may raise anything.
-        logger.warning("search backend %r failed", backend.name, exc_info=raised)
-        raise BackendError("raised", described(raised)) from raised
+    except Exception as error:  # A program of the user's own may raise anything.
+        logger.warning("search backend %r failed: %s", backend.name, raised(error))
+        raise BackendError("raised", described(error)) from error
 
 
 def _only_visible(found: Found, filters: Filters) -> Found:

@@ -1,12 +1,11 @@
 """The passages without a vector are looked for, and embedded batch by batch, newest first."""
 
-import logging
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from refold.application.containing import Contained, described
 from refold.application.errors import EmbedderError
+from refold.application.plain_lines import plain_logger, raised
 
 from .index import RecallIndex
 from .passages import Passage
@@ -23,7 +22,7 @@ OF_A_TEXT = frozenset({"bad_request", "too_large", "bad_answer", "raised"})
 Words = Callable[[Sequence[Passage]], Mapping[int, str]]
 """Reads what passages say from the log, by their numbers; what was erased since is left out."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Stopped(Exception):
@@ -196,17 +195,15 @@ class MissingVectors:
             raise Stopped
 
 
-def understood(raised: Exception) -> EmbedderError:
+def understood(error: Exception) -> EmbedderError:
     """What an exception means for search by meaning."""
-    if isinstance(raised, EmbedderError):
-        return raised
-    kind = type(raised).__name__
-    if kind not in _told:  # Each text is tried again by itself; and the message may quote it.
+    if isinstance(error, EmbedderError):
+        return error
+    kind = type(error).__name__
+    if kind not in _told:  # Each text is tried again by itself.
         _told.add(kind)
-        place = traceback.extract_tb(raised.__traceback__)[-1:]
-        where = f" ({place[0].filename}, line {place[0].lineno})" if place else ""
-        logger.warning("making vectors failed: %s%s", kind, where)
-    return EmbedderError("raised", described(raised))
+        logger.warning("making vectors failed: %s", raised(error))
+    return EmbedderError("raised", described(error))
 
 
 _told: set[str] = set()

@@ -4,12 +4,12 @@ Leaf summaries are extracts by code of what each compaction covered first.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
 from refold.application.containing import Contained
 from refold.application.core import Core
 from refold.application.loaded import LoadedConversation
+from refold.application.plain_lines import plain_logger, raised
 from refold.application.ports import SourceMessage, SummaryRequest
 from refold.domain.budget import SHORTEST_SUMMARY
 from refold.domain.cuts.planner import CompactionPlan
@@ -19,7 +19,7 @@ from .cutting import cut
 from .joining import history_text, whole_text
 from .last_resort import NOTE, OFF, NoteSummariser
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 _RANGE = "Extracted by code from messages {first} to {last}:"
 _BY_MODEL = "Written by "
@@ -163,7 +163,9 @@ async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
     try:
         with Contained():
             return (await core.fallback.summarise(request)).text
-    except Exception:  # A summariser of the user's own may raise anything.
-        logger.exception("the embedded summariser failed: a note stands for its extract")
+    except Exception as error:  # A summariser of the user's own may raise anything.
+        logger.warning(
+            "the embedded summariser failed: a note stands for its extract: %s", raised(error)
+        )
         note = NoteSummariser(thread_id, core.counter.count_text)
         return (await note.summarise(request)).text

@@ -1,14 +1,14 @@
 """Measuring the first summary that code makes before its cut is chosen: it costs no call of a model."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from refold.application.plain_lines import plain_logger, raised
 from refold.application.ports import Summariser, is_by_code
 from refold.domain.expecting import Expected
 from refold.domain.judging import Summary
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 MOST_MESSAGES = 1_000
 """Of a longer history a summary fills its room, and is not worth writing twice."""
@@ -34,6 +34,6 @@ async def rehearsed(
             return None
         summary = await made.write()
     except Exception as error:  # The attempt itself will tell what is wrong.
-        logger.debug("no summary was rehearsed: %s", error)
+        logger.debug("no summary was rehearsed: %s", raised(error))
         return None
     return Expected(summary.text_tokens, summary.tokens - summary.text_tokens)

@@ -1,7 +1,6 @@
 """What a compaction is made from: the messages it covers first, and what stands for those before."""
 
 import json
-import logging
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from refold.application.core import Core
 from refold.application.errors import LogError
 from refold.application.loaded import LoadedConversation
+from refold.application.plain_lines import conversation, plain_logger
 from refold.application.ports import SourceMessage, Summariser, is_by_code, signs
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary, OmittedMessage
@@ -18,7 +18,7 @@ from .last_resort import OFF
 from .leaves import earlier_texts, is_written, names_of_code
 from .selecting import selected
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Source(NamedTuple):
@@ -86,5 +86,5 @@ def _leaves(
         # Where code stepped in for a model, what the model wrote before is carried on by the next one.
         return texts if must or any(map(is_written, texts)) else ()
     except LogError as error:
-        logger.warning("conversation %r: the summary is carried on: %s", loaded.thread_id, error)
+        logger.warning("%s: the summary is carried on: %s", conversation(loaded.thread_id), error)
         return ()

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from refold.domain.errors import InvalidMessage
-from refold.domain.json_data import is_object
-from refold.domain.tool_names import name_problem
 
+from .checking import check_tool
 from .tool import Tool
 
 Tools: TypeAlias = Iterable[Mapping[str, Any] | Tool] | None
@@ -61,32 +60,9 @@ def _definition(tool: object, place: str) -> Mapping[str, Any]:
         return tool.definition
     if isinstance(tool, Mapping):
         definition = cast("Mapping[str, Any]", tool)
-        _check(definition, place)
+        check_tool(definition, place)
         return definition
     raise _refused(place, tool, "a mapping as tools= of the Messages API has it")
-
-
-def _check(tool: Mapping[str, Any], place: str) -> None:
-    """Refuse what the API would refuse: a tool has a name and an input_schema, or a server tool's type."""
-    kind = tool.get("type")
-    if kind == "function" or is_object(tool.get("function")):
-        raise InvalidMessage(
-            f"{place}.type",
-            "that is a tool of the OpenAI format; convert the tools with "
-            "refold.tools_from_openai(tools) first",
-        )
-    if kind is not None and kind != "custom":
-        if not isinstance(kind, str) or not kind:
-            raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or left out")
-        return
-    if not isinstance(tool.get("name"), str) or not tool["name"]:
-        keys = ", ".join(repr(key) for key in list(tool)[:5]) or "nothing"
-        raise InvalidMessage(f"{place}.name", f"must be the name of the tool; it has {keys}")
-    if (problem := name_problem(tool["name"])) is not None:
-        raise InvalidMessage(f"{place}.name", problem)
-    if not isinstance(tool.get("input_schema"), Mapping):
-        hint = next((f"; it has {k!r}" for k in ("parameters", "inputSchema") if k in tool), "")
-        raise InvalidMessage(f"{place}.input_schema", f"must be a JSON schema{hint}")
 
 
 def _refused(place: str, given: object, wanted: str) -> InvalidMessage:

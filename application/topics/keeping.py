@@ -1,17 +1,17 @@
 """Use case: the topics of a summary that is being made, as many as may be kept, and shown."""
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from refold.application.core import Core
+from refold.application.plain_lines import conversation, plain_logger, raised
 from refold.application.ports import SourceMessage
 from refold.application.rendering.topics import topics_tokens
 from refold.domain.facts import Topic
 
 from .counting import TopicCounts
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class KeptTopics(NamedTuple):
@@ -41,8 +41,10 @@ class TopicGathering:
         try:
             names = named or self._core.topics.topics(messages, max(1, self._most // 2))
             self._counts.take(messages, names)
-        except Exception:  # A fault in labels costs neither the compaction nor what is known.
-            logger.exception("conversation %r: no new topics", self._thread_id)
+        except (
+            Exception
+        ) as error:  # A fault in labels costs neither the compaction nor what is known.
+            logger.warning("%s: no new topics: %s", conversation(self._thread_id), raised(error))
 
     def kept(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
         """As many as the settings keep and show, those within ``room`` tokens.

@@ -1,6 +1,5 @@
 """Search by the program QMD: it is given the messages as files, and asked on its command line."""
 
-import logging
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from refold.application.errors import BackendError, LogBusy
 from refold.application.event_log import ConversationLog
+from refold.application.plain_lines import plain_logger
 from refold.application.recall.backend import BackendHit
 from refold.application.recall.results import RecallMode
 from refold.infrastructure.log.file.lock import WriteLock
@@ -31,7 +31,7 @@ MOST_UNFINISHED = 3
 OF_ALL = 500
 """How many are asked for where those of one conversation are picked from the answer."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Qmd:

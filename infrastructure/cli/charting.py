@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.recordings.simulating import Deed, Simulated, Simulation
 from refold.domain.errors import InvalidSetting
+from refold.infrastructure.new_files import new_file, refuse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,11 +56,12 @@ _SINGLE_STEPS = 60
 """Up to so many requests, each is a dot of its own."""
 
 
-def check_chart(path: Path) -> None:
+def check_chart(path: Path, *, replace: bool = False) -> None:
     """Refuse a chart that could not be drawn, before anything is played.
 
     Raises:
         InvalidSetting: the name has no known ending, or matplotlib is missing.
+        TargetExists: there is something of this name; a file, and replacing it was not asked for.
     """
     if path.suffix.lower() not in ENDINGS:
         raise InvalidSetting(f"chart {path}: its name must end in {' or '.join(ENDINGS)}")
@@ -69,10 +71,15 @@ def check_chart(path: Path) -> None:
         raise InvalidSetting(
             "a chart needs matplotlib, which is not installed: pip install 'refold[chart]'"
         )
+    refuse(path, replace=replace)
 
 
-def draw_chart(simulation: Simulation, path: Path) -> None:
-    """Draw the simulation into a PNG or SVG file, by the ending of its name."""
+def draw_chart(simulation: Simulation, path: Path, *, replace: bool = False) -> None:
+    """Draw the simulation into a PNG or SVG file, by the ending of its name.
+
+    Raises:
+        TargetExists: there is something of this name; a file, and replacing it was not asked for.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -95,7 +102,8 @@ def draw_chart(simulation: Simulation, path: Path) -> None:
         axes.spines[side].set_visible(False)
     axes.set_title(_title(simulation), loc="left", fontsize=11, parse_math=False)
     _draw_legends(axes, simulation)
-    figure.savefig(path, format=path.suffix.lower()[1:])
+    with new_file(path, replace=replace) as made:
+        figure.savefig(made, format=path.suffix.lower()[1:])
 
 
 def _thousands(tokens: float, _: int | None = None) -> str:

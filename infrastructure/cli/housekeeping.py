@@ -10,13 +10,12 @@ from refold.application.exporting import ExportFormat
 from refold.application.upkeep.housekeeping import ErasedAgain, Restored
 
 from .opening import opened, require
-from .options import DEFAULT_DB, At, Db, Json, Thread
+from .options import DEFAULT_DB, At, Db, Force, Json, Thread
 from .output import clean, json_line, print_json, say
 from .times import read_at
 
 EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
 EXAMPLES = {"export": EXPORT_EXAMPLE}
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", metavar="")]
 
 
 def backup(

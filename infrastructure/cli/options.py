@@ -66,6 +66,7 @@ SettingNames = Annotated[
 # As they were once: `--range` and POSITION say the same.
 Start = Annotated[int | None, typer.Option("--start", min=0, metavar="N", hidden=True)]
 Stop = Annotated[int | None, typer.Option("--stop", min=0, metavar="N", hidden=True)]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.", metavar="")]
 Full = Annotated[bool, typer.Option("--full", help="Show everything whole.", metavar="")]
 Window = Annotated[
     int | None,

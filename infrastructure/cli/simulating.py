@@ -18,7 +18,7 @@ from refold.domain.errors import InvalidSetting, InvalidThreadId
 
 from .charting import MOST_POLICIES, check_chart, draw_chart
 from .comparing import show_comparison
-from .options import Format, Full, Json, ModelName, SummariserName, Window
+from .options import Force, Format, Full, Json, ModelName, SummariserName, Window
 from .output import clean, print_json, say
 from .playing import read_file
 from .watching import Bar, progress_bar
@@ -71,6 +71,7 @@ def simulate(
     chart: Charts = None,
     full: Full = False,
     format: Format = "auto",
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Play a recorded conversation under several policies and compare what it costs and keeps."""
@@ -78,9 +79,9 @@ def simulate(
 
     # Failed compactions are counted, and told at the end.
     logging.getLogger("refold.compaction").setLevel(logging.ERROR)
-    charts = chart or ()
+    charts = tuple(dict.fromkeys(chart or ()))
     for path in charts:
-        check_chart(path)
+        check_chart(path, replace=force)
     table = read_prices(prices)
     open_core = partial(_open_core, window=window, model=model, summariser=summariser)
     contestants = _contestants(policy or [], open_core)
@@ -89,7 +90,7 @@ def simulate(
     with _Bars(len(recorded.messages), quiet=json) as bars:
         done = simulating.simulate(recorded, contestants, table, model=model, on_event=bars.watch)
     for path in charts:
-        draw_chart(done, path)
+        draw_chart(done, path, replace=force)
     if json:
         print_json({"file": str(file), **done.model_dump(mode="json")})
         return

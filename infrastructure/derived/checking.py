@@ -1,12 +1,12 @@
 """Checking a file that is derived from the log: every table against a fresh fold, row by row."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from sqlite_utils import Database
 
 from refold.application.event_log import ConversationLog, Damage, LoggedEvent
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.log.file.failures import is_forbidden
 from refold.infrastructure.sqlite_connection import open_sqlite
 
@@ -20,7 +20,7 @@ from .whose import PlaceTaken
 
 COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:

@@ -1,7 +1,6 @@
 """What can be wrong with a file that is derived from the log, and what helps: a rebuild or another place."""
 
 import os
-import re
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,8 +16,6 @@ class FoldDamaged(Exception):
 class MemoryShort(FoldDamaged):
     """There was not enough memory: a damaged size asks for any amount, and so does a busy machine."""
 
-
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"", re.DOTALL)
 
 BROKEN = (FoldDamaged, sqlite3.Error, OSError)
 """What is raised inside ``blamed_on_file`` where a file cannot be used."""
@@ -70,8 +67,3 @@ def is_unusable(error: Exception, path: Path | None = None) -> bool:
 
 def _may_be_replaced(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
-def unquoted(error: Exception) -> str:
-    """What an error says, for the log: without what it quotes, which may be what people said, or an id."""
-    return _QUOTED.sub("…", str(error))

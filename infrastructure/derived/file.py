@@ -1,6 +1,5 @@
 """A file derived from the log: opened by many processes, dropped and made again when damaged."""
 
-import logging
 import os
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -10,6 +9,7 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogBusy
 from refold.application.opening_process import OpeningProcess
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import make_private
 from refold.infrastructure.sqlite_connection import open_sqlite
@@ -30,7 +30,7 @@ CACHE_KIB = 16_384
 PAGE_SIZE = 8_192
 """Bytes; messages are of about 1.4 kB, of which the usual page of 4,096 holds only two."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class DerivedFile:

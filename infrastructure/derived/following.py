@@ -1,6 +1,5 @@
 """A fold of a log in a file beside it: caught up when it is asked, rebuilt by replay when it is damaged."""
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from itertools import chain, islice
@@ -11,13 +10,14 @@ from sqlite_utils import Database
 
 from refold.application.errors import LogError
 from refold.application.event_log import ConversationLog, Damage
+from refold.application.plain_lines import plain_logger, unquoted
 from refold.infrastructure.fork_gate import FileTurn
 from refold.infrastructure.observing.notices import Notice, nobody
 
 from .asking import NoAnswer, answered
 from .checking import check_file, check_place, fold_all
 from .content import Content, schema_of
-from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable, unquoted
+from .damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
 from .file import DerivedFile, transaction
 from .outdating import FoldOutdated, left_in, reading_from, still_valid
 from .progress import events_after, read_progress
@@ -28,7 +28,7 @@ BULK = 200_000
 SOON = 1_000
 """Events that are folded in by an erasure, whatever there is."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 Answer = TypeVar("Answer")
 
 

@@ -1,8 +1,9 @@
 """Where the files lie that are derived from a log, and what becomes of them beside an encrypted one."""
 
-import logging
 from contextlib import closing
 from pathlib import Path
+
+from refold.application.plain_lines import plain_logger
 
 from .content import Content
 from .file import DerivedFile
@@ -11,7 +12,7 @@ MEMORY = ":memory:"
 DERIVED = ("views", "recall", "vectors")
 """The names of all such files, as they stand in their paths."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def derived_path(log: str | Path, name: str) -> str | Path:

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from refold.application.recall.vectors import Embedder
 from refold.domain.errors import InvalidSetting
+from refold.infrastructure.missing_keys import warn_of_missing_key
 from refold.infrastructure.settings.model import EmbedderName
 
 _NEEDED = {
@@ -51,6 +52,7 @@ def chosen_embedder(
             from .openai import OpenAIEmbedder
 
             url, key = _endpoint(url, key)
+            _warn_without_key(url, key)
             return OpenAIEmbedder(model, url=url, key=key, timeout=timeout)
         case _:
             assert_never(name)
@@ -61,6 +63,16 @@ def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]
     if url:
         return url, key
     return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")
+
+
+def _warn_without_key(url: str | None, key: str | None) -> None:
+    """Warn where OpenAI itself would be asked without a key; a server elsewhere may need none."""
+    from .openai import URL
+
+    if not key and (url is None or url.rstrip("/") == URL):
+        warn_of_missing_key(
+            "embedder", "openai", "OPENAI_API_KEY", "recall searches by words alone"
+        )
 
 
 def require_numpy() -> None:

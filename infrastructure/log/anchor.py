@@ -11,7 +11,6 @@ A writer puts its line in place right after the commit, without a sync: an ancho
 never ahead of it. A line that is damaged counts as absent.
 """
 
-import logging
 import os
 import threading
 import zlib
@@ -20,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.new_files import sync as sync_file
 from refold.infrastructure.new_files import sync_names
 from refold.infrastructure.private_files import make_private
@@ -32,7 +32,7 @@ _TITLE = b"refold-anchor-1".ljust(_FINGERPRINT, b"-")
 """Begins the file, where the lines of conversations have a fingerprint."""
 _CHECKED = SIZE - 9
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Anchored(NamedTuple):

@@ -1,6 +1,5 @@
 """Erasing in the log's file: rows rewritten in place, and no older bytes of them left in any file."""
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -11,6 +10,7 @@ from eventsourcing.sqlite import SQLiteCursor
 
 from refold.application.errors import LogDamaged
 from refold.application.event_log import Erasure
+from refold.application.plain_lines import plain_logger
 from refold.domain.events import Event, Rewritten
 from refold.infrastructure.sqlite_connection import open_sqlite
 
@@ -29,7 +29,7 @@ PAUSE = 0.05
 PENDING = "pending_erasures"
 """Has a row for each erasure of which older bytes may still lie in a file."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 Beside = Callable[[SQLiteCursor], None]
 """What is done in the transaction that stores an event."""

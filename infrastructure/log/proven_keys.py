@@ -5,12 +5,12 @@ events of the conversation are read, and the index is made from them: it never d
 message is stored, or that it is not.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from eventsourcing.persistence import StoredEvent
 
 from refold.application.errors import LogDamaged
+from refold.application.plain_lines import conversation, plain_logger
 from refold.domain.events import MessageAppended
 from refold.infrastructure.observing.notices import Notice, nobody
 
@@ -26,7 +26,7 @@ BATCH = 500
 """Rows that are in memory at once."""
 _EVENTS = "SELECT originator_id, originator_version, topic, state FROM stored_events"
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class ProvenKeys:
@@ -110,7 +110,7 @@ class ProvenKeys:
             known = retried(lambda: self._made_again(stream))
         except STORE_ERRORS as error:
             # Nothing can be written, as on a disk that became read-only: the answer is as good.
-            logger.warning("conversation %r: its index of keys stays as it is: %s", stream, error)
+            logger.warning("%s: its index of keys stays as it is: %s", conversation(stream), error)
             with self._recorder.datastore.transaction(commit=False) as c:
                 known = self._proved(c, stream)
         return {key: known[key] for key in keys if key in known}

@@ -1,6 +1,5 @@
 """Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
 
-import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
 
 from refold.application.errors import LogError
+from refold.application.plain_lines import conversation, plain_logger
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionPerformed,
@@ -26,7 +26,7 @@ from .file.sqlite import MAX_VERSION
 from .stored.codec import SHAPES, SNAPSHOT, decode_snapshot, encode
 from .stored.envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 EVERY = 16_384
 """Events of a conversation too long for all of its messages to be remembered, between two snapshots."""
@@ -85,12 +85,14 @@ class SnapshotStore:
                 )
             )
         except STORE_ERRORS as error:
-            logger.warning("conversation %r: no snapshot could be read: %s", thread_id, error)
+            logger.warning("%s: no snapshot could be read: %s", conversation(thread_id), error)
             return ()
 
     def distrust(self, thread_id: str, version: int) -> None:
         """Never use this snapshot again: the log does not bear it out."""
-        logger.warning("conversation %r: snapshot at %d does not match the log", thread_id, version)
+        logger.warning(
+            "%s: snapshot at %d does not match the log", conversation(thread_id), version
+        )
         self._distrusted.add((thread_id, version))
         self._damaged.setdefault(thread_id, set()).add(version)
 
@@ -102,7 +104,7 @@ class SnapshotStore:
         try:
             drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
         except (*STORE_ERRORS, LogError) as error:
-            logger.warning("conversation %r: a damaged snapshot stays: %s", thread_id, error)
+            logger.warning("%s: a damaged snapshot stays: %s", conversation(thread_id), error)
             return
         self._distrusted -= {(thread_id, version) for version in damaged}
         if state.version:
@@ -132,7 +134,7 @@ class SnapshotStore:
             )
         except (*STORE_ERRORS, LogError) as error:
             # The event is stored already: nothing that fails now may say otherwise.
-            logger.warning("conversation %r: no snapshot was kept: %s", thread_id, error)
+            logger.warning("%s: no snapshot was kept: %s", conversation(thread_id), error)
 
 
 def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
@@ -193,8 +195,8 @@ def _opened(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
         )
     except EnvelopeError as error:
         logger.warning(
-            "conversation %r: damaged snapshot at %d is not used: %s",
-            row.originator_id,
+            "%s: damaged snapshot at %d is not used: %s",
+            conversation(str(row.originator_id)),
             row.originator_version,
             error,
         )

@@ -1,7 +1,6 @@
 """Running the server: over standard input and output, or over HTTP on this machine alone."""
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +11,7 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
+from refold.application.plain_lines import plain_logger
 from refold.domain.errors import InvalidSetting
 
 from .standard_streams import standard_streams
@@ -31,7 +31,7 @@ def serve_standard_streams(server: Server[Any]) -> None:
     try:
         asyncio.run(serve())
     except* (BrokenPipeError, ConnectionError):
-        logging.getLogger(__name__).info("the client went away without waiting for its answers")
+        plain_logger(__name__).info("the client went away without waiting for its answers")
 
 
 def listening(host: str, port: int) -> socket.socket:

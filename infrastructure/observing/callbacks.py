@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 
 from refold.application.containing import Contained
+from refold.application.plain_lines import plain_logger, raised
 from refold.application.results import CompactionResult
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 OnCompaction = Callable[[CompactionResult], Awaitable[object] | object]
 """Takes the result of a compaction; may be async."""
@@ -55,5 +55,5 @@ async def _awaited(answer: Awaitable[object]) -> None:
     try:
         with Contained():
             await answer
-    except Exception:  # A callback of the user's own may raise anything.
-        logger.exception("on_compaction failed")
+    except Exception as error:  # A callback of the user's own may raise anything.
+        logger.warning("on_compaction failed: %s", raised(error))

@@ -1,6 +1,5 @@
 """Where notices come from: a log that tells what is decided in it, and who stepped in for whom."""
 
-import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,13 +18,14 @@ from refold.application.event_log import (
     Stored,
 )
 from refold.application.loaded import LoadedConversation
+from refold.application.plain_lines import plain_logger, raised
 from refold.application.results import CompactionResult
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
 
 from .notices import Notice, of_damage, of_decisions, of_fallback
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 Watcher = Callable[[Notice], None]
 
@@ -36,8 +36,8 @@ def tell(watchers: Sequence[Watcher], notice: Notice) -> None:
         try:
             with Contained():
                 watcher(notice)
-        except Exception:  # What looks on must not disturb what was stored.
-            logger.exception("a watcher failed")
+        except Exception as error:  # What looks on must not disturb what was stored.
+            logger.warning("a watcher failed: %s", raised(error))
 
 
 class FallbackObserver:

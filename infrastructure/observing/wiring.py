@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from refold.application.event_log import ConversationLog
+from refold.application.plain_lines import show_thread_ids
 from refold.application.ports import Observer, Summariser
 from refold.infrastructure.settings.model import RefoldSettings
 
@@ -39,11 +40,13 @@ class Observing:
         if settings.log_level is not None:
             logging.getLogger("refold").setLevel(settings.log_level)
         named = naming(settings.shown_thread_ids)
+        lines = LogLines(named)
+        show_thread_ids(settings.shown_thread_ids, lines)
         called = () if on_compaction is None else (
             CompactionCallback(on_compaction, wait=settings.close_wait),
         )  # fmt: skip
         return cls(
-            lines=LogLines(named),
+            lines=lines,
             telemetry=_telemetry(named) if settings.telemetry else None,
             breaker_after=settings.breaker_after,
             others=(*called, *observers),

@@ -1,11 +1,11 @@
 """Checking the index of recall in the background, one segment at a time."""
 
-import logging
 from collections.abc import Callable
 from contextlib import closing
 
 from sqlite_utils import Database
 
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.derived.content import wrapped
 from refold.infrastructure.derived.damage import BROKEN, blamed_on_file, is_unusable
 from refold.infrastructure.derived.following import FollowedLog
@@ -16,7 +16,7 @@ from .tables import create_tables
 
 _SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class SegmentsScrub:

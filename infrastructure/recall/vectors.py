@@ -1,6 +1,5 @@
 """The vectors of a log, in a file beside it: made once for each text, compared by numpy."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from refold.application.errors import EmbedderError
 from refold.application.event_log import Damage
+from refold.application.plain_lines import plain_logger
 from refold.application.recall.index import Filters, RecallIndex
 from refold.application.recall.passages import Passage
 from refold.application.recall.vectors import Nearest, Vector, always
@@ -34,7 +34,7 @@ from .vectors_file import VectorsFile
 if TYPE_CHECKING:
     from .scopes import Scopes
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 Answer = TypeVar("Answer")
 
 

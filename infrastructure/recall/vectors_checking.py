@@ -1,10 +1,10 @@
 """Checking the file of the vectors: nothing can be folded anew to compare with, so each vector has a checksum."""
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 from refold.application.event_log import Damage
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.derived.damage import BROKEN, blamed_on_file
 from refold.infrastructure.derived.whose import PlaceTaken
 from refold.infrastructure.log.file.failures import is_forbidden
@@ -15,7 +15,7 @@ from .vectors_file import VectorsFile
 PLACE = "vectors"
 """What damage names."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 def damage_of(file: VectorsFile) -> Iterator[Damage]:

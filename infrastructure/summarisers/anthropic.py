@@ -1,12 +1,12 @@
 """A summariser that asks a model through the Anthropic Messages API."""
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from refold.application.errors import SummariserError
 from refold.application.models import rules_for
 from refold.application.notes.taker import NotesDraft, NotesRequest
+from refold.application.plain_lines import plain_logger
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.infrastructure.summarisers.api_calls import (
     TIMEOUT,
@@ -37,7 +37,7 @@ DEFAULT_MODEL = "claude-haiku-5-5"
 _MOST_TOPICS = 30
 """Names that are read of an answer: half of these were asked for."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class AnthropicSummariser:

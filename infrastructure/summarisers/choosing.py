@@ -1,11 +1,11 @@
 """The summarisers that have a name in settings and stand on the Messages API."""
 
 import os
-import warnings
 from pathlib import Path
 from typing import Literal
 
 from refold.application.ports import Summariser, TokenCounter
+from refold.infrastructure.missing_keys import warn_of_missing_key
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
@@ -36,11 +36,8 @@ def warn_without_key(name: str) -> None:
     """Warn where a summariser of the Messages API was chosen and nothing says how to authenticate."""
     if any(os.environ.get(variable) for variable in _CREDENTIALS) or _has_profile():
         return
-    warnings.warn(
-        f"summariser={name!r} needs a key, and ANTHROPIC_API_KEY is not set: until it is, the built-in "
-        "summariser writes every summary",
-        MissingKeyWarning,
-        stacklevel=2,
+    warn_of_missing_key(
+        "summariser", name, "ANTHROPIC_API_KEY", "the built-in summariser writes every summary"
     )
 
 
@@ -49,10 +46,6 @@ def _has_profile() -> bool:
     folder = os.environ.get("ANTHROPIC_CONFIG_DIR")
     places = (Path(folder) if folder else Path.home() / ".config" / "anthropic",)
     return any(place.exists() for place in places)
-
-
-class MissingKeyWarning(UserWarning):
-    """A summariser was chosen that cannot work without a key, and there is none."""
 
 
 _CREDENTIALS = (

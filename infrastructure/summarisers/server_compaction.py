@@ -1,12 +1,12 @@
 """A summariser that lets the Anthropic Messages API compact: it returns a signed block."""
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, cast
 
 from refold.application.errors import SummariserError
 from refold.application.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.notes.taker import NotesDraft, NotesRequest
+from refold.application.plain_lines import plain_logger
 from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.rendering.covered import render_covered
 from refold.application.rendering.turns import Turn
@@ -61,7 +61,7 @@ Length: aim at about {target} tokens or less, and stay under {limit} tokens.{omi
 {rules}
 {quoted}"""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class ServerCompactionSummariser:

@@ -10,7 +10,7 @@ from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
 from refold.domain.tool_names import name_problem
 
-from .content import extra_of, text_or_none
+from .content import extra_of, text_block, text_or_none
 from .openai import TAKEN, MessageConverter, tool_named
 from .openai_calls import refuse_calls
 from .openai_parts import converted_content, converted_tool
@@ -120,6 +120,8 @@ def _converted(
     if message is None:
         raise InvalidMessage(f"{place}.content", "must be a string or a list of content parts")
     content = message.content if isinstance(message.content, str) else list(message.content)
+    if not content and message.role != "assistant":
+        content = [text_block("")]  # Legal there; here it is stored, and no request has it.
     known = {name: item[name] for name in ("id", "model", "stop_reason") if item.get(name)}
     others = extra_of(
         item, TAKEN - {"reasoning", "reasoning_content"} | {"type", "audio", "status"}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from refold.application.block_checks import refuse_ids_of_two
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
 
@@ -26,6 +27,8 @@ def refuse_calls(item: dict[str, Any], place: str) -> None:
         raise InvalidMessage(f"{place}.tool_calls", f"must be a list of calls, not {_kind(calls)}")
     for index, call in enumerate(calls or ()):
         _refuse_call(call, f"{place}.tool_calls[{index}]")
+    given = [(call.get("id"), f"{place}.tool_calls[{n}].id") for n, call in enumerate(calls or ())]
+    refuse_ids_of_two(given)
     if older is not None:
         _refuse_function(older, f"{place}.function_call")
 

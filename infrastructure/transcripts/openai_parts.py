@@ -30,7 +30,8 @@ def converted_tool(tool: Any) -> dict[str, Any] | None:
     if isinstance(function.get("strict"), bool):
         converted["strict"] = function["strict"]
     schema = function.get("parameters")
-    converted["input_schema"] = schema if isinstance(schema, dict) else {"type": "object"}
+    # There a function without parameters may say so with an empty schema; here every schema has a type.
+    converted["input_schema"] = {"type": "object", **(as_object(schema) or {})}
     return converted
 
 

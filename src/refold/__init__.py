@@ -128,6 +128,9 @@ if TYPE_CHECKING:
         EventCount,
         MessageChange,
     )
+    from refold.application.tools.checking import (
+        UnknownToolFieldWarning,
+    )
     from refold.application.tools.tool import (
         Tool,
         ToolOutput,
@@ -329,6 +332,7 @@ __all__ = [
     "UnknownMessage",
     "UnknownSummary",
     "UnknownToolCall",
+    "UnknownToolFieldWarning",
     "Verification",
     "VersionConflict",
     "WriteAheadDamaged",
@@ -382,6 +386,7 @@ _PLACES = {
     "refold.application.turns": "AsyncConversationTurn ConversationTurn",
     "refold.application.upkeep.salvaging": "LostEvent Salvaged",
     "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
+    "refold.application.tools.checking": "UnknownToolFieldWarning",
     "refold.application.tools.tool": "Tool ToolOutput",
     "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
     "refold.domain.budget": "Budget InstructionFileSize",

@@ -81,6 +81,20 @@ def with_clock_or_chance(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno}: uses .{node.attr}: pass it in as an argument"
 
 
+def with_lines_of_their_own(module: Module) -> Iterator[str]:
+    """What a line in plain words shows is decided in one place: see application/plain_lines.py."""
+    if module.path.stem == "plain_lines":
+        return
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        called = ast.unparse(node.func)
+        if called == "logging.getLogger" and ast.unparse(node.args[0]) == "__name__":
+            yield f"{module.path}:{node.lineno}: use plain_logger(__name__)"
+        if called == "logger.exception" or any(word.arg == "exc_info" for word in node.keywords):
+            yield f"{module.path}:{node.lineno}: log raised(error), a traceback shows its words"
+
+
 def with_bare_layer_names(module: Module) -> Iterator[str]:
     """``domain`` is importable from the repository's root only: once installed it does not exist."""
     for line, source, _ in imported_names(module):

@@ -36,6 +36,10 @@ def test_the_domain_reads_no_clock_and_draws_no_chance() -> None:
     none_breaks(rules.with_clock_or_chance, "domain")
 
 
+def test_what_lines_in_plain_words_show_is_decided_in_one_place() -> None:
+    none_breaks(rules.with_lines_of_their_own, "application", "infrastructure")
+
+
 def test_every_value_class_says_frozen() -> None:
     assert list(rules.values_not_frozen(modules_under(*LAYERS))) == []
 
@@ -65,6 +69,9 @@ def test_the_layers_are_there_to_be_checked() -> None:
         (rules.with_clock_or_chance, "domain/a.py", "def f():\n    import os.path"),
         (rules.with_clock_or_chance, "domain/a.py", "from uuid import uuid4"),
         (rules.with_clock_or_chance, "domain/a.py", "at = datetime.now(UTC)"),
+        (rules.with_lines_of_their_own, "application/a.py", "x = logging.getLogger(__name__)"),
+        (rules.with_lines_of_their_own, "application/a.py", "logger.exception('a')"),
+        (rules.with_lines_of_their_own, "application/a.py", "logger.info('a', exc_info=True)"),
         (rules.with_bare_layer_names, "tests/a.py", "from domain.events import X"),
         (rules.with_bare_layer_names, "tests/a.py", "import application"),
         (rules.with_mocks, "tests/a.py", "from unittest import mock"),

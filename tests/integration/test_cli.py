@@ -331,7 +331,7 @@ def test_playing_again_into_the_same_log_sends_nothing_and_stores_nothing(
     assert again["verify"] == first["verify"]
 
 
-@pytest.mark.filterwarnings("default::refold.infrastructure.summarisers.choosing.MissingKeyWarning")
+@pytest.mark.filterwarnings("default::refold.infrastructure.missing_keys.MissingKeyWarning")
 def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
     refold: Refold, tmp_path: Path
 ) -> None:

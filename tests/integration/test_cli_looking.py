@@ -307,6 +307,23 @@ def test_two_charts_are_both_drawn(refold: Refold, tmp_path: Path) -> None:
     assert (tmp_path / "b.svg").stat().st_size
 
 
+def test_a_chart_takes_the_place_of_a_file_only_when_that_is_asked_for(
+    refold: Refold, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    talk_file(tmp_path / "talk.json", 3)
+    (tmp_path / "a.png").write_bytes(b"mine")
+    line = ("simulate", "talk.json", "--policy", "default", "--chart", "a.png")
+    refused = refold(*line)
+    assert refused.code == 2
+    assert "a.png is there already" in refused.err
+    assert "--force" in refused.err
+    assert (tmp_path / "a.png").read_bytes() == b"mine"
+    assert refold(*line, "--force", "--chart", "a.png").code == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "talk.json"]
+
+
 def test_the_demo_takes_the_place_of_an_earlier_demo_and_of_nothing_else(
     refold: Refold, tmp_path: Path
 ) -> None:

@@ -187,4 +187,5 @@ def test_whatever_looks_on_and_raises_is_logged_and_stops_nothing(
         assert chat.pin("never forget")
         assert memory.verify().ok
     assert len(told) == 1
-    assert "no connection to the metrics" in lines.text
+    assert f"failed: RuntimeError ({__file__}:" in lines.text
+    assert "no connection to the metrics" not in lines.text  # It could quote a message.

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import refold
+from refold.application.plain_lines import unquoted
 from refold.application.recall.missing_vectors import understood
 from refold.infrastructure.derived.cells import shown
-from refold.infrastructure.derived.damage import FoldDamaged, unquoted
+from refold.infrastructure.derived.damage import FoldDamaged
 from refold.infrastructure.embedders.choosing import chosen_embedder
-from refold.infrastructure.summarisers.choosing import MissingKeyWarning
+from refold.infrastructure.missing_keys import MissingKeyWarning
 
 SECRET = "my number is 4711"
 REPLY = {"role": "assistant", "content": "ok", "id": "msg_1", "usage": {"output_tokens": 3}}
@@ -61,6 +62,28 @@ def test_a_missing_key_of_a_chosen_summariser_is_told_at_once(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         refold.open(":memory:", summariser="anthropic").close()
+
+
+def test_a_missing_key_of_the_embedder_is_told_at_once_where_its_place_needs_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("httpx2")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for url in (None, "https://api.openai.com/v1/"):
+        with pytest.warns(MissingKeyWarning, match="OPENAI_API_KEY"):
+            assert chosen_embedder("openai", model="m", url=url)
+    with pytest.warns(MissingKeyWarning, match="embedder='openai'"):
+        refold.open(":memory:", embedder="openai").close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refold.open(":memory:", embedder="openai", embedder_key="k").close()
+        assert chosen_embedder("openai", model="m", url="http://127.0.0.1:8000/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1")
+        assert chosen_embedder("openai", model="m")
+        monkeypatch.delenv("OPENAI_BASE_URL")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        assert chosen_embedder("openai")
 
 
 def test_hits_and_least_score_of_recall_are_settings() -> None:

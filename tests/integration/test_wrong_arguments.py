@@ -120,8 +120,9 @@ def test_the_argument_is_named(call: Any, says: str) -> None:
         ({"observers": [5]}, r"argument observers\[0\]: must be an object with compaction_ended"),
         ({"policy": refold.CompactionPolicy(target_share=0.99)}, "target_share = 0.99 "),
         (
-            {"policy": refold.CompactionPolicy(summary_tier=0.9, whole_tier=0.9)},
-            "summary_tier = 0.9 .* must be at most 1 together",
+            # With the defaults of the other two: that is told where all settings are known.
+            {"policy": refold.CompactionPolicy(summary_tier=0.3, whole_tier=0.7)},
+            "summary_tier = 0.3 .* condensed_tier = 0.35 .*default.* must be at most 1 together",
         ),
     ],
 )
@@ -149,11 +150,21 @@ def test_an_argument_that_there_is_not_is_told_with_what_was_meant() -> None:
         ({"keep_last": True}, "keep_last = 'True': must be a number"),
         ({"keep_last": 0}, "greater than or equal to 1"),
         ({"kep_last": 3}, "did you mean keep_last"),
+        (
+            {"summary_tier": 0.9, "whole_tier": 0.9},
+            r"summary_tier = 0\.9 \+ whole_tier = 0\.9: must be at most 1 together",
+        ),
     ],
 )
 def test_a_policy_that_cannot_be_is_a_typed_error(fields: Any, says: str) -> None:
     with pytest.raises(refold.InvalidSetting, match=says):
         refold.CompactionPolicy(**fields)
+
+
+def test_tiers_may_be_the_whole_together() -> None:
+    policy = refold.CompactionPolicy(summary_tier=0.1, condensed_tier=0.2, whole_tier=0.7)
+    assert sum((policy.summary_tier, policy.condensed_tier, policy.whole_tier)) == pytest.approx(1)
+    refold.open(":memory:", policy=policy).close()
 
 
 def test_a_time_is_taken_as_results_give_it() -> None:

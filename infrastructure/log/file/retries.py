@@ -1,6 +1,5 @@
 """Reads and writes of a store, tried again with growing delay while their trouble is one that passes."""
 
-import logging
 from collections.abc import Callable
 from functools import wraps
 from time import monotonic
@@ -17,6 +16,7 @@ from tenacity import (
 )
 
 from refold.application.patience import LOCK_WAIT
+from refold.application.plain_lines import plain_logger
 
 from .failures import STORE_ERRORS, is_passing, kind_of
 
@@ -27,7 +27,7 @@ LONGEST_WAIT = 0.5
 PATIENCE = 30.0
 """Seconds: whoever has waited for a lock so long does not wait for it two times more."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 

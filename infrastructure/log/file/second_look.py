@@ -1,6 +1,5 @@
 """Looking again before content is called damaged: a disk that fails for a moment looks the same to SQLite."""
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from refold.application.errors import BackupDamaged, LogDamaged, LogError
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.reading_at import read_at
 
 from .failures import STORE_ERRORS, is_damage, typed
@@ -16,7 +16,7 @@ from .read_only import connected
 
 CHUNK = 1 << 20
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 Answer = TypeVar("Answer")
 
 

@@ -1,7 +1,6 @@
 """The file beside a log that says how far it was scrubbed, and what was found to be damaged."""
 
 import json
-import logging
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from refold.application.errors import LogBusy
+from refold.application.plain_lines import plain_logger
 from refold.domain.value import Value
 from refold.infrastructure.log.file.lock import WriteLock
 from refold.infrastructure.private_files import open_private
@@ -20,7 +20,7 @@ LOCK_TIMEOUT = 1.0
 MOST = 10_000
 """Findings that are kept."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Finding(Value, frozen=True):

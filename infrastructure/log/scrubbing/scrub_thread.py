@@ -1,18 +1,18 @@
 """The thread that drives the scrubber: it ends with its work, and neither closing nor exiting waits for that."""
 
 import atexit
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 from weakref import WeakSet
 
 from refold.application.opening_process import OpeningProcess
+from refold.application.plain_lines import plain_logger, raised
 
 PAUSE = 0.002
 """Seconds between two steps, in which others have the processor."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class Job(Protocol):
@@ -65,8 +65,8 @@ class ScrubThread:
                 if self._stopped.is_set():
                     break
             self._finish()
-        except Exception:  # What runs beside the work of others must not disturb it.
-            logger.exception("the log is not read any further in the background")
+        except Exception as error:  # What runs beside the work of others must not disturb it.
+            logger.warning("the log is not read any further in the background: %s", raised(error))
 
 
 _started: WeakSet[ScrubThread] = WeakSet()

@@ -1,7 +1,6 @@
 """The scrubber: reads some of the log at each opening, and goes on at the next where it stopped."""
 
-import logging
-
+from refold.application.plain_lines import plain_logger
 from refold.infrastructure.log.file.failures import STORE_ERRORS
 
 from .known_damage import KnownDamage
@@ -11,7 +10,7 @@ BATCH = 256 * 1024
 KEPT_EVERY = 1 << 20
 """Bytes after which it is noted how far it is, for a process that is killed."""
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 
 class LogScrubber:

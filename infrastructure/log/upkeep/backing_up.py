@@ -1,6 +1,5 @@
 """Copying a log while others write to it: one moment of it, checked before it gets its name."""
 
-import logging
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from eventsourcing.sqlite import SQLiteDatastore
 
 from refold.application.errors import BackupDamaged, LogBusy
+from refold.application.plain_lines import plain_logger
 from refold.application.upkeep.housekeeping import BackedUp
 from refold.infrastructure.log.anchor import Anchor, Mark, anchor_path
 from refold.infrastructure.log.anchoring import HeldLog
@@ -24,7 +24,7 @@ from refold.infrastructure.new_files import new_file, sync
 from refold.infrastructure.own_files import refuse_own
 from refold.infrastructure.sqlite_connection import open_sqlite
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 PAGES = 512
 """Of a step of a copy, 2 MB: so soon Ctrl-C is heard."""

@@ -1,18 +1,18 @@
 """Refusing to open a log whose write-ahead log is damaged: SQLite would drop what lies behind the damage."""
 
 import errno
-import logging
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from refold.application.errors import TargetExists, WriteAheadDamaged
 from refold.application.event_log import Damage
+from refold.application.plain_lines import plain_logger
 
 from .copies import keep_copy
 from .examining import WriteAheadDamage, examine, write_ahead_path
 
-logger = logging.getLogger(__name__)
+logger = plain_logger(__name__)
 
 _NO_SYNC = (errno.EROFS, errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """What systems say of files that they cannot sync, or need not."""

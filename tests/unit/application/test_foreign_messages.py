@@ -47,6 +47,10 @@ FOREIGN: list[tuple[dict[str, Any], str, str]] = [
     (result({"type": "image_url"}), "content[0].content[0].type", OPENAI),
     ({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, "type", OPENAI),
     ({"role": "user", "parts": [{"text": "x"}]}, "parts", "Gemini"),
+    ({"role": "user", "parts": [{"type": "text", "text": "x"}]}, "parts", "AI SDK"),
+    ({"id": "m", "role": "user", "content": "", "parts": [{"type": "file"}]}, "parts", "AI SDK"),
+    ({"role": "user", "content": "x", "images": ["aGk="]}, "images", "Ollama"),
+    ({"role": "tool", "content": "x", "images": ["aGk="]}, "images", "Ollama"),
     ({"role": "model", "content": "x"}, "role", "Gemini"),
     (said({"functionCall": {}}), "content[0].type", "Gemini"),
     ({"type": "human", "content": "x"}, "type", "convert_to_openai_messages"),
@@ -78,7 +82,8 @@ def test_in_a_list_the_message_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "empty", [{"tool_calls": None}, {"tool_calls": []}, {"refusal": None}, {"parts": []}]
+    "empty",
+    [{"tool_calls": None}, {"tool_calls": []}, {"refusal": None}, {"parts": []}, {"images": []}],
 )
 def test_an_empty_field_of_another_api_loses_nothing(empty: dict[str, Any]) -> None:
     [taken] = read_messages({"role": "assistant", "content": "x", **empty})
@@ -123,6 +128,19 @@ def test_a_block_that_no_request_could_have_is_refused(given: dict[str, Any], fi
     with pytest.raises(InvalidMessage) as caught:
         read_messages(given)
     assert caught.value.field == f"message.{field}"
+
+
+@pytest.mark.parametrize("kind", ["tool_use", "server_tool_use", "mcp_tool_use"])
+def test_two_calls_with_one_id_in_a_message_are_refused(kind: str) -> None:
+    call = {"type": kind, "id": "srvtoolu_1", "name": "f", "input": {}}
+    spoken = {"type": "text", "text": "x"}
+    with pytest.raises(InvalidMessage) as caught:
+        read_messages(said(call, spoken, call, role="assistant"))
+    assert caught.value.field == "message.content[2].id"
+    assert "'srvtoolu_1'" in caught.value.problem
+    assert "message.content[0].id" in caught.value.problem
+    read_messages(said(call, {**call, "id": "srvtoolu_2"}, role="assistant"))
+    read_messages(said(call, call, role="assistant"), recorded=True)
 
 
 @pytest.mark.parametrize(

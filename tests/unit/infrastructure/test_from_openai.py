@@ -231,6 +231,17 @@ def test_of_a_custom_tool_it_is_not_said_that_it_runs_elsewhere() -> None:
     assert "free text" in caught.value.problem
 
 
+@pytest.mark.parametrize("parameters", [{}, None, {"properties": {"path": {"type": "string"}}}])
+def test_a_schema_without_a_type_becomes_one_that_the_messages_api_takes(parameters: Any) -> None:
+    function = {"name": "look", "parameters": parameters}
+    [tool] = refold.tools_from_openai([{"type": "function", "function": function}])
+    assert tool["input_schema"] == {"type": "object", **(parameters or {})}
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append({"role": "user", "content": "x"})
+        assert chat.context(tools=[tool]).tools == [tool]
+
+
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(InvalidMessage, match=r"^tools\[1\]\.function\.name: 'look'"):
         refold.tools_from_openai([TOOL, TOOL])

@@ -205,3 +205,43 @@ def test_a_format_that_no_export_has_is_refused() -> None:
         ) as caught:
             chat.export("xml")  # type: ignore[arg-type]
         assert caught.value.setting == "format"
+
+
+def test_two_calls_with_one_id_in_a_message_are_refused_at_once() -> None:
+    asked = calls("look", "go", "look")
+    for one, call_id in zip(asked["tool_calls"], ("c0", "c1", "c0"), strict=True):
+        one["id"] = call_id
+    with pytest.raises(InvalidMessage) as caught:
+        refold.from_openai([ASKED, asked])
+    assert caught.value.field == "messages[1].tool_calls[2].id"
+    assert "'c0'" in caught.value.problem
+    assert "messages[1].tool_calls[0].id" in caught.value.problem
+
+
+EMPTY = {"type": "text", "text": ""}
+
+
+@pytest.mark.parametrize("content", ["", []])
+@pytest.mark.parametrize("role", ["user", "system", "developer"])
+def test_a_message_without_content_is_stored_and_left_out_of_requests(
+    role: str, content: object
+) -> None:
+    said = [ASKED, {"role": "assistant", "content": "Hm?"}, {"role": role, "content": content}]
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append(refold.from_openai([*said, {"role": "user", "content": "on"}]))
+        context = chat.context()
+        stored = [list(message.message.blocks()) for message in chat.messages()]
+    assert violations(context.for_anthropic()) == []
+    assert [m["content"] for m in context.for_anthropic()["messages"]] == ["go", "Hm?", "on"]
+    assert stored[2] == [EMPTY]
+
+
+@pytest.mark.parametrize("content", ["", []])
+def test_a_conversation_of_nothing_but_an_empty_message_makes_a_legal_request(
+    content: object,
+) -> None:
+    with refold.open(":memory:") as memory:
+        chat = memory.conversation("t")
+        chat.append(refold.from_openai({"role": "user", "content": content}))
+        assert violations(chat.context().for_anthropic()) == []
