@@ -33,7 +33,10 @@ class Extent(NamedTuple):
 
 def extent_if_cut(log: Path) -> Extent | None:
     """Return what a file should be that lost pages at its end; None of a whole one, and where nothing tells."""
-    descriptor = _opened(log)
+    try:
+        descriptor = _opened(log)
+    except PermissionError:
+        return None  # SQLite cannot read it either, and says so.
     header = b"" if descriptor is None else read_at(descriptor, _HEADER, 0)
     # The size holds only where the same change of the file wrote it.
     if descriptor is None or len(header) < _HEADER or header[24:28] != header[92:96]:
