@@ -15,7 +15,7 @@ from .damage import BROKEN, blamed_on_file
 from .differing import FinalRows, differences, rows_of
 from .file import DerivedFile, begin
 from .outdating import Left, is_outdated, nothing_left, was_made_before
-from .progress import POSITION_COLUMNS, POSITIONS, nowhere, up_to
+from .progress import POSITION_COLUMNS, POSITIONS, has_earlier_fold, nowhere, up_to
 from .whose import PlaceTaken
 
 COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
@@ -34,7 +34,7 @@ def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Ite
         return
     try:
         with blamed_on_file(), file.unchanged() as db:
-            if db is not None and not was_made_before(db):
+            if db is not None and not _is_of_before(db, content):
                 yield from _damage_of_file(db, content)
                 yield from content.damage(db)
                 db.conn.execute("BEGIN")
@@ -47,6 +47,10 @@ def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Ite
             logger.warning("%s %s cannot be checked: %s", content.title, file.path, error)
             return
         yield Damage(content.name, "", 0, "unreadable", str(error))
+
+
+def _is_of_before(db: Database, content: Content) -> bool:
+    return was_made_before(db) or has_earlier_fold(db, content.projections)
 
 
 def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:

@@ -18,8 +18,8 @@ from .content import Content, expected_schema, schema_of, wrapped
 from .damage import FoldDamaged
 from .emptying import has_emptied_ahead
 from .looking import looking_into
-from .outdating import create_reading_from, write_reading_from
-from .progress import create_positions, nowhere, write_progress
+from .outdating import FoldOutdated, create_reading_from, write_reading_from
+from .progress import create_positions, has_earlier_fold, nowhere, write_progress
 from .whose import MARKS, is_foreign, name_new, refuse_foreign, write_mark
 
 BUSY_TIMEOUT = 30
@@ -82,6 +82,8 @@ class DerivedFile:
                 self._db = self._opened()
         missing = dict(expected_schema(self._content).items() ^ schema_of(self._db).items()).keys()
         if missing - self._content.late:
+            if has_earlier_fold(self._db, self._content.projections):
+                raise FoldOutdated("an earlier version of refold filled it")
             raise FoldDamaged(f"the tables differ: {', '.join(sorted(missing))}")
         return self._db
 

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from sqlite_utils import Database
@@ -10,6 +11,7 @@ from refold.application.event_log import ConversationLog, LoggedEvent
 
 from .cells import CHECKSUM, opened, sealed
 from .damage import FoldDamaged
+from .outdating import FoldOutdated
 
 POSITIONS = "positions"
 POSITION_COLUMNS: Mapping[str, type] = {
@@ -87,6 +89,8 @@ def read_progress(db: Database, projections: Projections) -> Progress:
     places: set[tuple[int, str]] = set()
     for row in db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall():
         name, version, number, mark, rows, checksums = opened(POSITIONS, row)
+        if isinstance(version, int) and version < projections.get(str(name), 0):
+            raise FoldOutdated("an earlier version of refold filled it")
         if projections.get(str(name)) != version:
             raise FoldDamaged(f"projection {name} has version {version}, which is not this one's")
         totals[str(name)] = Total(int(rows or 0), int(checksums or 0))
@@ -94,6 +98,18 @@ def read_progress(db: Database, projections: Projections) -> Progress:
     if len(places) != 1 or len(totals) != len(projections):
         raise FoldDamaged("the positions of the projections are missing or differ")
     return Progress(*places.pop(), totals)
+
+
+def has_earlier_fold(db: Database, projections: Projections) -> bool:
+    """Return whether an earlier version of refold filled the tables: they are folded again, not damaged."""
+    query = "SELECT count(*) FROM sqlite_schema WHERE name = ?"
+    if not db.conn.execute(query, (POSITIONS,)).fetchone()[0]:
+        return False
+    rows = db.conn.execute(f"SELECT * FROM {POSITIONS}").fetchall()
+    with suppress(FoldDamaged, ValueError):
+        found = {str(name): version for name, version, *_ in (opened(POSITIONS, r) for r in rows)}
+        return any(isinstance(v, int) and v < projections.get(n, 0) for n, v in found.items())
+    return False
 
 
 def write_progress(db: Database, projections: Projections, progress: Progress) -> None:

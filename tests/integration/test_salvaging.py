@@ -255,4 +255,5 @@ def test_what_cannot_be_read_at_all_sends_nobody_in_a_circle(tmp_path: Path) -> 
     path.write_bytes(b"x" * 8_192)
     with pytest.raises(LogDamaged) as refused:
         salvage_file(path, tmp_path / "new.db")
-    assert "salvage" not in str(refused.value)
+    assert "refold verify" not in str(refused.value)
+    assert "refold salvage" not in str(refused.value)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
+from refold.infrastructure.derived.cells import sealed
 from refold.infrastructure.log.store import SQLiteLog
 from refold.infrastructure.views import folding
 from refold.infrastructure.views.views import SQLiteViews
@@ -205,3 +207,25 @@ def test_processes_that_catch_up_and_rebuild_at_once_see_the_same(
     for worker in workers:
         worker.join()
     assert list(views.check()) == []
+
+
+def test_read_models_of_an_earlier_version_are_no_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+    with refold.open(path) as memory:
+        memory.conversation("t").append({"role": "user", "content": "hello"})
+        assert memory.conversations()
+    with closing(sqlite3.connect(tmp_path / "a.views.db")) as old:
+        # As an earlier version would have left it: a column less, and a fold of another number.
+        old.execute("ALTER TABLE conversations DROP COLUMN erased_messages")
+        (row,) = old.execute("SELECT * FROM positions WHERE projection = 'conversations'")
+        earlier = sealed((row[0], row[1] - 1, *row[2:-1]))
+        old.execute("DELETE FROM positions WHERE projection = 'conversations'")
+        old.execute("INSERT INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", earlier)
+        old.commit()
+    with refold.open(path) as memory:
+        assert memory.verify().ok
+        assert [row.thread_id for row in memory.conversations()] == ["t"]
+        assert memory.verify().ok
+    assert "damaged" not in caplog.text
