@@ -43,16 +43,17 @@ def _words_in(value: object) -> Iterator[str]:
 
 
 def strings(message: Message) -> Iterator[str]:
-    """Every string in a message's blocks, also inside inputs and results."""
-    return _strings(message.content, 0)
+    """Return every string in a message's blocks, also inside inputs and results."""
+    return strings_in(message.content, deepest=_DEEP)
 
 
-def _strings(value: object, depth: int) -> Iterator[str]:
+def strings_in(value: object, *, deepest: int) -> Iterator[str]:
+    """Yield every string in JSON data, down to so many levels below the value."""
     if isinstance(value, str):
         yield value
-    elif depth < _DEEP and is_object(value):
+    elif deepest and is_object(value):
         for inner in value.values():
-            yield from _strings(inner, depth + 1)
-    elif depth < _DEEP and is_list(value):
+            yield from strings_in(inner, deepest=deepest - 1)
+    elif deepest and is_list(value):
         for inner in value:
-            yield from _strings(inner, depth + 1)
+            yield from strings_in(inner, deepest=deepest - 1)

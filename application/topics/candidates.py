@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from refold.domain.json_data import is_list, is_object
+from refold.domain.block_words import strings_in
 from refold.domain.ledger.speech import user_words, without_code
 from refold.domain.messages import Message, said
 
@@ -132,15 +132,4 @@ def _inputs(message: Message) -> Iterator[str]:
         return
     for block in message.content:
         if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
-            yield from _strings(block.get("input"), 0)
-
-
-def _strings(value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value[:_INPUT]
-    elif depth < _DEEP and is_object(value):
-        for inner in value.values():
-            yield from _strings(inner, depth + 1)
-    elif depth < _DEEP and is_list(value):
-        for inner in value:
-            yield from _strings(inner, depth + 1)
+            yield from (said[:_INPUT] for said in strings_in(block.get("input"), deepest=_DEEP))
