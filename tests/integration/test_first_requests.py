@@ -2,38 +2,20 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import refold
 from refold.application.rendering.texts import MEMORIES_HEADING
+from tests.support.owner_talk import ASKED, FILLER, LIKING, Open, assistant, opener, user
 
-LIKING = "I prefer Python, not JavaScript"
-ASKED = "Which language do I prefer for scripts?"
 GREETING = "Hello! How can I help you today?"
-FILLER = "Tidying the garden shed, raking leaves and painting the fence white. " * 14
-
-Open = Callable[..., refold.Memory]
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Open:
-    def opened(**options: Any) -> refold.Memory:
-        made: dict[str, Any] = {"window": 8_000, "memories": 5, **options}
-        return refold.open(tmp_path / "agent.db", **made)
-
-    return opened
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
+    return opener(tmp_path)
 
 
 def noted(memory: refold.Memory, thread_id: str = "monday") -> None:

@@ -1,9 +1,7 @@
 """What was noted in one conversation is quoted in the first request of the owner's next one, and nowhere else."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,29 +11,12 @@ from refold.application.rendering.texts import (
     MEMORIES_HEADING,
     OWNER_MEMORIES_GUIDANCE,
 )
-
-LIKING = "I prefer Python, not JavaScript"
-ASKED = "Which language do I prefer for scripts?"
-FILLER = "Tidying the garden shed, raking leaves and painting the fence white. " * 14
-
-Open = Callable[..., refold.Memory]
+from tests.support.owner_talk import ASKED, FILLER, LIKING, Open, assistant, opener, user
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Open:
-    def opened(**options: Any) -> refold.Memory:
-        made: dict[str, Any] = {"window": 8_000, "memories": 5, **options}
-        return refold.open(tmp_path / "agent.db", **made)
-
-    return opened
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
+    return opener(tmp_path)
 
 
 def monday(memory: refold.Memory, owner: str | None = "user-7") -> refold.Chat:
