@@ -69,7 +69,7 @@ def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContex
     core.asked.expect(thread_id, core.frame(extras), stored.state)
     if wants_first_choice(core, stored.state):
         choose_at_first(core, thread_id, budget)
-        # Another request may have been quicker: what it recorded is shown in this one as well.
+        # A simultaneous request may have recorded its choice first: this one shows the same.
         stored = core.log.load(thread_id).present()
     loaded = core.asked.framed(stored)
     context = _present(core, loaded, budget, extras).showing(stored.state.version)

@@ -44,7 +44,7 @@ class _Asked:
     changed: bool = False
     """Whether the frame may have changed and back since it was recorded."""
     chose: bool = False
-    """Whether it was chosen what the first request quotes, if anything: then that there was one counts."""
+    """Whether memories were chosen for the first request: then that request is recorded even if it is bare."""
 
     def look(self, state: Conversation) -> None:
         """Find answers that another process stored."""
@@ -115,13 +115,13 @@ class Asked:
         return None if known is None else known.recorded.frame
 
     def chose(self, thread_id: str) -> None:
-        """What the first request quotes was chosen: that it was made is recorded, whatever it carries."""
+        """Note that memories were chosen for the first request: it is recorded, whatever it carries."""
         with self._lock:
             if (known := self._known.get(thread_id)) is not None:
                 known.chose = True
 
     def has_chosen(self, thread_id: str) -> bool:
-        """Whether this process chose what the first request quotes."""
+        """Return whether this process chose memories for the first request."""
         known = self._known.get(thread_id)
         return known is not None and known.chose
 
@@ -181,7 +181,7 @@ class Asked:
         return recorded.changed(digests, asked_at)
 
     def waiting(self) -> list[str]:
-        """The conversations whose newest request has no answer yet."""
+        """Return the conversations whose newest request has no answer yet."""
         with self._lock:
             return [thread_id for thread_id, known in self._known.items() if known.open]
 

@@ -51,8 +51,8 @@ class FramedLog:
     def record_waiting(self, *, at: datetime, wait: float) -> None:
         """Record the frames of requests without an answer, before the memory is closed.
 
-        Another process may store the answer, and knows nothing of the request. What cannot be recorded is
-        lost: the log is not written to for this alone for long.
+        Another process may store the answer without knowing the request. A busy log is waited for only
+        briefly; a frame that cannot be recorded is lost.
         """
         for thread_id in self._asked.waiting():
             try:
@@ -62,9 +62,7 @@ class FramedLog:
                 return
 
     def _changed(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """The change of a recorded frame; what was never recorded binds no thinking that is stored, and tells
-        only that there was a first request, where that counts.
-        """
+        """Return the change of the frame, if an earlier frame or a first choice of memories makes it matter."""
         if loaded.state.frame is None and not self._asked.has_chosen(loaded.thread_id):
             return ()
         change = self._asked.change(loaded.thread_id, loaded.state)

@@ -84,18 +84,18 @@ def _step(command: str) -> Iterator[str]:
 
 
 def hides_failure(command: str) -> bool:
-    """Whether a line of shell can end well although a command in it failed, or did not run at all."""
+    """Return whether a shell line can succeed although a command in it failed or never ran."""
     return _HIDING.search(command) is not None and "pipefail" not in command
 
 
 def first_telling(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
-    """Where the first line of a script is that does more than prepare the others; else its first one."""
+    """Return the place of the first line of a script that does more than set it up, or of its first line."""
     telling = (at for at in places if not _PREPARES.fullmatch(command, *at))
     return next(telling, next(iter(places), (0, 0)))
 
 
 def branches(command: str) -> bool:
-    """Whether not every command of a line that ended well is sure to have run."""
+    """Return whether a shell line can succeed without running all of its commands."""
     return _BRANCHING.search(command) is not None
 
 
