@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from refold.domain.errors import RefoldError
 
 if TYPE_CHECKING:
-    from .event_log import Damage
+    from refold.application.ports.conversation_log import Damage
 
 
 class SummariserError(RefoldError):

@@ -57,7 +57,7 @@ def talk() -> Iterator[dict[str, Any]]:
 
 def recorded() -> Iterator[dict[str, Any]]:
     """A recorded session over and over, with new call ids."""
-    from refold.infrastructure.transcripts import read_transcript
+    from refold.infrastructure.transcripts.read_transcript import read_transcript
 
     longest = max(read_transcript(RECORDING).conversations, key=lambda c: len(c.messages))
     said = [m.message for m in longest.messages if m.message.role != "system"]

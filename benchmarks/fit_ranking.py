@@ -5,7 +5,7 @@
 Each question gives candidates with features and those among them that answer. The weights make the share
 that a softmax over the candidates gives to the answers as large as can be; they are held to 0 by a
 penalty, and every set counts the same, however many questions it has. Only sets whose licence allows any
-use are fitted on (``recall_sets.FITTED``). Prints what belongs into ``application/recall/weights.py``,
+use are fitted on (``recall_sets.FITTED``). Prints what belongs into ``application/recall/ranking.py``,
 and R@5 of every set with a set's own questions left out of the fit, so that it is plain what is learnt
 from the others. Needs numpy.
 """
@@ -23,10 +23,9 @@ from recall import append, opened
 from recall_sets import FITTED, TESTED, Asked, Talk
 
 import refold
-from refold.application.recall.asking import ask
-from refold.application.recall.features import Features, Said, features_of
-from refold.application.recall.index import Filters
-from refold.application.recall.ranking import every_passage
+from refold.application.ports.recall_index import Filters
+from refold.application.recall.question import ask
+from refold.application.recall.ranking import Features, Said, every_passage, features_of
 
 CANDIDATES = 50
 PENALTY = 0.02

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 
 SIZES = (1_000, 10_000)
 TURN = 4

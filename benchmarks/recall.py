@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeVar
 from recall_sets import FITTED, TESTED, Asked, Said, Talk, locomo
 
 import refold
-from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.conversation.transcripts import RecordedMessage
 
 SIZES = (1_000, 10_000, 100_000)
 QUESTIONS = 200

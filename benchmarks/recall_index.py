@@ -17,12 +17,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, product
 from pathlib import Path
 
-from refold.application.recall.index import Filters
+from refold.application.ports.recall_index import Filters
 from refold.application.recall.tokens import tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.recall.index import SQLiteRecallIndex
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = 20

@@ -31,7 +31,7 @@ from rich.table import Table
 import refold
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 
 DATA = Path(
     os.environ.get("REFOLD_X_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from .calls import open_calls
 from .conversation import Conversation
 from .errors import UnknownToolCall
 from .events import MessageAppended
 from .messages import Message, gist
+from .turns import open_calls
 from .value import Value
 
 

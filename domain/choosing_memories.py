@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from .budget import Budget
+from refold.domain.compaction.budget import Budget
+
 from .conversation import Conversation
-from .remembering import ChosenMemory, MemoriesChosen
-from .rewriting import Rewritten
+from .notes import ChosenMemory, MemoriesChosen
+from .value import Rewritten
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:

@@ -21,14 +21,14 @@ from .events import (
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
-    Rewritten,
     SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
 )
 from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
-from .remembering import MemoriesChosen, NotesFlushed
+from .notes import MemoriesChosen, NotesFlushed
+from .value import Rewritten
 
 ERASED = "erased"
 """Why an attempt failed that was to cover what was erased."""

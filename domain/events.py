@@ -1,20 +1,44 @@
-"""What can happen to a conversation. Names and fields here are the storage format: see tests/golden."""
+"""What can happen to a conversation. Names and fields here are the storage format."""
 
 from datetime import datetime
 from typing import Literal
 
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.ledger.line import LedgerLine
+
+from .conversation import ActiveSummary, LiveMessage, Topic
 from .coverage import Coverage
-from .facts import ActiveSummary, LiveMessage, Topic
 from .frames import RequestFrameChanged
-from .ledger.line import LedgerLine
 from .messages import Block, Message
-from .policy import CompactionPolicy
-from .remembering import MemoriesChosen, NotesFlushed
-from .rewriting import Rewritten as Rewritten
-from .summary_parts import GivenInPart as GivenInPart
-from .summary_parts import LeafSummary as LeafSummary
-from .summary_parts import OmittedMessage as OmittedMessage
-from .value import Value
+from .notes import MemoriesChosen, NotesFlushed
+from .value import Rewritten, Value
+
+
+class LeafSummary(Value, frozen=True):
+    """A summary, made by code, of just those messages that a compaction covered first."""
+
+    start: int
+    stop: int
+    text: str
+    tokens: int
+
+
+class OmittedMessage(Value, frozen=True):
+    """A covered message that was too large to be summarised; it can be read back."""
+
+    position: int
+    tokens: int
+
+
+class GivenInPart(Value, frozen=True):
+    """A covered message of which the summariser was given a part only; all of it can be read back."""
+
+    position: int
+    given: int
+    """Characters of it that the summariser was given."""
+    characters: int
+    """Characters that it has."""
+
 
 Trigger = Literal["size", "manual", "background", "erasure"]
 """``erasure``: made anew by code from what remains, because something that the summary before was made

@@ -1,10 +1,13 @@
-"""Which sentences hold for longer than the moment: words that notes are looked for by, beside the ledger's."""
+"""Sentences that hold for longer than the moment: rules, likings and facts of a person."""
 
 import re
+from itertools import islice
+from typing import Literal
+
+from refold.domain.ledger.exact_values import paths_in
+from refold.domain.ledger.speech import sentences
 
 from .ledger import cues
-from .ledger.speech import sentences
-from .ledger.values import paths_in
 
 LONGEST = 200
 """Characters: who tells something once and for all does it in one short sentence."""
@@ -73,3 +76,84 @@ def is_question(said: str) -> bool:
 def is_path(text: str) -> bool:
     """Whether a text is nothing but an address or the name of a file."""
     return "/" in text or any(found.span() == (0, len(text)) for found in paths_in(text))
+
+
+LONGEST_STATEMENT = 200
+"""Characters: who states something does it in one short sentence."""
+
+MOST_CLAUSES = 6
+"""Of a sentence; what comes after is no statement but a story."""
+
+_CLAUSE = re.compile(r"(?:[,;:.!–—-] +|[，；：。！]\s?)")
+# Atomic: what is read as a lead is never read again as anything else, so that no text takes long.
+_LEAD = (
+    r"(?>(?:(?:ok(?:ay)?|fine|alright|all right|good|great|right|well|yes|yeah|so|then|and|but|also|now|actually|"
+    r"personally|sorry|btw|by the way|for me|for now|in the end|after all)[,;:.!]* )*)"
+    r"(?:(?:after|for|on|in|at|with|since|because of) [^,;:]{1,40} )?"
+)
+_NOT = r"(?:not |n['’]t |no longer |never )?"
+_USUAL = r"(?:always|usually|normally|typically|generally|mostly|tend to|never|only|rarely)"
+# What people do now, or say by the way, states nothing: "we'll see", "I'm going to check".
+_PASSING = (
+    r"(?!see\b|check\b|try\b|look\b|talk\b|need\b|have\b|get\b|be\b|let\b|tell\b|ask\b|think\b|know\b|come\b|find\b|"
+    r"test\b|read\b|send\b|paste\b|share\b|give\b|wait\b|show\b|discuss\b|continue\b|review\b|figure\b|trying\b|"
+    r"getting\b|having\b|looking\b|seeing\b|asking\b|wondering\b|talking\b|trying\b|thinking\b|working\b|running\b|"
+    r"doing\b|testing\b|happy\b|sure\b|sorry\b|afraid\b|still\b|just\b|really\b|able\b|about\b|glad\b|done\b)"
+)
+_HABIT = re.compile(
+    rf"{_LEAD}(?:i(?:['’]d| would) (?:much |far )?(?:rather|prefer)\b|i (?:can['’]?t|cannot) (?:stand|bear)\b"
+    rf"|i(?:['’]m| am) (?:{_NOT}(?:a (?:big |huge )?fan of|into|keen on)|allergic|vegan|vegetarian|used to)\b"
+    rf"|i {_USUAL} (?!get\b|see\b|have to\b|thought\b|forget\b|wonder\b|found\b|saw\b|got\b)\w"
+    rf"|(?:(?:in|on|at) (?:this|our|my|the) (?:team|company|group|repo\w*|project|office|house|family),? )?"
+    rf"we {_USUAL} (?!get\b|see\b|saw\b|got\b|had\b|found\b)\w"
+    r"|we use [^,]{1,40},? not |i (?:like|want) (?:the|my|our|all) [\w-]+ (?:of|in|for|to)\b.{4,}"
+    r"|(?:i )?(?:really |absolutely |strongly )?(?:dislike|prefer) (?!it\b|that\b|this\b|these\b|how\b|the\b|to\b)\w"
+    r"|(?:please )?stop (?!the\b|it\b|here\b|now\b|at\b)\w+ing \w"
+    r"|(?:going forward|in (?:the )?future|from now on|from here on|from today on),? \S"
+    r"|please (?:keep|write|use|put|name|format|answer|reply|call|speak|leave|refer)\b.{4,}"
+    r"|(?:my|our) (?:preference|favou?rite|habit|rule|policy|convention|style)\b.{0,40}\b(?:is|are) \S"
+    r"|the \w[\w ]{0,30} (?:is|are) (?:better|nicer|easier|best) (?:than|for me)\b)",
+    re.IGNORECASE,
+)
+_DECISION = re.compile(
+    rf"{_LEAD}(?:(?:we|i)(?:['’]ll| will| shall) {_NOT}{_PASSING}\w|(?:we|i) won['’]?t {_PASSING}\w"
+    rf"|(?:we|i)(?:['’]re|['’]m| are| am) {_NOT}(?:going to {_PASSING}\w|{_PASSING}\w+ing\b)"
+    r"|(?:we|i)(?:['’]ve| have)? (?:decided|chosen|chose|picked|agreed|settled|opted|dropped)\b"
+    r"|let['’]?s (?:use|go|keep|not|move|stick|stay|drop|skip|call|take|leave|make it)\b"
+    r"|(?:it(?:['’]s| is)|that(?:['’]s| is)) (?:final|settled|decided|agreed)\b"
+    r"|(?:decision|decided|agreed|settled|conclusion|verdict|final (?:call|answer))(?: with \w+)?\s*[:：–—-] ?\S"
+    r"|the [\w -]{2,40} (?:will be|is going to be|is (?:now )?(?:moved|set|fixed|postponed|called)|stays|moves|goes) \S"
+    r"|(?:the|our) (?:plan|decision|choice|answer|call) is\b)",
+    re.IGNORECASE,
+)
+_HAN_LEAD = r"(?>(?:好的|好吧|好|行|嗯|对了|另外|那么|那|所以|其实|以后|今后|还有|记住|注意|暂时|目前|最后|结果)*)"
+_WE = r"(?:(?:我|我们|咱们|咱)(?:组|团队|公司|家|项目|部门)?(?:里)?)"
+_HAN_HABIT = re.compile(
+    rf"{_HAN_LEAD}(?:(?:[^，。：:；我咱]{{1,60}})?{_WE}(?:也|都|真的|其实|平时|一直|比较|更|最|很|特别|非常|不太|不怎么|不)*"
+    r"(?:(?:喜欢|偏好|讨厌)(?![你您它他她这那上])|宁愿|宁可|习惯|倾向|受不了|不爱|反感|一般|通常|总是|总|向来|一向|从来|从不|只(?:在|用|看|吃|喝|买|做)|"
+    r"不(?:太|怎么)?(?:能吃|吃|喝|用|要))"
+    rf"|比起[^，。]{{1,20}}{_WE}"
+    r"|(?:以后|今后)[^，。]{0,20}(?:都|请|用|要|别|不)|[^，。]{1,20}(?:一律|统一|都要|都得|必须|请用|请叫)|请(?:用|叫|按|始终|一直)\S"
+    r"|每次\S{2,}(?:之?前|都|先)\S)"
+)
+_HAN_DECISION = re.compile(
+    rf"{_HAN_LEAD}(?:{_WE}(?:还是|就|最终|最后|也|已经)*(?:决定|选|定|同意|接受|改|放弃|换|不再|不(?:支持|存|做|用|要|考虑|拆|买|去))"
+    r"|[^，。]{0,16}(?:就(?:用|选|定|叫|这么|按|在)|定(?:在|为|成|于|下来|了)|改(?:在|到|为|成|用|坐|去)|保留|选(?:了|定|用|择)|"
+    r"决定|最终|确定|采用|敲定|暂时(?:继续|不|用|先)|先不|不再|不(?:存|做|用|要|支持|考虑)了?\b|名(?:字|称)?(?:就)?叫|"
+    r"推迟到|提前到|取消了?)"
+    r"|(?:结论|决定|最终方案|说好了?|定了|同意了)[：:，,]\S"
+    r"|每(?:周|天|月|年|[一二三四五六七八九十两\d]+(?:个)?(?:小时|天|周|月|分钟))[^，。]{0,8}(?:发布|备份|开会|更新|一次|部署|检查|提交))"
+)
+_ASKS = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
+
+
+def stated(said: str) -> Literal["rule", "decision"] | None:
+    """Return what a sentence that a user typed states: a habit or rule, a decision, or None."""
+    if len(said) > LONGEST_STATEMENT or _ASKS.search(said):
+        return None
+    starts = [0, *(found.end() for found in islice(_CLAUSE.finditer(said), MOST_CLAUSES))]
+    if any(_HABIT.match(said, start) or _HAN_HABIT.match(said, start) for start in starts):
+        return "rule"
+    if any(_DECISION.match(said, start) or _HAN_DECISION.match(said, start) for start in starts):
+        return "decision"
+    return None

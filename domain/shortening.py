@@ -1,13 +1,15 @@
-"""What of a tool call may be shown shorter, and from where on messages stay as they are."""
+"""The decisions to show large content shorter: previews, shortened texts, older results cut to their beginning."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from .budget import Budget
-from .calls import open_calls
-from .conversation import Conversation
-from .facts import LiveMessage
-from .policy import CompactionPolicy
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.policy import CompactionPolicy
+
+from .conversation import Conversation, LiveMessage
+from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from .thinking import stays_from
+from .turns import open_calls
 
 Side = Literal["call", "result", "said"]
 """Of a tool call; or what a user said or showed, where ``call_id`` is the place of the block."""
@@ -120,3 +122,107 @@ def _enough(budget: Budget, policy: CompactionPolicy) -> int:
 def shown_after_a_decision(message: LiveMessage, thinking_from: int) -> int:
     """The tokens of a message behind a changed prefix; ``thinking_from``: where thinking stays from."""
     return message.tokens - (message.thinking if message.position < thinking_from else 0)
+
+
+def much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
+    """The parts of which a preview costs less than half; the others stay, oldest first."""
+    found = (part for part in parts if part.short_tokens * 2 < part.tokens)
+    return tuple(sorted(found, key=_position))
+
+
+def choose_offloads(
+    parts: Sequence[ToolPart],
+    state: Conversation,
+    size: int,
+    budget: Budget,
+    policy: CompactionPolicy,
+) -> tuple[ToolPart, ...]:
+    """The parts to show as previews of a request with ``size`` tokens; none where it gains little.
+
+    Giants first, wherever they stand, the oldest first and no more than needed. If that is not enough,
+    all large parts before the messages that stay whole, at once: the prefix then stays as it is for
+    longer than if some were left for later.
+    """
+    candidates = much_smaller(parts)
+    giant = budget.room * policy.giant_share
+    giants = _giants(candidates, state, giant)
+    thinking = thinking_tokens(state)
+    for count in range(1, len(giants) + 1):
+        if is_enough(size, size - thinking - _freed(giants[:count]), budget, policy):
+            return giants[:count]
+    stop = whole_from(state, budget, policy)
+    older = tuple(
+        p for p in candidates if p.position < stop and giant >= p.tokens > policy.offload_tokens
+    )
+    chosen = (*giants, *older)
+    if giants or is_worth_it(_freed(chosen) + thinking, budget, policy):
+        return chosen
+    return ()
+
+
+def _giants(parts: Sequence[ToolPart], state: Conversation, giant: float) -> tuple[ToolPart, ...]:
+    """The giants, those that the model has answered before the others.
+
+    Of what it has not answered yet some must be left to see: an image has no preview.
+    """
+    fresh = unanswered_from(state)
+    giants = [p for p in parts if p.tokens > giant]
+    older = (p for p in giants if p.position < fresh)
+    newer = (p for p in giants if p.position >= fresh and not p.blind)
+    return (*older, *newer)
+
+
+def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:
+    """The parts to show shorter so that ``excess`` tokens are freed, oldest first."""
+    chosen: list[ToolPart] = []
+    for part in sorted(parts, key=_position):
+        if excess <= 0:
+            break
+        if part.freed > 0:
+            chosen.append(part)
+            excess -= part.freed
+    return tuple(chosen)
+
+
+def offload_parts(
+    parts: Sequence[ShortenedPart], *, head: int, tail: int
+) -> tuple[ToolContentOffloaded, ...]:
+    """Show ``parts`` as previews from now on; no parts, no decision."""
+    return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
+
+
+def _freed(parts: Sequence[ToolPart]) -> int:
+    return sum(part.freed for part in parts)
+
+
+def _position(part: ToolPart) -> int:
+    return part.position
+
+
+LEAST_SAVED = 20
+"""Tokens below which a result stays: its marker would say little less than the result."""
+
+
+def worth_a_marker(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
+    """The results that a marker makes smaller; inputs are the model's own words and stay."""
+    return tuple(p for p in parts if p.side == "result" and p.freed >= LEAST_SAVED)
+
+
+def choose_condensed(
+    parts: Sequence[ToolPart], state: Conversation, budget: Budget, policy: CompactionPolicy
+) -> tuple[ToolPart, ...] | None:
+    """The results to cut short: all before the messages that stay whole, at once (requirement B4).
+
+    None where that gains too little; empty where dropping the thinking is what gains.
+    """
+    stop = whole_from(state, budget, policy)
+    chosen = tuple(part for part in worth_a_marker(parts) if part.position < stop)
+    freed = sum(part.freed for part in chosen) + thinking_tokens(state)
+    return chosen if is_worth_it(freed, budget, policy) else None
+
+
+def condense_parts(
+    parts: Sequence[ShortenedPart], characters: int
+) -> tuple[MessagesCondensed, ...]:
+    """Cut ``parts`` to so many characters from now on; with 0 only a marker is left of them."""
+    return (MessagesCondensed(parts=tuple(parts), characters=characters),)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from .conversation import Conversation
-from .facts import LiveMessage
+from .conversation import Conversation, LiveMessage
 
 
 def without_thinking(message: LiveMessage) -> LiveMessage:

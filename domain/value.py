@@ -35,3 +35,11 @@ class Value(BaseModel, frozen=True):
     def replaced(self, **changes: Any) -> Self:
         """A copy with some fields replaced by values that are valid already."""
         return self.trusted({**self.__dict__, **changes})
+
+
+class Rewritten(Value, frozen=True):
+    """An earlier event of this conversation whose content was removed in place; its place is left."""
+
+    version: int
+    remains: str
+    """The SHA-256 of what is left of its payload."""

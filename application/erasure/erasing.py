@@ -2,24 +2,24 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from refold.application.addresses import position_in
-from refold.application.core import Core
-from refold.application.derived import forget_erased
-from refold.application.event_log import Erasure, Loading
-from refold.application.loaded import LoadedConversation
-from refold.application.notes.writing import write_notes
+from refold.application.conversation.addresses import position_in
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.maintenance.derived_files import forget_erased
+from refold.application.maintenance.maintenance_results import ErasedAgain, RecordedErasure
+from refold.application.notes.note_files import write_notes
+from refold.application.ports.conversation_log import Erasure, Loading
+from refold.application.runtime.core import Core
 from refold.domain.erasing import erase_conversation
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
-from refold.domain.events import Event, Rewritten
-from refold.domain.remembering import NotesFlushed
+from refold.domain.events import Event, MessageAppended, MessageErased
+from refold.domain.notes import NotesFlushed
+from refold.domain.value import Rewritten
 
-from .erasing_plan import Done, ErasurePlan, erasable
+from .erasing_plan import Done, ErasurePlan, Renoted, erasable, renoted
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
-from .of_owner import is_known, messages_of_owner
-from .quotations import Choices, Quotations, withdrawal
-from .remaking import Remade, remade
-from .renoting import Renoted, renoted
+from .owner_messages import Choices, Quotations, is_known, messages_of_owner, withdrawal
+from .rebuilt_summary import Remade, remade
 
 Where = int | str | Sequence[int | str]
 
@@ -297,3 +297,52 @@ class _Erasing:
             return events
 
         return {thread_id: Erasure(None, happened)}
+
+
+def erase_again(core: Core, known: Iterable[RecordedErasure]) -> tuple[ErasedAgain, ...]:
+    """Apply erasures that another log of the same conversations records; what was erased now.
+
+    Only where it is about the same message or conversation: a backup can be of another history.
+    """
+    threads: dict[str, list[RecordedErasure]] = {}
+    for recorded in dict.fromkeys(known):
+        threads.setdefault(recorded.thread_id, []).append(recorded)
+    done: list[ErasedAgain] = []
+    for thread_id, erasures in threads.items():
+        done.extend(_in_conversation(core, thread_id, erasures))
+    return tuple(done)
+
+
+def _in_conversation(
+    core: Core, thread_id: str, erasures: Iterable[RecordedErasure]
+) -> Iterable[ErasedAgain]:
+    state = core.log.load(thread_id).state
+    if not state.version or state.erased:
+        return
+    logged = core.log.read(thread_id, 1, state.version)
+    whole = next((e for e in erasures if e.position is None and e.identity == logged[0].at), None)
+    if whole is not None:
+        erase_all(core, thread_id, whole.reason)
+        yield ErasedAgain(thread_id=thread_id, position=None)
+        return
+    there = _readable(item.event for item in logged)
+    for recorded in erasures:
+        position = recorded.position
+        if position is not None and there.get(position) == recorded.identity:
+            del there[position]
+            erase(core, thread_id, position, recorded.reason)
+            yield ErasedAgain(thread_id=thread_id, position=position)
+
+
+def _readable(events: Iterable[Event]) -> dict[int, str]:
+    """The ids of the messages that were not erased, by position."""
+    found: dict[int, str] = {}
+    for event in events:
+        match event:
+            case MessageAppended(position=position, message_id=message_id):
+                found[position] = message_id
+            case MessageErased(position=position):
+                found.pop(position, None)
+            case _:
+                pass
+    return found

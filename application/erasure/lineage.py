@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from refold.application.core import Core
-from refold.application.event_log import LoggedEvent
-from refold.application.loaded import LoadedConversation
-from refold.application.stream_places import StreamPlaces
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.runtime.core import Core
 from refold.domain.coverage import Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
@@ -22,8 +22,8 @@ from refold.domain.events import (
 )
 from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import Message
-from refold.domain.quoting import IsQuoted, is_quoting, quoted_from, quoting_attempts
-from refold.domain.remembering import MemoriesChosen, NotesFlushed
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.domain.quoted_text import IsQuoted, is_quoting, quoted_from, quoting_attempts
 
 AT_ONCE = 1_000
 """Events read in one go."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from refold.application.rendering.blocks import copied
+from refold.application.rendering.request_blocks import copied
 from refold.domain.frames import FramePart, RequestFrameChanged, SummaryPlace
 from refold.domain.messages import Block
 

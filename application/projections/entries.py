@@ -7,8 +7,8 @@ from itertools import islice
 from operator import eq
 from typing import NamedTuple, Protocol, cast, overload
 
-from refold.domain.byte_size import byte_size
 from refold.domain.events import MessageAppended
+from refold.domain.json_data import byte_size
 from refold.domain.messages import Message
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from refold.application.event_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import Event, MessageAppended
 from refold.domain.value import Value
 

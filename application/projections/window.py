@@ -26,7 +26,7 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.remembering import MemoriesChosen, NotesFlushed
+from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 from .entries import (
     Entries,

@@ -6,13 +6,22 @@ import time
 from collections.abc import Callable
 
 from refold.application.errors import EmbedderError
-from refold.application.opening_process import OpeningProcess
+from refold.application.ports.recall_index import RecallIndex
+from refold.application.ports.vectors import Embedder, VectorStore
+from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.value import Value
 
-from .asked import Asked, Figures, Told
-from .index import RecallIndex
-from .missing_vectors import Coverage, MissingVectors, Outdated, Stopped, Words, understood
-from .vectors import Embedder, VectorStore
+from .missing_vectors import (
+    Asked,
+    Coverage,
+    Figures,
+    MissingVectors,
+    Outdated,
+    Stopped,
+    Told,
+    Words,
+    understood,
+)
 
 SETTLE = 0.2
 """Seconds from an append to the vectors of what was appended: more may come."""

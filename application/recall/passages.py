@@ -7,16 +7,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from refold.application.event_log import LoggedEvent
-from refold.application.projections.messages import CALLS, readable, readable_blocks
+from refold.application.agent_tools.names import asks_memory, is_answer_of_memory
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.message_list import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
-from refold.application.tools.names import asks_memory, is_answer_of_memory
-from refold.domain.block_words import block_words
+from refold.domain.blocks import block_words
 from refold.domain.events import MessageAppended
 from refold.domain.json_data import is_object
 from refold.domain.messages import Block, Message
 
-from .dates import MONTHS
+from .question import MONTHS
 from .tokens import padded, tokens_of
 
 VERSION = 4

@@ -3,19 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from refold.application.addresses import address_of
+from refold.application.conversation.addresses import address_of
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import Window
-from refold.domain.byte_size import byte_size
 from refold.domain.frames import SummaryPlace
+from refold.domain.json_data import byte_size
 from refold.domain.messages import Block, said
 
 from . import texts
-from .blocks import copied, signed_summary, text_block
-from .ledger import ledger_overhead, ledger_text
-from .memories import memories_text
-from .topics import topics_line
-from .turns import FRAME_TOKENS, TurnBuilder
+from .context_blocks import ledger_overhead, ledger_text, memories_text, topics_line
+from .request_blocks import copied, signed_summary, text_block
+from .turn_builder import FRAME_TOKENS, TurnBuilder
 
 _TURN_BYTES = 40
 """Of a turn besides its content: role, names and brackets."""

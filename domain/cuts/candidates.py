@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from refold.domain.conversation import Conversation
-from refold.domain.facts import LiveMessage
+from refold.domain.conversation import Conversation, LiveMessage
 from refold.domain.shortening import shown_after_a_decision
 from refold.domain.thinking import stays_from
 

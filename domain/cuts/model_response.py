@@ -1,7 +1,7 @@
 """One response of the model shares one fate, also when it comes as several messages (invariant 6)."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.rounds import rounds
+from refold.domain.turns import rounds
 
 from .rule import CutRule, Cuts, all_cuts
 

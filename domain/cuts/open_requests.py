@@ -1,6 +1,6 @@
 """The requests of the running turn stay word for word, also behind the cut (invariant 4)."""
 
-from refold.domain.requests import protected_requests
+from refold.domain.turns import protected_requests
 
 from .rule import StayRule
 

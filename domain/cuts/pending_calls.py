@@ -1,7 +1,7 @@
 """A call that waits for its result (or for approval) is never covered (invariant 4)."""
 
-from refold.domain.calls import pending_position
 from refold.domain.conversation import Conversation
+from refold.domain.turns import pending_position
 
 from .rule import CutRule, Cuts, all_cuts
 

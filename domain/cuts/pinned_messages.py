@@ -1,7 +1,7 @@
 """A pinned message stays where it stands, word for word (invariant 14, requirement F6)."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.rounds import with_companions
+from refold.domain.turns import with_companions
 
 from .rule import StayRule
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from refold.domain.budget import (
+from refold.domain.compaction.budget import (
     SHORTEST_SUMMARY,
     Budget,
     SetAside,
@@ -11,17 +11,17 @@ from refold.domain.budget import (
     set_aside,
     summary_target,
 )
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.split_turn import Turns
+from refold.domain.compaction.summary_length import Expected
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
-from refold.domain.expecting import Expected
-from refold.domain.policy import CompactionPolicy
-from refold.domain.splitting import Turns
 from refold.domain.value import Value
 
 from . import KEPT, RULES
 from .candidates import Candidate, candidates
-from .choosing import Choice
+from .choice import Choice
 from .rule import CutRule, Cuts, all_cuts, uncovered
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from refold.domain.conversation import Conversation
-from refold.domain.facts import LiveMessage
+from refold.domain.conversation import Conversation, LiveMessage
 
 Cuts = frozenset[int]
 Since = Callable[[Conversation], int | None]

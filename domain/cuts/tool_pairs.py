@@ -1,7 +1,7 @@
 """A tool call and its results are never separated (requirement A6, invariant 1)."""
 
 from refold.domain.conversation import Conversation
-from refold.domain.rounds import Round, rounds
+from refold.domain.turns import Round, rounds
 
 from .rule import CutRule, Cuts, all_cuts
 

@@ -5,27 +5,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from refold.domain.block_words import strings
+from refold.domain.blocks import strings
 from refold.domain.messages import Message
 
-from .commands import (
+from .exact_values import (
     branches,
     commands_hinted,
     commands_in,
     first_telling,
     hides_failure,
     is_trivial,
+    says_nothing,
     steps_of,
+    values_in,
 )
-from .deeds import Deed, deed_of, written_by
-from .deeds import Kind as DeedKind
-from .line import Kind, LedgerLine, Speaker, Writer
-from .outcomes import outcome_of
-from .quotes import parted
+from .line import LATER_OK, Kind, LedgerLine, Speaker, Writer, united
+from .quotations import parted
 from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
-from .uniting import LATER_OK, united
-from .values import says_nothing, values_in
+from .tool_calls import Deed, deed_of, outcome_of, written_by
+from .tool_calls import Kind as DeedKind
 from .wording import redact, squeeze
 
 _SCANNED = 8_000

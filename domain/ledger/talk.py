@@ -8,11 +8,10 @@ from typing import NamedTuple
 from refold.domain import lasting
 
 from . import cues
-from .heading_senses import sense_of
-from .headings import Place, shown
+from .headings import Place, sense_of, shown
 from .line import Kind
+from .quotations import masked, own_words, quotes_in, says_itself
 from .quote import Quote
-from .quotes import masked, own_words, quotes_in, says_itself
 from .speech import Span, sentences, user_words, without_code
 
 _TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.

@@ -10,7 +10,7 @@ import typer
 from refold.domain.errors import RefoldError
 
 from .commands import CommandGroup
-from .logging_level import Verbose
+from .log_level import Verbose
 from .output import clean, print_json, show_any_text, warn
 from .program import INTERRUPTED, stopped
 

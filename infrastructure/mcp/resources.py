@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from refold.application.addresses import SCHEME as MESSAGE
-from refold.application.addresses import parse_address
+from refold.application.agent_tools.tool_scope import Reach
+from refold.application.api.memory import Memory
+from refold.application.conversation.addresses import SCHEME as MESSAGE
+from refold.application.conversation.addresses import parse_address
 from refold.application.errors import InvalidAddress
-from refold.application.memory import Memory
-from refold.application.read_models import ConversationRow, SummaryRow
-from refold.application.tools.reach import Reach
+from refold.application.ports.read_models import ConversationRow, SummaryRow
 from refold.domain.errors import ConversationGone, InvalidThreadId, RefoldError, UnknownMessage
 
 CONVERSATION = "refold-conversation://"

@@ -10,19 +10,19 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from refold.application.memory import Memory
-from refold.application.owners.scope import Scope
-from refold.application.plain_lines import plain_logger
-from refold.application.tools.names import (
+from refold.application.agent_tools.answers import well_formed
+from refold.application.agent_tools.names import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
-from refold.application.tools.quoting import well_formed
-from refold.application.tools.tool import Tool
-from refold.application.tools.toolbox import Toolbox
+from refold.application.agent_tools.tool import Tool
+from refold.application.agent_tools.toolbox import Toolbox
+from refold.application.api.memory import Memory
+from refold.application.conversation.owner_scope import Scope
+from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import RefoldError
 
 from .resources import TEMPLATES, Resources, UnknownResource

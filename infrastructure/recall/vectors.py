@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from refold.application.errors import EmbedderError
-from refold.application.event_log import Damage
-from refold.application.plain_lines import plain_logger
-from refold.application.recall.index import Filters, RecallIndex
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.recall_index import Filters, RecallIndex
+from refold.application.ports.vectors import Nearest, Vector, always
 from refold.application.recall.passages import Passage
-from refold.application.recall.vectors import Nearest, Vector, always
-from refold.infrastructure.derived.asking import TRIES, NoAnswer, answered
-from refold.infrastructure.derived.damage import BROKEN, blamed_on_file, is_unusable
-from refold.infrastructure.fork_gate import FileTurn
-from refold.infrastructure.observing.notices import Notice, nobody
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.fork_gate import FileTurn
+from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.projection_store.guarded_reads import TRIES, NoAnswer, answered
+from refold.infrastructure.projection_store.projection_damage import (
+    BROKEN,
+    blamed_on_file,
+    is_unusable,
+)
 
+from .vector_file import VectorsFile, damage_of, delete_damaged, delete_of_other_dimension, taken
 from .vector_rows import (
     Stored,
     count_of,
@@ -28,11 +33,9 @@ from .vector_rows import (
     put_vectors,
     vectors_in,
 )
-from .vectors_checking import damage_of, delete_damaged, delete_of_other_dimension, taken
-from .vectors_file import VectorsFile
 
 if TYPE_CHECKING:
-    from .scopes import Scopes
+    from .vector_matrices import Scopes
 
 logger = plain_logger(__name__)
 Answer = TypeVar("Answer")
@@ -83,7 +86,7 @@ class SQLiteVectorStore:
         self, model: str, vectors: Mapping[str, Vector], *, still: Callable[[], bool] = always
     ) -> bool:
         """See ``VectorStore``."""
-        from .matrices import packed, same_length
+        from .vector_matrices import packed, same_length
 
         rows = {digest: packed(vector) for digest, vector in vectors.items()}
         dimension = same_length(rows.values())
@@ -101,7 +104,7 @@ class SQLiteVectorStore:
 
     def nearest(self, model: str, query: Vector, filters: Filters, limit: int) -> Sequence[Nearest]:
         """See ``VectorStore``."""
-        from .matrices import packed
+        from .vector_matrices import packed
 
         wanted = packed(query)
         return self._answer(lambda: self._nearest(model, wanted, filters, limit))
@@ -110,7 +113,7 @@ class SQLiteVectorStore:
         self, model: str, query: Vector, passages: Sequence[Passage]
     ) -> Mapping[int, float]:
         """See ``VectorStore``."""
-        from .matrices import cosines, packed
+        from .vector_matrices import cosines, packed
 
         wanted = packed(query)
 
@@ -250,7 +253,7 @@ class SQLiteVectorStore:
         self._file = VectorsFile(None)
 
     def _nearest(self, model: str, query: bytes, filters: Filters, limit: int) -> Sequence[Nearest]:
-        from .scopes import Scopes
+        from .vector_matrices import Scopes
 
         scopes = self._scopes = self._scopes or Scopes(self._index)
         dimension = len(query) // 4

@@ -3,30 +3,33 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
-from refold.application.models import rules_for
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.plain_lines import plain_logger
-from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
-from refold.infrastructure.summarisers.api_calls import (
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
+
+from .api_calls import (
     TIMEOUT,
     Answer,
     MessagesApi,
+    failed,
     output_room,
     own_name,
     stopped,
     window_of,
 )
-from refold.infrastructure.summarisers.api_failures import failed
-from refold.infrastructure.summarisers.notes import ModelNotes
-from refold.infrastructure.summarisers.prompt import Prompt, build_prompt, prompt_fingerprint
-from refold.infrastructure.summarisers.quoting import RESULT_LIMIT, given_in_part
-from refold.infrastructure.summarisers.sections import (
+from .note_prompts import ModelNotes
+from .prompt import (
+    Prompt,
+    build_prompt,
+    prompt_fingerprint,
     required_headings,
     sections_of,
     without_topics,
 )
-from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
+from .quoted_messages import RESULT_LIMIT, given_in_part
 
 if TYPE_CHECKING:
     import anthropic

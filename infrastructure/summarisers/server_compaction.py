@@ -3,34 +3,36 @@
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
 from refold.application.errors import SummariserError
-from refold.application.models import COMPACTION_BETA, takes_signed_summaries
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.plain_lines import plain_logger
-from refold.application.ports import SummaryDraft, SummaryRequest, TokenCounter
-from refold.application.rendering.covered import render_covered
-from refold.application.rendering.turns import Turn
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
+from refold.application.rendering.request_forms import render_covered
+from refold.application.rendering.turn_builder import Turn
+from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.messages import Block, Message
-from refold.infrastructure.summarisers.api_calls import (
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+
+from .api_calls import (
     TIMEOUT,
     Answer,
     MessagesApi,
+    failed,
     output_room,
     own_name,
     stopped,
     window_of,
 )
-from refold.infrastructure.summarisers.api_failures import failed
-from refold.infrastructure.summarisers.notes import ModelNotes
-from refold.infrastructure.summarisers.prompt import (
+from .note_prompts import ModelNotes
+from .prompt import (
     digest_of,
     form_and_rules,
     given_parts,
     omitted_messages,
+    required_headings,
+    sections_of,
 )
-from refold.infrastructure.summarisers.quoting import cut, mark_for, quote
-from refold.infrastructure.summarisers.sections import required_headings, sections_of
-from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from .quoted_messages import cut, mark_for, quote
 
 if TYPE_CHECKING:
     import anthropic

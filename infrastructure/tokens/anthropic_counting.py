@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from refold.application.conversation.models import COMPACTION_BETA
 from refold.application.errors import TokenCountError
-from refold.application.models import COMPACTION_BETA
-from refold.application.ports import TokenCount, TokenCounter
-from refold.application.rendering.blocks import opens_with_signed_summary
+from refold.application.ports.summariser import TokenCount, TokenCounter
+from refold.application.rendering.request_blocks import opens_with_signed_summary
 from refold.domain.messages import Message
 
 from .estimator import EstimatingTokenCounter

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import adler32
 
-from refold.application.ports import TokenCount
+from refold.application.ports.summariser import TokenCount
 from refold.domain.messages import Block, Message
 
-from .images import HIGH_RESOLUTION_IMAGE, image_tokens
-from .pdf import UNSEEN, pdf_tokens
+from .media import HIGH_RESOLUTION_IMAGE, UNSEEN, image_tokens, pdf_tokens
 
 
 class Weights(NamedTuple):

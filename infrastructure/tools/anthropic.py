@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refold.application.tools.toolbox import AsyncToolbox, Toolbox
+    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
 
 
 class AnthropicTools:

@@ -10,8 +10,8 @@ from anthropic.lib.tools import (
 )
 from anthropic.types.beta import BetaToolParam
 
-from refold.application.tools.tool import Tool, ToolOutput
-from refold.application.tools.toolbox import AsyncToolbox, Toolbox
+from refold.application.agent_tools.tool import Tool, ToolOutput
+from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
 
 
 class BlockingTool(BetaBuiltinFunctionTool):

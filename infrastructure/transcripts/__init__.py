@@ -1,5 +1,5 @@
 """Reading recorded agent conversations: files of other tools become ``Transcript`` values."""
 
-from .reading import FORMATS, read_transcript
+from .read_transcript import FORMATS, read_transcript
 
 __all__ = ["FORMATS", "read_transcript"]

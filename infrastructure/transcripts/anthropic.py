@@ -2,15 +2,34 @@
 
 from typing import Any
 
-from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.application.conversation.transcripts import (
+    RecordedConversation,
+    RecordedMessage,
+    Skipped,
+)
 from refold.domain.messages import Author, Message, Role
 
-from .authors import Authors
-from .chats import Chat, find_chats, has_system_message, speaks_anthropic, speaks_openai, tools_of
-from .content import Reading, as_content, extra_of, not_a_message, text_or_none, why_no_role
-from .naming import Names, moment, usable_id
-from .parsing import as_object, objects_in
-from .source import Source
+from .chats import (
+    Authors,
+    Chat,
+    find_chats,
+    has_system_message,
+    speaks_anthropic,
+    speaks_openai,
+    tools_of,
+)
+from .pieces import (
+    Names,
+    Reading,
+    as_content,
+    extra_of,
+    moment,
+    not_a_message,
+    text_or_none,
+    usable_id,
+    why_no_role,
+)
+from .transcript_source import Source, as_object, objects_in
 
 
 def detect(source: Source) -> bool:

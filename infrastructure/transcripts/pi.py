@@ -2,23 +2,29 @@
 
 from typing import Any
 
-from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage, Skipped
+from refold.application.conversation.transcripts import (
+    RecordedConversation,
+    RecordedMessage,
+    Skipped,
+)
 from refold.domain.messages import Author, Block, Message, Role
 
-from .content import (
+from .pieces import (
     Content,
+    Names,
     Reading,
     arguments_of,
     as_content,
     image_block,
+    moment,
     not_a_message,
     text_block,
     text_or_none,
+    thread_id,
     tool_use,
+    usable_id,
 )
-from .naming import Names, moment, thread_id, usable_id
-from .parsing import as_object
-from .source import Source
+from .transcript_source import Source, as_object
 
 _ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom")
 _OTHER_RECORDS = {

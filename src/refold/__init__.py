@@ -7,24 +7,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refold.application.async_memory import (
-        AsyncChat,
-        AsyncMemory,
+    from refold.application.agent_tools.tool import Tool, ToolOutput
+    from refold.application.agent_tools.tool_checks import UnknownToolFieldWarning
+    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+    from refold.application.api.async_memory import AsyncChat, AsyncMemory
+    from refold.application.api.context import Context
+    from refold.application.api.conversation_memory import Chat
+    from refold.application.api.memory import Memory
+    from refold.application.api.results import (
+        Appended,
+        AppendedMessage,
+        CompactionResult,
+        StoredMessage,
     )
-    from refold.application.block_checks import (
-        UnknownBlockWarning,
+    from refold.application.compaction.pinning import PinnedItem
+    from refold.application.conversation.block_checks import UnknownBlockWarning
+    from refold.application.conversation.instructions import instruction_text
+    from refold.application.conversation.transcripts import (
+        RecordedConversation,
+        RecordedMessage,
+        Skipped,
+        Transcript,
     )
-    from refold.application.chat import (
-        Chat,
-    )
-    from refold.application.context import (
-        Context,
-    )
-    from refold.application.erasure.erasure_report import (
-        ErasureReport,
-        RebuiltSummary,
-        Removed,
-    )
+    from refold.application.conversation.turn_lock import AsyncConversationTurn, ConversationTurn
+    from refold.application.erasure.erasure_report import ErasureReport, RebuiltSummary, Removed
     from refold.application.errors import (
         BackupDamaged,
         EmbedderError,
@@ -50,24 +56,37 @@ if TYPE_CHECKING:
         TurnTaken,
         WriteAheadDamaged,
     )
-    from refold.application.explaining import (
-        MessageFate,
+    from refold.application.history.diff import ContextDiff, EventCount, MessageChange
+    from refold.application.history.expand import ExpandedSummary, LeafText
+    from refold.application.history.explain import MessageFate
+    from refold.application.history.export import TextPart
+    from refold.application.history.query import HistoryPage, HistoryRecord
+    from refold.application.maintenance.maintenance_results import (
+        BackedUp,
+        ConversationSize,
+        ErasedAgain,
+        FileSize,
+        LostEvent,
+        Restored,
+        Salvaged,
+        Share,
+        Sizes,
     )
-    from refold.application.instructions import (
-        instruction_text,
+    from refold.application.maintenance.verifying import (
+        AnchorState,
+        DamageReport,
+        Replayed,
+        Verification,
     )
-    from refold.application.memory import (
-        Memory,
+    from refold.application.ports.note_taker import NotesDraft, NotesRequest, NoteTaker
+    from refold.application.ports.read_models import (
+        CompactionRow,
+        ConversationRow,
+        NoteRow,
+        SummaryRow,
+        TopicSeen,
     )
-    from refold.application.notes.taker import (
-        NotesDraft,
-        NotesRequest,
-        NoteTaker,
-    )
-    from refold.application.pinning import (
-        PinnedItem,
-    )
-    from refold.application.ports import (
+    from refold.application.ports.summariser import (
         BoundedSummariser,
         Observer,
         SourceMessage,
@@ -77,95 +96,12 @@ if TYPE_CHECKING:
         TokenCount,
         TokenCounter,
     )
-    from refold.application.read_models import (
-        CompactionRow,
-        ConversationRow,
-        NoteRow,
-        SummaryRow,
-        TopicSeen,
-    )
-    from refold.application.recall.embedding import (
-        EmbeddingProgress,
-    )
-    from refold.application.recall.expanding import (
-        ExpandedSummary,
-        LeafText,
-    )
-    from refold.application.recall.history import (
-        HistoryPage,
-    )
-    from refold.application.recall.inquiry import (
-        RecallOptions,
-    )
-    from refold.application.recall.paging import (
-        TextPart,
-    )
-    from refold.application.recall.records import (
-        HistoryRecord,
-    )
-    from refold.application.recall.results import (
-        Neighbour,
-        Recalled,
-        RecallHit,
-    )
-    from refold.application.recall.vectors import (
-        Embedder,
-    )
-    from refold.application.recordings.transcripts import (
-        RecordedConversation,
-        RecordedMessage,
-        Skipped,
-        Transcript,
-    )
-    from refold.application.results import (
-        Appended,
-        AppendedMessage,
-        CompactionResult,
-        StoredMessage,
-    )
-    from refold.application.time_travel.diffing import (
-        ContextDiff,
-        EventCount,
-        MessageChange,
-    )
-    from refold.application.tools.checking import (
-        UnknownToolFieldWarning,
-    )
-    from refold.application.tools.tool import (
-        Tool,
-        ToolOutput,
-    )
-    from refold.application.tools.toolbox import (
-        AsyncToolbox,
-        Toolbox,
-    )
-    from refold.application.turns import (
-        AsyncConversationTurn,
-        ConversationTurn,
-    )
-    from refold.application.upkeep.housekeeping import (
-        BackedUp,
-        ConversationSize,
-        ErasedAgain,
-        FileSize,
-        Restored,
-        Share,
-        Sizes,
-    )
-    from refold.application.upkeep.salvaging import (
-        LostEvent,
-        Salvaged,
-    )
-    from refold.application.upkeep.verifying import (
-        AnchorState,
-        DamageReport,
-        Replayed,
-        Verification,
-    )
-    from refold.domain.budget import (
-        Budget,
-        InstructionFileSize,
-    )
+    from refold.application.ports.vectors import Embedder
+    from refold.application.recall.embedding import EmbeddingProgress
+    from refold.application.recall.hits import Neighbour, Recalled, RecallHit
+    from refold.application.recall.recall_query import RecallOptions
+    from refold.domain.compaction.budget import Budget, InstructionFileSize
+    from refold.domain.compaction.policy import CompactionPolicy
     from refold.domain.errors import (
         ContextWindowExceeded,
         ConversationGone,
@@ -184,38 +120,15 @@ if TYPE_CHECKING:
         UnknownToolCall,
         VersionConflict,
     )
-    from refold.domain.events import (
-        OmittedMessage,
-    )
-    from refold.domain.messages import (
-        Author,
-        Message,
-    )
-    from refold.domain.policy import (
-        CompactionPolicy,
-    )
-    from refold.domain.remembering import (
-        Note,
-    )
-    from refold.infrastructure.opening import (
-        open_async_memory as aopen,
-    )
-    from refold.infrastructure.opening import (
-        open_memory as open,
-    )
-    from refold.infrastructure.options import (
-        Options,
-    )
-    from refold.infrastructure.restoring import (
-        restore_log as restore,
-    )
-    from refold.infrastructure.transcripts.from_openai import (
-        from_openai,
-        tools_from_openai,
-    )
-    from refold.infrastructure.transcripts.reading import (
-        read_transcript,
-    )
+    from refold.domain.events import OmittedMessage
+    from refold.domain.messages import Author, Message
+    from refold.domain.notes import Note
+    from refold.infrastructure.bootstrap import open_async_memory as aopen
+    from refold.infrastructure.bootstrap import open_memory as open
+    from refold.infrastructure.maintenance.restore import restore_log as restore
+    from refold.infrastructure.settings.options import Options
+    from refold.infrastructure.transcripts.from_openai import from_openai, tools_from_openai
+    from refold.infrastructure.transcripts.read_transcript import read_transcript
 
     __version__: str
 
@@ -347,63 +260,65 @@ __all__ = [
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
 _PLACES = {
-    "refold.application.async_memory": "AsyncChat AsyncMemory",
-    "refold.application.chat": "Chat",
-    "refold.application.context": "Context",
-    "refold.application.time_travel.diffing": "ContextDiff EventCount MessageChange",
-    "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
-    "refold.application.errors": (
-        "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy LogDamaged LogError LogFull "
-        "LogGone LogLocked LogNotFound LogNotWritable NewerLog NotARefoldLog OpenedBeforeFork SummariserError "
-        "TargetExists ThreadExists TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
-    ),
-    "refold.application.explaining": "MessageFate",
-    "refold.application.instructions": "instruction_text",
-    "refold.application.upkeep.housekeeping": (
-        "BackedUp ConversationSize ErasedAgain FileSize Restored Share Sizes"
-    ),
-    "refold.application.memory": "Memory",
-    "refold.application.notes.taker": "NoteTaker NotesDraft NotesRequest",
-    "refold.application.pinning": "PinnedItem",
-    "refold.application.ports": (
-        "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest TokenCount "
-        "TokenCounter"
-    ),
-    "refold.application.read_models": "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen",
-    "refold.application.recall.embedding": "EmbeddingProgress",
-    "refold.application.recall.expanding": "ExpandedSummary LeafText",
-    "refold.application.recall.history": "HistoryPage",
-    "refold.application.recall.inquiry": "RecallOptions",
-    "refold.application.recall.paging": "TextPart",
-    "refold.application.recall.records": "HistoryRecord",
-    "refold.application.recall.results": "Neighbour Recalled RecallHit",
-    "refold.application.recall.vectors": "Embedder",
-    "refold.application.recordings.transcripts": (
+    "refold.application.agent_tools.tool": "Tool ToolOutput",
+    "refold.application.agent_tools.tool_checks": "UnknownToolFieldWarning",
+    "refold.application.agent_tools.toolbox": "AsyncToolbox Toolbox",
+    "refold.application.api.async_memory": "AsyncChat AsyncMemory",
+    "refold.application.api.context": "Context",
+    "refold.application.api.conversation_memory": "Chat",
+    "refold.application.api.memory": "Memory",
+    "refold.application.api.results": "Appended AppendedMessage CompactionResult StoredMessage",
+    "refold.application.compaction.pinning": "PinnedItem",
+    "refold.application.conversation.block_checks": "UnknownBlockWarning",
+    "refold.application.conversation.instructions": "instruction_text",
+    "refold.application.conversation.transcripts": (
         "RecordedConversation RecordedMessage Skipped Transcript"
     ),
-    "refold.application.block_checks": "UnknownBlockWarning",
-    "refold.application.results": "Appended AppendedMessage CompactionResult StoredMessage",
-    "refold.application.turns": "AsyncConversationTurn ConversationTurn",
-    "refold.application.upkeep.salvaging": "LostEvent Salvaged",
-    "refold.application.upkeep.verifying": "AnchorState DamageReport Replayed Verification",
-    "refold.application.tools.checking": "UnknownToolFieldWarning",
-    "refold.application.tools.tool": "Tool ToolOutput",
-    "refold.application.tools.toolbox": "AsyncToolbox Toolbox",
-    "refold.domain.budget": "Budget InstructionFileSize",
+    "refold.application.conversation.turn_lock": "AsyncConversationTurn ConversationTurn",
+    "refold.application.erasure.erasure_report": "ErasureReport RebuiltSummary Removed",
+    "refold.application.errors": (
+        "BackupDamaged EmbedderError ForeignAddress InvalidAddress LogBehindAnchor LogBusy "
+        "LogDamaged LogError LogFull LogGone LogLocked LogNotFound LogNotWritable NewerLog "
+        "NotARefoldLog OpenedBeforeFork SummariserError TargetExists ThreadExists "
+        "TokenCountError TranscriptError TurnTaken WriteAheadDamaged"
+    ),
+    "refold.application.history.diff": "ContextDiff EventCount MessageChange",
+    "refold.application.history.expand": "ExpandedSummary LeafText",
+    "refold.application.history.explain": "MessageFate",
+    "refold.application.history.export": "TextPart",
+    "refold.application.history.query": "HistoryPage HistoryRecord",
+    "refold.application.maintenance.maintenance_results": (
+        "BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged Share Sizes"
+    ),
+    "refold.application.maintenance.verifying": "AnchorState DamageReport Replayed Verification",
+    "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
+    "refold.application.ports.read_models": (
+        "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen"
+    ),
+    "refold.application.ports.summariser": (
+        "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest "
+        "TokenCount TokenCounter"
+    ),
+    "refold.application.ports.vectors": "Embedder",
+    "refold.application.recall.embedding": "EmbeddingProgress",
+    "refold.application.recall.hits": "Neighbour RecallHit Recalled",
+    "refold.application.recall.recall_query": "RecallOptions",
+    "refold.domain.compaction.budget": "Budget InstructionFileSize",
+    "refold.domain.compaction.policy": "CompactionPolicy",
     "refold.domain.errors": (
         "ContextWindowExceeded ConversationGone EmptyConversation InvalidMessage InvalidOwner "
-        "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge RefoldError "
-        "RequestTooLarge UnknownMessage UnknownSummary UnknownToolCall VersionConflict"
+        "InvalidSetting InvalidThreadId KeyReused OwnerConflict PinnedContentTooLarge "
+        "RefoldError RequestTooLarge UnknownMessage UnknownSummary UnknownToolCall "
+        "VersionConflict"
     ),
     "refold.domain.events": "OmittedMessage",
     "refold.domain.messages": "Author Message",
-    "refold.domain.policy": "CompactionPolicy",
-    "refold.domain.remembering": "Note",
-    "refold.infrastructure.opening": "aopen open",
-    "refold.infrastructure.options": "Options",
-    "refold.infrastructure.restoring": "restore",
+    "refold.domain.notes": "Note",
+    "refold.infrastructure.bootstrap": "aopen open",
+    "refold.infrastructure.maintenance.restore": "restore",
+    "refold.infrastructure.settings.options": "Options",
     "refold.infrastructure.transcripts.from_openai": "from_openai tools_from_openai",
-    "refold.infrastructure.transcripts.reading": "read_transcript",
+    "refold.infrastructure.transcripts.read_transcript": "read_transcript",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import refold
 from refold.application.errors import LogError
-from refold.application.upkeep.verifying import Verification
+from refold.application.maintenance.verifying import Verification
 from tests.support.fake_embedders import DigestEmbedder
 
 SECRET = "quokka-4711"

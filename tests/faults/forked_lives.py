@@ -25,13 +25,7 @@ import refold
 
 from .children import import_everything, run_apart
 from .forked_life import LOG, TOLD, Life, be_killed_if_it_hangs, guarded
-from .forked_scenes import (
-    by_multiprocessing,
-    long_commit,
-    parent_and_child,
-    past_python,
-    server,
-)
+from .forked_scenes import by_multiprocessing, long_commit, parent_and_child, past_python, server
 from .reading_back import problems_of
 
 PATIENCE = 40.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import refold
-from refold.infrastructure.log.write_ahead.refusing import refuse_damaged
+from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
 
 from .power_loss import ACKS, NAME
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import refold
 from refold.application.erasure.erasing import erase, erase_all
-from refold.infrastructure.opening import open_core
+from refold.infrastructure.bootstrap import open_core
 
 WINDOW = 6_000
 POLICY = refold.CompactionPolicy(offload_tokens=100, preview_head=120, preview_tail=60)

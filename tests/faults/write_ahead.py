@@ -15,16 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import refold
-from refold.infrastructure.log.write_ahead.examining import examine
-from refold.infrastructure.lost_logs import salvage_file
-from tests.support.damaged_ahead import (
-    ahead,
-    copy_store,
-    flip,
-    killed_store,
-    messages_of,
-    places,
-)
+from refold.infrastructure.maintenance.lost_logs import salvage_file
+from refold.infrastructure.write_ahead.examination import examine
+from tests.support.damaged_ahead import ahead, copy_store, flip, killed_store, messages_of, places
 
 from .power_loss import Image, images, write_disk
 from .power_writers import ENCRYPTED, KEY, KINDS, SQL

@@ -56,7 +56,7 @@ def hold_steady() -> None:
         setattr(secrets, name, value)
     modules[1].uuid4 = lambda: uuid.UUID(bytes=drawn_bytes(16), version=4)
     # Imported only now, so that it sees the clock above.
-    from refold.infrastructure.processes import ThisProcess
+    from refold.infrastructure.files.processes import ThisProcess
 
     setattr(ThisProcess, "name", "this process")  # noqa: B010
 

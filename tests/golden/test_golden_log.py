@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -23,10 +23,10 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.remembering import MemoriesChosen, NotesFlushed
-from refold.infrastructure.log.file.file_format import FORMAT_VERSION
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored.envelope import Envelope, framed
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.infrastructure.event_store.envelope import Envelope, framed
+from refold.infrastructure.event_store.file_format import FORMAT_VERSION
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.fake_ports import core_of
 from tests.support.golden_files import golden_json, golden_text
 from tests.support.golden_log import (

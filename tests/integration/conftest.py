@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.app import main
 from tests.support.command_line import Ran, Refold, talk_file

@@ -9,8 +9,8 @@ import pytest
 
 import refold
 from refold.application.errors import LogBehindAnchor
-from refold.infrastructure.log.anchor import SIZE, Anchor
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.anchor import SIZE, Anchor
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import execute, flipped, log_of, say, words_of
 
 

@@ -8,9 +8,9 @@ import anthropic
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.agent_tools.names import QUERY_HISTORY, RECALL_MEMORY
+from refold.application.api.conversation_memory import Chat
 from refold.application.errors import LogDamaged
-from refold.application.tools.names import QUERY_HISTORY, RECALL_MEMORY
 from refold.domain.errors import RefoldError
 from tests.support.anthropic_server import AnthropicServer, message, ok
 from tests.support.fake_ports import MemoryLog, core_of
@@ -109,7 +109,7 @@ def test_a_log_that_cannot_be_read_reaches_the_model_as_an_error(
     def damaged(*_: object, **__: object) -> object:
         raise LogDamaged("t", 3, "its bytes were changed")
 
-    monkeypatch.setattr("refold.application.tools.query_history.history_page", damaged)
+    monkeypatch.setattr("refold.application.agent_tools.query_history.history_page", damaged)
     with AnthropicServer([calls(QUERY_HISTORY, {}), ok("I cannot look.")]) as server:
         run(chat, server)
         (result,) = results(server)

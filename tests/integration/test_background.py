@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.results import StoredMessage
+from refold.application.api.results import StoredMessage
 from tests.support.fake_summarisers import HeldSummariser
-from tests.support.histories import marked, marker
+from tests.support.history_layout import marked, marker
 from tests.support.legality import violations
 from tests.support.rules.request import blocks_of
 from tests.support.talk import strings

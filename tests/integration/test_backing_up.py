@@ -14,10 +14,10 @@ import pytest
 from eventsourcing.sqlite import SQLiteDatastore
 
 from refold.application.errors import BackupDamaged, LogError, TargetExists
-from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.upkeep import backing_up
-from refold.infrastructure.opening import open_async_memory, open_memory
+from refold.infrastructure.bootstrap import open_async_memory, open_memory
+from refold.infrastructure.event_store.anchor import anchor_path
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance import backup as backing_up
 from tests.support.command_line import START, Refold, process, talk
 from tests.support.log_files import execute, log_of, rows, set_state
 

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 import pytest
 
 import refold
-from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.files.lock import WriteLock
 
 ROUNDS = 150
 P = ParamSpec("P")
@@ -171,7 +171,7 @@ async def test_threads_of_the_pool_come_back(tmp_path: Path) -> None:
 async def test_a_task_that_is_cancelled_twice_still_waits_for_what_it_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refold.infrastructure.log.store import SQLiteLog
+    from refold.infrastructure.event_store.store import SQLiteLog
 
     writes, go_on = threading.Event(), threading.Event()
     insert = SQLiteLog._insert  # type: ignore[attr-defined,unused-ignore]

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.recordings.transcripts import RecordedConversation
-from refold.infrastructure.transcripts import read_transcript
+from refold.application.conversation.transcripts import RecordedConversation
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.judged_play import recordings
-from tests.support.legality import preserved_thinking_violations, violations
+from tests.support.legality import violations
 from tests.support.real_data import needs_data
+from tests.support.rules.sequences import preserved_thinking_violations
 
 pytestmark = needs_data
 

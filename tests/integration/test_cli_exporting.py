@@ -5,9 +5,9 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from refold.application.memory import Memory
-from refold.infrastructure.log.stored.codec import NAMES
-from refold.infrastructure.opening import open_memory
+from refold.application.api.memory import Memory
+from refold.infrastructure.bootstrap import open_memory
+from refold.infrastructure.event_store.codec import NAMES
 from tests.support.command_line import CONTROL, HOSTILE, Refold, talk
 
 SURROGATE = "half \ud83d of a pair"

@@ -44,13 +44,13 @@ def test_what_needs_no_command_loads_none(tmp_path: Path, words: list[str]) -> N
     loaded = loaded_by(tmp_path, *words)
     commands = {f"refold.infrastructure.cli.{entry.module}" for entry in ENTRIES.values()}
     assert not loaded & commands
-    assert "refold.application.memory" not in loaded
+    assert "refold.application.api.memory" not in loaded
 
 
 def test_a_command_loads_its_own_module(tmp_path: Path) -> None:
     loaded = loaded_by(tmp_path, "settings", "--json")
-    assert "refold.infrastructure.cli.configuring" in loaded
-    assert "refold.infrastructure.cli.simulating" not in loaded
+    assert "refold.infrastructure.cli.serve_commands" in loaded
+    assert "refold.infrastructure.cli.simulate_command" not in loaded
 
 
 def test_help_lists_the_commands_in_groups(refold: Refold) -> None:

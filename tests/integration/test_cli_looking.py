@@ -16,14 +16,7 @@ import refold as library
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.program import stopped
 from tests.support.command_line import Refold, process, talk, talk_file
-from tests.support.transcript_files import (
-    call,
-    claude_answer,
-    claude_user,
-    jsonl,
-    result,
-    text,
-)
+from tests.support.transcript_files import call, claude_answer, claude_user, jsonl, result, text
 
 OLD = "2025-09-03T10:00:00.000Z"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application import settling
-from refold.application.ladder.rungs import climb
-from refold.application.ports import Summariser
+from refold.application.compaction import fit_to_budget as settling
+from refold.application.compaction.ladder import climb
+from refold.application.ports.summariser import Summariser
 from tests.support.fake_summarisers import GoodSummariser, HeldSummariser, RecordingSummariser
 
 WINDOW = 16_000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.read_models import CompactionRow
+from refold.application.ports.read_models import CompactionRow
 from tests.support.compacting_process import THREAD, WINDOW
 from tests.support.legality import violations
 

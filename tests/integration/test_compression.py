@@ -11,12 +11,12 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored import compression
-from refold.infrastructure.log.stored.encodings import Encodings, PlainHead
-from refold.infrastructure.log.stored.encryption import Keys
-from refold.infrastructure.log.stored.envelope import Place, framed, unseal
-from refold.infrastructure.log.upkeep import compressing
+from refold.infrastructure.event_store import compression
+from refold.infrastructure.event_store.encodings import Encodings, PlainHead
+from refold.infrastructure.event_store.encryption import Keys
+from refold.infrastructure.event_store.envelope import Place, framed, unseal
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance import compressed_payloads as compressing
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
 

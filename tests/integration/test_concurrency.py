@@ -11,7 +11,7 @@ import pytest
 
 import refold
 from refold.application.errors import LogBusy
-from refold.infrastructure.log.file.lock import WriteLock
+from refold.infrastructure.files.lock import WriteLock
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import refold
-from refold.infrastructure.log.write_ahead import refusing
-from refold.infrastructure.log.write_ahead.copies import damaged_copies
-from refold.infrastructure.log.write_ahead.examining import examine
-from refold.infrastructure.lost_logs import accept_lost, salvage_file, verify_file
-from refold.infrastructure.restoring import restore_log
+from refold.infrastructure.maintenance.lost_logs import accept_lost, salvage_file, verify_file
+from refold.infrastructure.maintenance.restore import restore_log
+from refold.infrastructure.write_ahead import damaged_copies as refusing
+from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
+from refold.infrastructure.write_ahead.examination import examine
 from tests.support.damaged_ahead import (
     FRAME,
     HEAD,

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
 from refold.application.errors import LogNotWritable
-from refold.application.results import CompactionResult
-from refold.infrastructure.observing import log_lines, telemetry
+from refold.infrastructure.observability import log_lines, telemetry
 from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser
 

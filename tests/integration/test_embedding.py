@@ -14,12 +14,7 @@ import pytest
 import refold
 from refold.application.recall.passages import digest_of
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
-from tests.support.fake_embedders import (
-    DigestEmbedder,
-    FailingEmbedder,
-    HeldEmbedder,
-    unreachable,
-)
+from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder, unreachable
 
 WAIT = 30.0
 KEY = "11" * 32

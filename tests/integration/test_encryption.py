@@ -16,10 +16,10 @@ from eventsourcing.persistence import StoredEvent
 import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored.encodings import Encodings, PlainHead
-from refold.infrastructure.log.stored.encryption import Keys, key_of
-from refold.infrastructure.log.stored.envelope import EnvelopeError, Place, framed
+from refold.infrastructure.event_store.encodings import Encodings, PlainHead
+from refold.infrastructure.event_store.encryption import Keys, key_of
+from refold.infrastructure.event_store.envelope import EnvelopeError, Place, framed
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
 
@@ -173,7 +173,7 @@ def test_a_key_is_in_no_text_that_anybody_sees(
 
 
 def test_no_part_of_an_open_memory_shows_the_key(path: Path) -> None:
-    from refold.infrastructure.opening import configuration_of, open_core
+    from refold.infrastructure.bootstrap import configuration_of, open_core
 
     core = open_core(path, encryption_key=KEY)
     shown = (

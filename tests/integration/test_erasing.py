@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidThreadId, UnknownMessage
-from refold.domain.policy import CompactionPolicy
 from tests.support.erasing_scenes import PATH, SECRET, Failing, holding, is_sound, opened, talk
 
 DERIVED = ("read models", "recall index")

@@ -11,20 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 import refold
-from refold.application.event_log import LoggedEvent
-from refold.application.memory import Memory
-from refold.infrastructure.derived.places import derived_path
-from refold.infrastructure.log.erasing import PENDING
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.views.views import SQLiteViews
-from tests.support.erasing_scenes import (
-    SECRET,
-    Quoting,
-    holding,
-    is_sound,
-    opened,
-    talk,
-)
+from refold.application.api.memory import Memory
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.infrastructure.event_store.erased_rows import PENDING
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.projection_store.derived_places import derived_path
+from refold.infrastructure.projection_store.read_models import SQLiteViews
+from tests.support.erasing_scenes import SECRET, Quoting, holding, is_sound, opened, talk
 from tests.support.fake_summarisers import HeldSummariser
 
 
@@ -75,7 +68,7 @@ def test_a_reader_in_the_way_is_told_and_the_rest_is_done_later(folder: Path) ->
 def test_what_a_dead_process_left_is_removed_when_the_log_is_opened(folder: Path) -> None:
     code = """
 import os, sys, refold
-from refold.infrastructure.log.erasing import StreamEraser
+from refold.infrastructure.event_store.erased_rows import StreamEraser
 memory = refold.open(sys.argv[1])
 chat = memory.conversation("t")
 chat.append([{"role": "user", "content": sys.argv[2]}, {"role": "user", "content": "more"}])

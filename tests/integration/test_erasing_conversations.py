@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
 from refold.domain.errors import ConversationGone
 from tests.support.erasing_scenes import SECRET, holding, is_sound, talk
 

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.chat import Chat
-from refold.application.erasure import rereading
-from refold.application.memory import Memory
-from refold.infrastructure import sqlite_connection
-from refold.infrastructure.derived.following import FollowedLog
-from refold.infrastructure.log.stored.mapper import EventMapper
-from refold.infrastructure.recall import postings
-from refold.infrastructure.recall.tables import thread_token
-from refold.infrastructure.sqlite_connection import ProcessConnection
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.erasure import rebuilt_summary as rereading
+from refold.infrastructure.event_store.mapper import EventMapper
+from refold.infrastructure.projection_store.catch_up import FollowedLog
+from refold.infrastructure.recall import index_tables as postings
+from refold.infrastructure.recall.index_tables import thread_token
+from refold.infrastructure.sqlite import sqlite_connection
+from refold.infrastructure.sqlite.sqlite_connection import ProcessConnection
 from tests.support.dying import torn, traced, watched, write_files
 from tests.support.erasing_scenes import SECRET, holding
 from tests.support.fake_embedders import DigestEmbedder

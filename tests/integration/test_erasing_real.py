@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 import refold
-from refold.application.recordings.transcripts import RecordedConversation
+from refold.application.conversation.transcripts import RecordedConversation
 from refold.domain.messages import Message
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.judged_play import recordings
 from tests.support.legality import violations
 from tests.support.real_data import needs_data

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 
 TURNS = 20
 

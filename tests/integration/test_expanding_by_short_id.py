@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 from tests.support.command_line import Refold
 
 TURNS = 20

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.messages import Message
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.real_data import files, needs_data
 
 pytestmark = needs_data

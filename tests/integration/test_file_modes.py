@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.private_files import make_private, open_private
+from refold.infrastructure.files.private_files import make_private, open_private
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o277], ids=oct, autouse=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from refold.infrastructure.derived.asking import RENEWALS, TRIES
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.recall.index import SQLiteRecallIndex
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.projection_store.guarded_reads import RENEWALS, TRIES
+from refold.infrastructure.projection_store.read_models import SQLiteViews
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
-from refold.infrastructure.views.views import SQLiteViews
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.view_events import Scribe
 

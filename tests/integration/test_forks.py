@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from refold.infrastructure.fork_gate import PATIENCE
+from refold.infrastructure.files.fork_gate import PATIENCE
 from tests.support.forking import PAST_PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.recall.backend import BackendHit
+from refold.application.ports.search_backend import BackendHit
 from tests.support.fake_embedders import DigestEmbedder
 
 

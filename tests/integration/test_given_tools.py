@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 from refold.domain.errors import InvalidMessage
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.legality import violations

@@ -11,8 +11,8 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged
-from refold.infrastructure.log import proven_keys
-from refold.infrastructure.log.file.message_keys import digest_of
+from refold.infrastructure.event_store import proven_keys
+from refold.infrastructure.event_store.message_keys import digest_of
 from tests.support.golden_files import golden_text
 from tests.support.golden_log import KEYS, from_sql
 from tests.support.log_files import execute, rows
@@ -165,7 +165,7 @@ def test_a_row_of_the_proof_that_is_deleted_is_missed(path: Path, key: bytes | N
 def test_a_proof_made_without_the_key_is_not_believed(
     tmp_path: Path, written: dict[bytes | None, Path]
 ) -> None:
-    from refold.infrastructure.log.stored.envelope import PLAIN
+    from refold.infrastructure.event_store.envelope import PLAIN
 
     path = log_with_keys(tmp_path / "a.db", written[KEY])
     plain = log_with_keys(tmp_path / "plain.db", written[None])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.builders import tool_result, tool_use
 
 RULES = (

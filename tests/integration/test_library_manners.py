@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.plain_lines import unquoted
 from refold.application.recall.missing_vectors import understood
-from refold.infrastructure.derived.cells import shown
-from refold.infrastructure.derived.damage import FoldDamaged
-from refold.infrastructure.embedders.choosing import chosen_embedder
+from refold.application.runtime.plain_lines import unquoted
+from refold.infrastructure.embedders.named_embedders import chosen_embedder
 from refold.infrastructure.missing_keys import MissingKeyWarning
+from refold.infrastructure.projection_store.projection_damage import FoldDamaged
+from refold.infrastructure.projection_store.row_checksums import shown
 
 SECRET = "my number is 4711"
 REPLY = {"role": "assistant", "content": "ok", "id": "msg_1", "usage": {"output_tokens": 3}}

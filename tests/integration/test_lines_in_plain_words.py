@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 import pytest
 
 import refold
-from refold.application import plain_lines
 from refold.application.errors import BackendError, RaisedOutside, SummariserError
-from refold.application.plain_lines import conversation, plain_logger, raised, unquoted
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.application.recall.backend import BackendHit
+from refold.application.ports.search_backend import BackendHit
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.runtime import plain_lines
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised, unquoted
 from refold.domain.errors import RefoldError
 
 SECRET = "xyzzy"

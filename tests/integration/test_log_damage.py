@@ -6,17 +6,9 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogBehindAnchor, LogDamaged, NewerLog
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored.envelope import Place, framed, seal
-from tests.support.log_files import (
-    execute,
-    flipped,
-    log_of,
-    rows,
-    say,
-    set_state,
-    words_of,
-)
+from refold.infrastructure.event_store.envelope import Place, framed, seal
+from refold.infrastructure.event_store.store import SQLiteLog
+from tests.support.log_files import execute, flipped, log_of, rows, say, set_state, words_of
 
 FIVE = ("one", "two", "three", "four", "five")
 Damage = Callable[[Path], None]

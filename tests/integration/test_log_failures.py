@@ -27,13 +27,12 @@ from refold.application.errors import (
     LogNotWritable,
     NotARefoldLog,
 )
-from refold.infrastructure.log.file import retries
-from refold.infrastructure.log.file.failures import translated
-from refold.infrastructure.log.file.retries import retried
-from refold.infrastructure.log.file.sqlite import DurableDatastore, DurablePool, LogRecorder
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored import shelf
-from refold.infrastructure.log.upkeep import compressing
+from refold.infrastructure.event_store import shelf
+from refold.infrastructure.event_store.recorder import DurableDatastore, DurablePool, LogRecorder
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance import compressed_payloads as compressing
+from refold.infrastructure.sqlite import sqlite_failures as retries
+from refold.infrastructure.sqlite.sqlite_failures import retried, translated
 from tests.support.log_files import log_of, rows, say, words_of
 
 SAID = "the words of somebody"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import NewerLog
-from refold.infrastructure.log.file.file_format import FORMAT_VERSION, identify
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.file_format import FORMAT_VERSION, identify
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.golden_files import golden_text
 from tests.support.golden_log import from_sql
 from tests.support.log_files import execute, log_of, rows, say, words_of
@@ -23,7 +23,7 @@ from pathlib import Path
 from refold.infrastructure.log.file import file_format
 file_format.FORMAT_VERSION = 1
 from refold.application.errors import LogError
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import say, words_of
 try:
     log = SQLiteLog(Path(sys.argv[1]))
@@ -101,7 +101,7 @@ def test_an_older_refold_that_has_the_log_open_loses_nothing_when_it_is_raised(
 def test_a_log_that_is_raised_further_meanwhile_is_not_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from refold.infrastructure.log.file import file_format
+    from refold.infrastructure.event_store import file_format
 
     path = log_of(tmp_path / "a.db", "one")
     execute(path, "PRAGMA user_version=1")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import refold
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, LogGone
-from refold.application.loaded import LoadedConversation
 from refold.domain.appending import append_messages
 from refold.domain.events import Event
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.builders import NOON, incoming, user
 from tests.support.log_files import log_of, say, words_of
 

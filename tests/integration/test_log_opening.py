@@ -23,9 +23,9 @@ from refold.application.errors import (
     NewerLog,
     NotARefoldLog,
 )
-from refold.infrastructure.log.file.failures import translated
-from refold.infrastructure.log.file.file_format import APPLICATION_ID, FORMAT_VERSION, identify
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.file_format import APPLICATION_ID, FORMAT_VERSION, identify
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.sqlite.sqlite_failures import translated
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import log_of, say, words_of
 
 ROOT = Path(__file__).resolve().parents[2]

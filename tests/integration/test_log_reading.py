@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogDamaged
-from refold.application.event_log import LoggedEvent
-from refold.infrastructure.log import store
-from refold.infrastructure.log.store import SQLiteLog
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.infrastructure.event_store import store
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import execute, flipped, log_of, rows, say, set_state
 
 Reading = Callable[[SQLiteLog, int, int], Sequence[LoggedEvent]]

@@ -7,19 +7,11 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 from refold.application.errors import LogDamaged, LogError
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.fake_ports import core_of
-from tests.support.log_files import (
-    compacted_log,
-    execute,
-    flipped,
-    rows,
-    say,
-    set_state,
-    with_chat,
-)
+from tests.support.log_files import compacted_log, execute, flipped, rows, say, set_state, with_chat
 
 Damage = Callable[[Path], None]
 

@@ -13,17 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.appending import append
+from refold.application.conversation.appending import append
 from refold.application.errors import LogBusy
 from refold.domain.appending import append_messages
 from refold.domain.errors import InvalidMessage, RefoldError
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
-from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.log.remembered import CAPACITY
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored import codec
-from refold.infrastructure.log.stored.envelope import (
+from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store.envelope import (
     GENESIS,
     EnvelopeError,
     Place,
@@ -32,6 +29,9 @@ from refold.infrastructure.log.stored.envelope import (
     seal,
     unseal,
 )
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.event_store.stream_reads import CAPACITY
+from refold.infrastructure.files.lock import WriteLock
 from tests.support.builders import NOON, appended, assistant, incoming, tool_use, user
 from tests.support.fake_ports import core_of
 from tests.support.log_files import compacted_log, log_of, rows, say, words_of

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.domain.folding import fold
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.domain.evolve import fold
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 MARK = "/refold/"
@@ -152,4 +152,4 @@ def test_work_in_the_loop_would_be_seen() -> None:
         return found
 
     calls = asyncio.run(careless()).calls
-    assert calls["domain/folding.py:fold"] == 1
+    assert calls["domain/evolve.py:fold"] == 1

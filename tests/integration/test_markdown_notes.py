@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.notes.files import owner_folder
-from refold.application.recall.vectors import Vector
+from refold.application.notes.note_files import owner_folder
+from refold.application.ports.vectors import Vector
 from tests.support.command_line import ran
 from tests.support.fake_embedders import DigestEmbedder
 

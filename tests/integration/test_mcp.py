@@ -19,10 +19,10 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
 import refold as library
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
 from refold.infrastructure.mcp.resources import TEMPLATES, conversation_uri
 from refold.infrastructure.mcp.server import memory_server
-from refold.infrastructure.mcp.serving import is_loopback
+from refold.infrastructure.mcp.transport import is_loopback
 from tests.support.command_line import PROGRAM, Refold
 from tests.support.log_files import set_state
 from tests.support.mcp_server import client_of, program, said, served
@@ -194,7 +194,7 @@ def test_one_conversation_alone_reaches_no_other(memory: Memory) -> None:
 
 
 def library_address() -> str:
-    from refold.application.addresses import address_of
+    from refold.application.conversation.addresses import address_of
 
     return address_of(ODD, 0)
 
@@ -473,7 +473,7 @@ def test_without_the_sdk_the_command_says_how_to_get_it(
     refold: Refold, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.setattr("refold.infrastructure.cli.serving.find_spec", absent)
+    monkeypatch.setattr("refold.infrastructure.cli.serve_commands.find_spec", absent)
     refused = refold("mcp")
     assert refused.code == 2
     assert "pip install 'refold[mcp]'" in refused.err

@@ -8,7 +8,7 @@ import pytest
 
 import refold
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.retrying import retrying
+from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
 from tests.support.anthropic_server import AnthropicServer, ok, overloaded, truncated
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.notes.files import files_of
+from refold.application.notes.note_files import files_of
 from refold.domain.events import CompactionPerformed
-from refold.domain.remembering import Note, NotesFlushed
-from refold.infrastructure.notes.block import BEGIN, END
-from refold.infrastructure.opening import open_core
+from refold.domain.notes import Note, NotesFlushed
+from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.notes.notes_folder import BEGIN, END
 from tests.support.command_line import Refold
 from tests.support.note_takers import NotingSummariser
 

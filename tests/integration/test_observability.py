@@ -20,14 +20,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import refold
 from refold.application.errors import SummariserError
-from refold.application.event_log import Decision, Stored
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.conversation_log import Decision, Stored
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.log.file.network import Mount, NetworkWarnings
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.observing.log_lines import LEVELS
-from refold.infrastructure.observing.notices import of_decisions
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.observability.log_lines import LEVELS
+from refold.infrastructure.observability.notices import of_decisions
+from refold.infrastructure.sqlite.network import Mount, NetworkWarnings
 from tests.architecture.rules import ROOT
 from tests.support.bounded_summarisers import Bounded
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, unreachable
@@ -200,7 +200,7 @@ def network() -> None:
     """The log lies on a network file system, as the table of mounts has it."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         on_network = NetworkWarnings(lambda: [Mount("/", "nfs4")])
-        patch.setattr("refold.infrastructure.log.file.network.NETWORK", on_network)
+        patch.setattr("refold.infrastructure.sqlite.network.NETWORK", on_network)
         refold.open(Path(folder) / "a.db").close()
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 from refold.application.errors import LogBusy, LogGone, NewerLog
-from refold.infrastructure.log import log_file
-from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.file import sqlite as log_sqlite
-from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored.envelope import Place, framed, seal
+from refold.infrastructure.event_store import log_file
+from refold.infrastructure.event_store import recorder as log_sqlite
+from refold.infrastructure.event_store.anchor import anchor_path
+from refold.infrastructure.event_store.envelope import Place, framed, seal
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.files.lock import WriteLock
 from tests.support.builders import requested
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
@@ -248,7 +248,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from refold.application.errors import LogError
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import say, words_of
 
 log = SQLiteLog(Path(sys.argv[1]))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import refold
-from refold.application.notes.files import owner_folder
+from refold.application.notes.note_files import owner_folder
 
 FILLER = "Tidying the garden shed, raking leaves and painting the fence white. " * 14
 

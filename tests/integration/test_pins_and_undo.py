@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
-from refold.infrastructure.log.store import SQLiteLog
+from refold.application.api.conversation_memory import Chat
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import execute
 
 LONG = "a long sentence about the parser and its many cases. " * 12

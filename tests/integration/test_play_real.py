@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.application.recordings.transcripts import RecordedConversation
-from refold.infrastructure.transcripts import read_transcript
+from refold.application.conversation.transcripts import RecordedConversation
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.judged_play import Judged, judged, recordings
 from tests.support.real_data import needs_data
 

@@ -54,7 +54,7 @@ KEEPING = """
 import os, sys
 from pathlib import Path
 import refold
-from refold.infrastructure.restoring import restore_log
+from refold.infrastructure.maintenance.restore import restore_log
 
 folder = Path(sys.argv[1])
 with refold.open(folder / "a.db") as memory:

@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold import InvalidSetting
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
 from tests.support.fake_qmd import FakeQmd, places, say, searched_by_qmd
 
 KEY = "ab" * 32

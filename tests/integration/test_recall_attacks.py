@@ -4,9 +4,9 @@ import pytest
 
 import refold
 from refold import UnknownSummary
-from refold.application.chat import Chat
-from refold.application.recall.asking import MOST_ASKED, MOST_CHARACTERS, ask
-from refold.application.recall.reasons import LONGEST, SHOWN
+from refold.application.api.conversation_memory import Chat
+from refold.application.recall.question import MOST_ASKED, MOST_CHARACTERS, ask
+from refold.application.recall.ranking import LONGEST, SHOWN
 from tests.support.erasing_scenes import Quoting
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.recall.index import Filters
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.recall.index import SQLiteRecallIndex
-from refold.infrastructure.recall.postings import TERM, term_of
+from refold.application.ports.recall_index import Filters
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.recall.index_tables import TERM, term_of
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from tests.support.log_files import execute
 from tests.support.view_events import Scribe
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import refold
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
-from refold.domain.policy import CompactionPolicy
 from tests.properties.test_recalling_topics import Naming
 from tests.support.command_line import ran
 

@@ -11,8 +11,8 @@ from eventsourcing.persistence import AggregateRecorder, StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 from eventsourcing.tests import persistence as cases
 
-from refold.infrastructure.log.file.file_format import create_tables
-from refold.infrastructure.log.file.sqlite import DurableDatastore, LogRecorder
+from refold.infrastructure.event_store.file_format import create_tables
+from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder
 from tests.support.witness import SHM
 
 

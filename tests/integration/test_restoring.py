@@ -18,11 +18,11 @@ from refold.application.errors import (
     NotARefoldLog,
     TargetExists,
 )
-from refold.application.upkeep.housekeeping import ErasedAgain
-from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.file.lock import WriteLock
-from refold.infrastructure.opening import open_memory
-from refold.infrastructure.restoring import restore_log
+from refold.application.maintenance.maintenance_results import ErasedAgain
+from refold.infrastructure.bootstrap import open_memory
+from refold.infrastructure.event_store.anchor import anchor_path
+from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.maintenance.restore import restore_log
 from tests.support.command_line import Refold, talk
 from tests.support.log_files import compacted_log, execute, rows, set_state
 
@@ -116,7 +116,7 @@ def test_a_reader_in_the_way_takes_nothing_from_either_log(log: Path, backup: Pa
 
 def test_another_process_that_had_it_open_is_told(log: Path, backup: Path) -> None:
     program = f"""
-from refold.infrastructure.opening import open_memory
+from refold.infrastructure.bootstrap import open_memory
 with open_memory({str(log)!r}) as memory:
     chat = memory.conversation("t")
     chat.append({{"role": "user", "content": "three"}})
@@ -144,7 +144,7 @@ with open_memory({str(log)!r}) as memory:
 def test_a_writer_that_does_not_let_go_is_not_overtaken(
     log: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.restoring.LOCK_TIMEOUT", 0.1)
+    monkeypatch.setattr("refold.infrastructure.maintenance.restore.LOCK_TIMEOUT", 0.1)
     before = log.read_bytes()
     lock = WriteLock(Path(f"{log}.lock"), 1)
     with lock.held(), pytest.raises(LogBusy):

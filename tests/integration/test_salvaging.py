@@ -8,10 +8,10 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, LogNotFound, TargetExists
-from refold.application.upkeep.salvaging import Salvaged
+from refold.application.maintenance.maintenance_results import Salvaged
 from refold.domain.errors import UnknownMessage
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.lost_logs import salvage_file
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.lost_logs import salvage_file
 from tests.support.legality import violations
 from tests.support.log_files import execute, flipped, log_of, rows, set_state, words_of
 

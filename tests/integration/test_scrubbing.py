@@ -10,13 +10,9 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, TargetExists
-from refold.infrastructure.log.scrubbing.scrub_file import (
-    ScrubFile,
-    ScrubRecord,
-    checked_path,
-)
-from refold.infrastructure.observing.notices import Notice
-from refold.infrastructure.opening import open_core
+from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.maintenance.known_damage import ScrubFile, ScrubRecord, checked_path
+from refold.infrastructure.observability.notices import Notice
 from tests.support.scrubbing import changed, covered, flip, flip_at, quiet, scrubbed
 
 MORE = {"role": "user", "content": "one more"}

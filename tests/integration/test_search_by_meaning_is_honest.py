@@ -10,9 +10,9 @@ import pytest
 
 import refold
 from refold.application.errors import EmbedderError
+from refold.application.ports.vectors import Nearest, Vector
 from refold.application.recall import embedding as schedule
-from refold.application.recall.results import RecallMode
-from refold.application.recall.vectors import Nearest, Vector
+from refold.application.recall.hits import RecallMode
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder
 

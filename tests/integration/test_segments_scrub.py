@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.observing.notices import Notice
-from refold.infrastructure.recall.index import SQLiteRecallIndex
-from refold.infrastructure.recall.postings import EVENTS
-from refold.infrastructure.recall.segments_scrub import SegmentsScrub
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.observability.notices import Notice
+from refold.infrastructure.recall.index_tables import EVENTS
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.recall.segments import SegmentsScrub
 
 
 @pytest.fixture

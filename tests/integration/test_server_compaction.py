@@ -8,8 +8,8 @@ import anthropic
 import pytest
 
 import refold
-from refold.application.models import COMPACTION_BETA
-from refold.infrastructure.summarisers.retrying import retrying
+from refold.application.conversation.models import COMPACTION_BETA
+from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
 from tests.support import anthropic_server as api

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.application.results import CompactionResult
-from refold.application.settling import Settling
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.fit_to_budget import Settling
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
 PAIR = [
     {"role": "user", "content": "hello world " * 60},

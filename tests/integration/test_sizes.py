@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from refold.application.memory import Memory
-from refold.application.upkeep.housekeeping import Share, Sizes
-from refold.infrastructure.opening import open_memory
+from refold.application.api.memory import Memory
+from refold.application.maintenance.maintenance_results import Share, Sizes
+from refold.infrastructure.bootstrap import open_memory
 from tests.support.command_line import Refold, talk
 from tests.support.log_files import execute, rows, set_state
 

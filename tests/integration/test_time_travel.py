@@ -10,7 +10,7 @@ import refold
 from refold.application.errors import ThreadExists
 from refold.domain.errors import ConversationGone
 from refold.domain.events import CompactionFailed, ConversationForked
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import CONTROL, HOSTILE, Refold
 from tests.support.fake_ports import Ticking
 from tests.support.log_files import execute

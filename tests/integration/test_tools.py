@@ -12,9 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import refold
-from refold.application.chat import Chat
-from refold.application.memory import Memory
-from refold.application.tools.names import (
+from refold.application.agent_tools.names import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,
@@ -23,6 +21,8 @@ from refold.application.tools.names import (
     asks_memory,
     is_answer_of_memory,
 )
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
 from refold.domain.errors import InvalidMessage
 from tests.architecture.rules import ROOT
 from tests.support.log_files import set_state

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from refold.application.conversation.transcripts import Transcript
 from refold.application.errors import TranscriptError
-from refold.application.recordings.transcripts import Transcript
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.real_data import files, needs_data
 
 pytestmark = needs_data

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.turns import TurnsInMemory
+from refold.application.conversation.turn_lock import TurnsInMemory
 from tests.support.fake_summarisers import GoodSummariser
 
 SOON = 60

@@ -12,11 +12,11 @@ import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Message
-from refold.infrastructure.log.anchor import anchor_path
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.log.stored import codec
-from refold.infrastructure.log.stored.encryption import Keys
-from refold.infrastructure.log.stored.envelope import GENESIS, Place, erase, framed, seal
+from refold.infrastructure.event_store import codec
+from refold.infrastructure.event_store.anchor import anchor_path
+from refold.infrastructure.event_store.encryption import Keys
+from refold.infrastructure.event_store.envelope import GENESIS, Place, erase, framed, seal
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Ran, Refold
 from tests.support.log_files import execute, rows, words_of
 

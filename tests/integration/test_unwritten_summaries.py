@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogBusy, LogError, LogFull, LogNotWritable
-from refold.application.event_log import Decision
-from refold.application.loaded import LoadedConversation
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.application.results import CompactionResult
+from refold.application.ports.conversation_log import Decision
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.events import Event
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 
 PAIR = [
     {"role": "user", "content": "hello world " * 60},
@@ -304,7 +304,7 @@ def test_the_loop_of_a_service_goes_on_meanwhile(path: Path, holder: Holder) -> 
 def test_an_append_waits_for_the_log_as_long_as_before(
     path: Path, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.log.file.sqlite.LOCK_TIMEOUT", 2)
+    monkeypatch.setattr("refold.infrastructure.event_store.recorder.LOCK_TIMEOUT", 2)
     with refold.open(path, window=WINDOW) as memory:
         chat = memory.conversation("t")
         chat.append(PAIR)

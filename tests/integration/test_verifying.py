@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.log.stored.envelope import framed
+from refold.infrastructure.event_store.envelope import framed
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, log_of, rows, set_state
 
@@ -31,7 +31,7 @@ def moved(path: Path) -> None:
 
 def taken_out(path: Path) -> None:
     """An erasure that nobody recorded."""
-    from refold.infrastructure.log.stored.envelope import Place, erase
+    from refold.infrastructure.event_store.envelope import Place, erase
 
     before = framed(rows(path)[2][3])
     remains = before.payload.replace(b"three", b"[gone]")

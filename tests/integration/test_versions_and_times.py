@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
 from tests.support.command_line import talk
 from tests.support.log_files import execute

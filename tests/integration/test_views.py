@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.infrastructure.derived.cells import sealed
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.views import folding
-from refold.infrastructure.views.views import SQLiteViews
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.projection_store import view_folding as folding
+from refold.infrastructure.projection_store.read_models import SQLiteViews
+from refold.infrastructure.projection_store.row_checksums import sealed
 from tests.support.view_events import Scribe
 
 Act = tuple[str, str]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import LogDamaged
-from refold.infrastructure.derived import following
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.views.views import SQLiteViews
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.projection_store import catch_up as following
+from refold.infrastructure.projection_store.read_models import SQLiteViews
 from tests.support.log_files import execute
 from tests.support.view_events import Scribe
 

@@ -3,7 +3,7 @@
 import pytest
 
 import refold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.compaction.policy import CompactionPolicy
 from tests.support.fact_summarisers import FactSummariser, facts_in
 
 

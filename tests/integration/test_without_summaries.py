@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.compaction.policy import CompactionPolicy
 from tests.support.bounded_summarisers import Bounded
 from tests.support.fake_summarisers import RecordingSummariser
 from tests.support.legality import violations

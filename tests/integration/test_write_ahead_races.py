@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.infrastructure.log.write_ahead import examining
-from refold.infrastructure.log.write_ahead.chain import FILE_HEAD, Chain, read_chain
+from refold.infrastructure.write_ahead import examination as examining
+from refold.infrastructure.write_ahead.frames import FILE_HEAD, Chain, read_chain
 
 
 def written(folder: Path, start: Path | None, *values: str) -> tuple[Path, bytes]:

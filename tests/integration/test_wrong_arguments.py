@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.recall.inquiry import RecallOptions
+from refold.application.recall.recall_query import RecallOptions
 
 WRONG: list[Any] = [
     5, -1, 5.5, float("nan"), True, b"x", object(), [1], {"a": 1}, ("x",), "", "\ud800", int, None,

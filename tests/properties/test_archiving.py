@@ -3,12 +3,12 @@
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from refold.domain.archiving import archiving_leaves, live_messages, may_archive
-from refold.domain.budget import budget_for, kept_target
+from refold.domain.compaction.archiving import archiving_leaves, live_messages, may_archive
+from refold.domain.compaction.budget import budget_for, kept_target
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import CompactionFailed, Trigger
-from refold.domain.policy import CompactionPolicy
-from refold.domain.requests import protected_requests
+from refold.domain.turns import protected_requests
 from tests.support.brute_force import Everything, everything
 from tests.support.builders import performed, requested
 from tests.support.planned_histories import TRIGGERS, Story, stories

@@ -4,13 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.addresses import address_of
+from refold.application.conversation.addresses import address_of
 from refold.application.errors import SummariserError
-from refold.application.ports import SourceMessage, SummaryRequest
-from refold.application.summarising.capacity import Capacity, Portions, portioned
-from refold.application.summarising.chunking import Weighed, chunked, rounds_of
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
+from refold.application.summaries.chunking import (
+    Capacity,
+    Portions,
+    Weighed,
+    chunked,
+    portioned,
+    rounds_of,
+)
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.messages import Message, gist
-from refold.domain.policy import CompactionPolicy
 from tests.support.bounded_summarisers import Bounded
 from tests.support.builders import assistant, calls, tool_result, user
 from tests.support.fake_summarisers import source_text

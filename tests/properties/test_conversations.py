@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 import refold
-from refold.application.ports import Summariser
+from refold.application.ports.summariser import Summariser
 from tests.support import deeds, erasing_deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
     BOUNDED,
@@ -31,7 +31,8 @@ from tests.support.drawn_settings import (
 )
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser
-from tests.support.histories import Step, turns
+from tests.support.histories import turns
+from tests.support.history_layout import Step
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through

@@ -16,15 +16,16 @@ from hypothesis.stateful import (
 )
 
 import refold
-from refold.application.ports import Summariser
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from refold.application.ports.summariser import Summariser
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support import deeds, lasting_deeds
 from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, WINDOWS
 from tests.support.dying import traced
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import EchoingSummariser, GoodSummariser
-from tests.support.histories import Step, turns
+from tests.support.histories import turns
+from tests.support.history_layout import Step
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
 from tests.support.numbering import numbered_through
 from tests.support.odd_summarisers import FaultySummariser, LearningSummariser, SigningSummariser

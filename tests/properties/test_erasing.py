@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.loaded import LoadedConversation
-from refold.application.memory import Memory
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.erasing import stub_of
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
 from refold.domain.messages import Message as OurMessage
 from refold.domain.messages import gist
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import source_text
-from tests.support.histories import Step, marker, turns
+from tests.support.histories import turns
+from tests.support.history_layout import Step, marker
 from tests.support.legality import violations
 from tests.support.witness import SHM
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from refold.application.errors import ThreadExists
 from refold.domain.errors import ConversationGone, InvalidMessage
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.dying import Moment, torn, traced, watched, write_files
 from tests.support.effort import one_in
 from tests.support.forgetting import Said, Talk, Talks, World, check, related

@@ -7,21 +7,23 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.core import Core, Extras
-from refold.application.ladder.measuring import measured
+from refold.application.compaction.fit_to_budget import settle
+from refold.application.compaction.ladder import measured
 from refold.application.rendering.render import Rendered, render
-from refold.application.settling import settle
-from refold.domain.calls import open_calls
+from refold.application.runtime.core import Core, Extras
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
+from refold.domain.turns import open_calls
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import appended
 from tests.support.fake_ports import MemoryLog, core_of
-from tests.support.histories import Step, turns
+from tests.support.histories import turns
+from tests.support.history_layout import Step
 from tests.support.judged_play import CHANGES_THE_PREFIX
-from tests.support.legality import prefix_violations, violations
+from tests.support.legality import violations
 from tests.support.rules.request import blocks_of
+from tests.support.rules.sequences import prefix_violations
 from tests.support.talk import Spoken, is_the_models_turn, strings
 from tests.support.witness import SMALL_IMAGE, as_message
 

@@ -5,12 +5,16 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.rendering.ledger import HEADINGS, heading_text, ledger_line, ledger_text
-from refold.domain.block_words import strings
-from refold.domain.ledger.fitting import MOST_HIDDEN, Costs, fit
+from refold.application.rendering.context_blocks import (
+    HEADINGS,
+    heading_text,
+    ledger_line,
+    ledger_text,
+)
+from refold.domain.blocks import strings
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.merging import merged
+from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, fit, merged
 from refold.domain.messages import Message
 from tests.support.builders import assistant, tool_result, user
 

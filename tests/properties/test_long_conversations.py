@@ -12,24 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refold
-from refold.application.loaded import LoadedConversation
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.projections.entries import LongEntries, entry_at
 from refold.application.projections.window import Window, project
 from refold.domain.errors import RefoldError
-from refold.domain.folding import fold
-from refold.infrastructure.log.file.sqlite import LogRecorder
-from refold.infrastructure.log.store import SQLiteLog
+from refold.domain.evolve import fold
+from refold.infrastructure.event_store.recorder import LogRecorder
+from refold.infrastructure.event_store.store import SQLiteLog
 
 LIMITS = {
-    "refold.domain.fading.REMEMBERED": 16,
-    "refold.domain.folding.REMEMBERED": 16,
-    "refold.domain.folding_summaries.REMEMBERED": 16,
-    "refold.infrastructure.log.stored_runs.REMEMBERED": 16,
-    "refold.infrastructure.log.stored_runs.MOST_HELD": 20,
-    "refold.infrastructure.log.stored_runs.LARGEST_WINDOW": 0,
-    "refold.infrastructure.log.stored_messages.BATCH": 8,
-    "refold.infrastructure.log.loading.BATCH": 8,
-    "refold.infrastructure.log.snapshots.EVERY": 12,
+    "refold.domain.evolve.REMEMBERED": 16,
+    "refold.infrastructure.event_store.stored_messages.REMEMBERED": 16,
+    "refold.infrastructure.event_store.stored_messages.MOST_HELD": 20,
+    "refold.infrastructure.event_store.stored_messages.LARGEST_WINDOW": 0,
+    "refold.infrastructure.event_store.stored_messages.BATCH": 8,
+    "refold.infrastructure.event_store.loading.BATCH": 8,
+    "refold.infrastructure.event_store.snapshots.EVERY": 12,
 }
 """So small that a short history is a long one."""
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.messages import Block
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
-from tests.support.histories import Message, marked, marker
-from tests.support.legality import preserved_thinking_violations
+from tests.support.history_layout import Message, marked, marker
 from tests.support.rules.pairing import unanswered_calls
 from tests.support.rules.request import blocks_of
+from tests.support.rules.sequences import preserved_thinking_violations
 from tests.support.talk import strings
 from tests.support.witness import SHM
 

@@ -10,22 +10,24 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from refold.application.core import MemoriesSettings
-from refold.application.projections.messages import readable
-from refold.application.recall.parts import RecallParts
-from refold.application.rendering.blocks import copied
-from refold.application.rendering.memories import memories_size
+from refold.application.projections.message_list import readable
+from refold.application.recall.recall_parts import RecallParts
+from refold.application.rendering.context_blocks import memories_size
 from refold.application.rendering.render import Rendered, render
-from refold.domain.budget import Budget
+from refold.application.rendering.request_blocks import copied
+from refold.application.runtime.core import MemoriesSettings
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import MessageAppended
-from refold.domain.policy import CompactionPolicy
 from tests.properties.test_ladder import COUNTER, POLICIES, Talk
 from tests.support.effort import one_in
 from tests.support.fake_ports import MessageViews
-from tests.support.histories import Step, turns
-from tests.support.legality import prefix_violations, violations
+from tests.support.histories import turns
+from tests.support.history_layout import Step
+from tests.support.legality import violations
 from tests.support.recall_scenes import ListedIndex, TimedLog
 from tests.support.rules.request import blocks_of
+from tests.support.rules.sequences import prefix_violations
 from tests.support.talk import is_the_models_turn
 
 # Deferred: their descriptions are longer than Hypothesis likes to print.

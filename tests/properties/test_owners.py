@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.notes.files import owner_folder
+from refold.application.notes.note_files import owner_folder
 from tests.support.effort import one_in
 from tests.support.witness import SHM
 

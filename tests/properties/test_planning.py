@@ -3,13 +3,13 @@
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from refold.domain.budget import Budget, kept_target, ledger_target
+from refold.domain.compaction.budget import Budget, kept_target, ledger_target
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.split_turn import least_prefix
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import Trigger
-from refold.domain.folding import evolve
-from refold.domain.policy import CompactionPolicy
-from refold.domain.requests import protected_requests
-from refold.domain.splitting import least_prefix
+from refold.domain.evolve import evolve
+from refold.domain.turns import protected_requests
 from tests.support.brute_force import Everything, everything
 from tests.support.builders import performed
 from tests.support.planned_histories import POLICIES, TRIGGERS, Story, budgets, stories

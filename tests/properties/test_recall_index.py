@@ -10,20 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.core import Core
-from refold.application.event_log import LoggedEvent
-from refold.application.memory import Memory
-from refold.application.projections.messages import readable
-from refold.application.recall.index import Filters
+from refold.application.api.memory import Memory
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.recall_index import Filters
+from refold.application.projections.message_list import readable
 from refold.application.recall.passages import digest_of
 from refold.application.recall.tokens import padded, tokens_of
+from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
-from refold.infrastructure.recall import folding
-from refold.infrastructure.recall.index import SQLiteRecallIndex
+from refold.infrastructure.recall import index_folding as folding
+from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from tests.support.effort import one_in
 from tests.support.fake_recall import MemoryIndex
-from tests.support.histories import Step, marked, marker, turns
+from tests.support.histories import turns
+from tests.support.history_layout import Step, marked, marker
 from tests.support.witness import SHM
 
 deeds = st.one_of(

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.chat import Chat
-from refold.application.recall.inquiry import InContext
-from refold.application.recall.results import Recalled
-from refold.application.rendering.blocks import copied
-from refold.domain.policy import CompactionPolicy
+from refold.application.api.conversation_memory import Chat
+from refold.application.recall.hits import Recalled
+from refold.application.recall.recall_query import InContext
+from refold.application.rendering.request_blocks import copied
+from refold.domain.compaction.policy import CompactionPolicy
 from tests.support.hostile_texts import ALL, QUERIES
 from tests.support.talk import strings
 

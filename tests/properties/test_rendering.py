@@ -7,10 +7,11 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from refold.application.ports import SourceMessage
+from refold.application.ports.summariser import SourceMessage
 from refold.application.projections.window import Window, project
-from refold.application.rendering.covered import render_covered
 from refold.application.rendering.render import Rendered, render
+from refold.application.rendering.request_forms import render_covered
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
     CompactionPerformed,
@@ -20,10 +21,10 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.json_data import is_object
-from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.api_refusals import compaction_block
-from tests.support.histories import Message, live_histories, recorded_histories
+from tests.support.histories import live_histories, recorded_histories
+from tests.support.history_layout import Message
 from tests.support.legality import violations
 from tests.support.talk import Spoken
 from tests.support.witness import as_message

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import refold
 from tests.support.effort import one_in
-from tests.support.legality import preserved_thinking_violations, violations
+from tests.support.legality import violations
+from tests.support.rules.sequences import preserved_thinking_violations
 from tests.support.witness import SHM
 
 BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"

@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.summarising.dividing import share_of
-from refold.application.summarising.joining import (
+from refold.application.summaries.chunking import naming
+from refold.application.summaries.leaves import (
     DIVIDER,
     TURN_HEADING,
     history_text,
     joined,
     whole_text,
 )
-from refold.application.summarising.leaving_out import naming
-from refold.domain.budget import SHORTEST_SUMMARY
+from refold.application.summaries.writer import share_of
+from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.events import OmittedMessage
 from tests.support.builders import performed
 

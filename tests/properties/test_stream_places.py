@@ -6,9 +6,9 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.event_log import LoggedEvent
-from refold.application.explaining import explain
-from refold.application.stream_places import StreamPlaces
+from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.history.explain import explain
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
     ConversationLabelled,
     Event,

@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.addresses import address_of
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.core import Core
-from refold.application.event_log import Decision
-from refold.application.loaded import LoadedConversation
+from refold.application.api.blocking import Runner
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.conversation.addresses import address_of
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.conversation_log import Decision
 from refold.application.rendering.render import Rendered, render
+from refold.application.runtime.core import Core
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
 from refold.domain.events import Event
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.properties.test_fates import POLICY, WINDOW, done, moves
 from tests.support.builders import NOON
 from tests.support.effort import one_in

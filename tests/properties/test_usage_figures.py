@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.memory import Memory
-from refold.application.results import CompactionResult
+from refold.application.api.memory import Memory
+from refold.application.api.results import CompactionResult
 from refold.domain.events import Event, MessageAppended
 from tests.support.fake_ports import MemoryLog, core_of
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from refold.application.core import Core
-from refold.application.memory import Memory
-from refold.application.ports import Summariser
+from refold.application.api.memory import Memory
+from refold.application.ports.summariser import Summariser
+from refold.application.runtime.core import Core
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,

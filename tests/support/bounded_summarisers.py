@@ -4,7 +4,7 @@ import math
 import re
 
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 
 from .fake_summarisers import GoodSummariser, RecordingSummariser, source_text
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogFull
-from refold.application.event_log import Decision
-from refold.application.loaded import LoadedConversation
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.conversation_log import Decision
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.events import Event
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 
 
 @dataclass

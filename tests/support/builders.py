@@ -5,18 +5,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from refold.domain.appending import IncomingMessage
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_rules import Summary
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
-from refold.domain.events import (
-    CompactionPerformed,
-    CompactionRequested,
-    Event,
-    MessageAppended,
-)
-from refold.domain.folding import fold
-from refold.domain.judging import Summary
+from refold.domain.events import CompactionPerformed, CompactionRequested, Event, MessageAppended
+from refold.domain.evolve import fold
 from refold.domain.messages import Block, Message
-from refold.domain.policy import CompactionPolicy
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import threading
 import time
 
 import refold
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
 WINDOW = 4_000
 THREAD = "t"

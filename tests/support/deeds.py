@@ -1,14 +1,14 @@
 """What can be done to a conversation, each deed with what must be true right after it."""
 
-from refold.application.results import CompactionResult
-from refold.application.settling import MOST_ROUNDS
-from refold.domain.budget import kept_target
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.fit_to_budget import MOST_ROUNDS
+from refold.domain.compaction.budget import kept_target
 from refold.domain.errors import PinnedContentTooLarge
-from refold.domain.requests import protected_requests
+from refold.domain.turns import protected_requests
 
 from .brute_force import Everything, told
 from .fake_summarisers import GoodSummariser
-from .histories import Message, marker
+from .history_layout import Message, marker
 from .talk import clearly_coverable, preamble
 from .witness import Answer, Witness, as_bytes
 

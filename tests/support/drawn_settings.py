@@ -6,8 +6,8 @@ from functools import partial
 from hypothesis import strategies as st
 
 import refold
-from refold.application.ports import Summariser
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from refold.application.ports.summariser import Summariser
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 from .fake_summarisers import (

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from refold.application.erasure.erasure_report import ErasureReport
-from refold.application.event_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -18,10 +18,14 @@ from refold.domain.events import (
     MessageUnpinned,
     SummarySuperseded,
 )
-from refold.domain.remembering import MemoriesChosen, NotesFlushed
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+from tests.support.invariants.erased import (
+    assert_it_is_a_stub,
+    no_file_holds,
+    nothing_shows_what_is_erased,
+)
 
 from .fake_summarisers import GoodSummariser
-from .invariants.erased import assert_it_is_a_stub, no_file_holds, nothing_shows_what_is_erased
 from .retold import Retold
 from .talk import Spoken, strings
 from .witness import THREAD, Witness, as_bytes

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import refold
-from refold.application.chat import Chat
-from refold.application.memory import Memory
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
 from .fake_summarisers import source_text
 from .legality import violations

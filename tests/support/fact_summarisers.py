@@ -2,7 +2,7 @@
 
 import re
 
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
 FACT = re.compile(r"UNIQUE-FACT-(\d+)")
 

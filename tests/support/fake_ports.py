@@ -7,9 +7,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from refold.application.core import Core, Settings
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, ThreadExists
-from refold.application.event_log import (
+from refold.application.maintenance.maintenance_results import (
+    BackedUp,
+    Compressed,
+    KnownErasures,
+    Salvaged,
+    Sizes,
+)
+from refold.application.maintenance.verifying import AnchorState
+from refold.application.ports.conversation_log import (
     ConversationLog,
     Damage,
     Decision,
@@ -19,11 +27,8 @@ from refold.application.event_log import (
     LoggedEvent,
     Stored,
 )
-from refold.application.loaded import LoadedConversation
-from refold.application.ports import NOBODY, Observer, Owner, Summariser, TokenCount
-from refold.application.projections.messages import readable
-from refold.application.projections.row_changes import utc
-from refold.application.read_models import (
+from refold.application.ports.log_keeper import Checked
+from refold.application.ports.read_models import (
     CompactionRow,
     ConversationRow,
     MessageRow,
@@ -31,13 +36,14 @@ from refold.application.read_models import (
     SummaryRow,
     TopicSeen,
 )
-from refold.application.upkeep.housekeeping import BackedUp, Compressed, KnownErasures, Sizes
-from refold.application.upkeep.log_keeping import Checked
-from refold.application.upkeep.salvaging import Salvaged
-from refold.application.upkeep.verifying import AnchorState
-from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended, Rewritten
+from refold.application.ports.summariser import NOBODY, Observer, Owner, Summariser, TokenCount
+from refold.application.projections.message_list import readable
+from refold.application.projections.row_changes import utc
+from refold.application.runtime.core import Core, Settings
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.events import ConversationForked, Event, EventLost, MessageAppended
 from refold.domain.messages import THINKING, Message, text_of
-from refold.domain.policy import CompactionPolicy
+from refold.domain.value import Rewritten
 
 from .builders import NOON
 from .fake_recall import recall_of

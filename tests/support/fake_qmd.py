@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import refold
-from refold.application.chat import Chat
-from refold.application.memory import Memory
-from refold.application.recall.results import RecallMode
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.recall.hits import RecallMode
 
 PROGRAM = """#!{python}
 import json, os, re, subprocess, sys, time

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.messages import text_of
 
 

@@ -7,9 +7,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.application.results import CompactionResult
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.events import Trigger
 
 from .fake_summarisers import GoodSummariser, source_text

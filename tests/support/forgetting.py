@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 
 import refold
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.errors import ConversationGone
+from tests.support.rules.request import blocks_of
 
 from .fake_summarisers import source_text
 from .legality import violations
-from .rules.request import blocks_of
 from .surroundings import Numbers, Tick
 
 WINDOW = 2_000

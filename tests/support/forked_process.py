@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 
 import refold
-from refold.application.generations.views import GenerationsViews
-from refold.infrastructure.views.views import SQLiteViews
+from refold.application.generations.log_by_thread import GenerationsViews
+from refold.infrastructure.projection_store.read_models import SQLiteViews
 
 
 def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:

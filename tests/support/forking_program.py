@@ -17,20 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import refold
-from refold.infrastructure import fork_gate
-from refold.infrastructure.fork_gate import GATE
+from refold.infrastructure.files import fork_gate
+from refold.infrastructure.files.fork_gate import GATE
 
-from .forking import (
-    ALARM,
-    PAST_PYTHON,
-    appended,
-    ended,
-    files_of,
-    in_child,
-    say,
-    used,
-    words_of,
-)
+from .forking import ALARM, PAST_PYTHON, appended, ended, files_of, in_child, say, used, words_of
 from .forking_ways import asynchronous, by_multiprocessing, by_subprocess, in_memory
 
 

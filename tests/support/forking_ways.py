@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import refold
-from refold.infrastructure.fork_gate import GATE
+from refold.infrastructure.files.fork_gate import GATE
 
 from .forking import appended, descriptors, ended, in_child, say, used, words_of
 

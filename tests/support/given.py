@@ -6,7 +6,7 @@ from typing import TypeVar
 from refold.domain.conversation import Conversation
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 
 Decision = Callable[[Conversation], Sequence[Event]]
 Refusal = TypeVar("Refusal", bound=RefoldError)

@@ -2,7 +2,8 @@
 
 from typing import get_args
 
-from refold.domain.conversation import Conversation
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.conversation import ActiveSummary, Conversation, Topic
 from refold.domain.events import (
     CompactionFailed,
     CompactionReverted,
@@ -19,20 +20,18 @@ from refold.domain.events import (
     MessagesCondensed,
     MessageUnpinned,
     OmittedMessage,
-    Rewritten,
     SaidPart,
     ShortenedPart,
     SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.facts import ActiveSummary, Topic
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.frames import FramePart, RequestFrameChanged
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
-from refold.domain.remembering import ChosenMemory, MemoriesChosen, Note, NotesFlushed
+from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed
+from refold.domain.value import Rewritten
 
 from .builders import (
     NOON,

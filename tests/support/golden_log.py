@@ -8,25 +8,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.core import Core
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
 from refold.application.erasure.erasing import erase_all
+from refold.application.runtime.core import Core
 from refold.domain.messages import Message
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.lost_logs import salvage_file
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.lost_logs import salvage_file
 
-from .builders import (
-    assistant,
-    calls,
-    system,
-    talk,
-    text,
-    thinking,
-    tool_result,
-    tool_use,
-    user,
-)
+from .builders import assistant, calls, system, talk, text, thinking, tool_result, tool_use, user
 from .fake_ports import core_of
 from .fake_summarisers import RaisingSummariser
 from .golden_scenes import SCENES, add_scenes

@@ -8,12 +8,12 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refold.application.context import Context
+from refold.application.api.context import Context
+from refold.application.api.memory import Memory
+from refold.application.conversation.transcripts import RecordedConversation
 from refold.application.errors import TranscriptError
-from refold.application.memory import Memory
-from refold.application.recordings.playing import Player, PlayFigures, combined
-from refold.application.recordings.transcripts import RecordedConversation
-from refold.application.upkeep.verifying import Verification
+from refold.application.lab.playing import Player, PlayFigures, combined
+from refold.application.maintenance.verifying import Verification
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -28,12 +28,13 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.remembering import MemoriesChosen
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.opening import open_memory
-from refold.infrastructure.transcripts import read_transcript
-from tests.support.legality import prefix_violations, preserved_thinking_violations, violations
+from refold.domain.notes import MemoriesChosen
+from refold.infrastructure.bootstrap import open_memory
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.transcripts.read_transcript import read_transcript
+from tests.support.legality import violations
 from tests.support.real_data import files
+from tests.support.rules.sequences import prefix_violations, preserved_thinking_violations
 
 CHANGES_THE_PREFIX = (
     CompactionPerformed,

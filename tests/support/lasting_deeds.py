@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from refold.application.results import CompactionResult
+from refold.application.api.results import CompactionResult
 from refold.domain.errors import InvalidMessage
-from refold.domain.remembering import MemoriesChosen
+from refold.domain.notes import MemoriesChosen
+from tests.support.rules.request import blocks_of
 
 from .retold import Retold
-from .rules.request import blocks_of
 from .talk import Spoken
 from .witness import Pinned, Witness, as_bytes
 

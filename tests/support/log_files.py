@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from refold.application.appending import append
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.core import Core
-from refold.infrastructure.log.store import SQLiteLog
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.conversation.appending import append
+from refold.application.runtime.core import Core
+from refold.infrastructure.event_store.store import SQLiteLog
 
 from .fake_ports import core_of
 

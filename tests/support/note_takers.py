@@ -3,8 +3,8 @@
 import asyncio
 
 from refold.application.errors import SummariserError
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.domain.remembering import Note
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.domain.notes import Note
 
 from .fake_summarisers import GoodSummariser
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from refold.domain.json_data import is_list, is_object
 
-from .histories import Message, Step
+from .history_layout import Message, Step
 
 _MARKER = re.compile(r"⟦m(\d+)⟧")
 _IDS = frozenset({"id", "tool_use_id"})

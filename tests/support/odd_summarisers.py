@@ -1,6 +1,6 @@
 """Summarisers for stories that the answering fakes cannot tell: death, forgery, repair, many words."""
 
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 
 from .fake_summarisers import HOSTILE_TEXT, GoodSummariser
 

@@ -7,13 +7,13 @@ from threading import Thread
 
 import pytest
 
-from refold.application.background import Background
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.derived import close_derived
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.background import Background
 from refold.application.errors import LogFull
-from refold.application.ports import Summariser
-from refold.application.results import CompactionResult
+from refold.application.maintenance.derived_files import close_derived
+from refold.application.ports.summariser import Summariser
 from refold.domain.events import CompactionFailed
 
 from .breaking_log import FillingSummariser

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from refold.application.event_log import Damage
-from refold.application.recall.index import NO_FILTERS, Filters, Found
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage, digest_of
 
 

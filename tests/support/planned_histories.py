@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from refold.domain.budget import Budget, budget_for
+from refold.domain.compaction.budget import Budget, budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Event, MessagePinned, MessageUnpinned, Trigger
-from refold.domain.folding import evolve
+from refold.domain.evolve import evolve
 from refold.domain.messages import Block, Message
-from refold.domain.policy import CompactionPolicy
 
 from .builders import appended, performed, text, thinking, tool_result, tool_use
 

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from refold.infrastructure.transcripts import read_transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 from tests.support.judged_play import Judged, judged, recordings
 from tests.support.real_data import data_folder
 

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from refold.application.chat import Chat
-from refold.application.core import Core
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
 from refold.application.errors import BackendError, EmbedderError
-from refold.application.event_log import ConversationLog, Damage, LoggedEvent
-from refold.application.memory import Memory
-from refold.application.recall.backend import BackendHit
-from refold.application.recall.index import NO_FILTERS, Filters, Found
-from refold.application.recall.parts import RecallParts
+from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
+from refold.application.ports.search_backend import BackendHit
+from refold.application.ports.vectors import Nearest, Vector, always
+from refold.application.recall.hits import RecallMode
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
-from refold.application.recall.results import RecallMode
-from refold.application.recall.vectors import Nearest, Vector, always
+from refold.application.recall.recall_parts import RecallParts
+from refold.application.runtime.core import Core
 from refold.domain.events import Event, MessageAppended
 from tests.support.fake_ports import MemoryLog, core_of
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.core import Core, MemoriesSettings
-from refold.application.recall.parts import RecallParts
+from refold.application.api.blocking import Runner
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.recall.recall_parts import RecallParts
 from refold.application.rendering.texts import MEMORIES_HEADING
+from refold.application.runtime.core import Core, MemoriesSettings
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event
-from refold.domain.policy import CompactionPolicy
-from refold.domain.remembering import MemoriesChosen
+from refold.domain.notes import MemoriesChosen
 
 from .fake_ports import core_of
 from .recall_scenes import ListedIndex, TimedLog

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from refold.application.event_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
@@ -20,8 +20,8 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.folding import evolve
-from refold.domain.remembering import MemoriesChosen
+from refold.domain.evolve import evolve
+from refold.domain.notes import MemoriesChosen
 
 PartKey = tuple[int, str, str]
 End = CompactionPerformed | CompactionFailed

@@ -5,10 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 import refold
-from refold.application.memory import Memory
-from refold.infrastructure.log.scrubbing.scrubber import LogScrubber
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.observing.notices import Notice
+from refold.application.api.memory import Memory
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.scrubber import LogScrubber
+from refold.infrastructure.observability.notices import Notice
 
 WORDS = "word " * 100
 

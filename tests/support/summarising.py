@@ -9,10 +9,15 @@ import pytest
 from tenacity import RetryCallState
 
 from refold.application.errors import SummariserError
-from refold.application.ports import SourceMessage, Summariser, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import (
+    SourceMessage,
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+)
 from refold.domain.messages import Message, Role
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.retrying import retrying
+from refold.infrastructure.summarisers.retried import retrying
 from tests.support.anthropic_server import Answer, AnthropicServer
 
 KEY = "sk-ant-test-0123456789-secret"

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from refold.application.core import Core
-from refold.application.loaded import LoadedConversation
-from refold.application.ports import SourceMessage, Summariser
-from refold.application.summarising.asking import Asking
-from refold.application.summarising.sources import Source
-from refold.application.summarising.summary import summarised
-from refold.domain.budget import budget_for
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import SourceMessage, Summariser
+from refold.application.runtime.core import Core
+from refold.application.summaries.asking import Asking
+from refold.application.summaries.source import Source
+from refold.application.summaries.summary import summarised
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.summary_rules import Summary
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
-from refold.domain.judging import Summary
 from refold.domain.messages import Message
 
 from .builders import coverage, performed

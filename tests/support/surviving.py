@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from refold.application.event_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import CompactionFailed
+from tests.support.invariants.replayed import read_models_are_a_fold_of_the_log
+from tests.support.invariants.whole import OF_WHAT_IS_SHOWN, OF_WHAT_IS_STORED
 
 from .deeds import compact
 from .dying import Moment, torn, watched, write_files
 from .followed import Follower
-from .histories import Step
-from .invariants.replayed import read_models_are_a_fold_of_the_log
-from .invariants.whole import OF_WHAT_IS_SHOWN, OF_WHAT_IS_STORED
+from .history_layout import Step
 from .witness import Pinned, Witness, as_bytes
 
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from .histories import Message
-from .rules.request import blocks_of
+from tests.support.rules.request import blocks_of
+
+from .history_layout import Message
 
 Json = Mapping[str, Any]
 

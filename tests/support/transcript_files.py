@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from refold.application.recordings.transcripts import RecordedConversation, Transcript
-from refold.infrastructure.transcripts import read_transcript
+from refold.application.conversation.transcripts import RecordedConversation, Transcript
+from refold.infrastructure.transcripts.read_transcript import read_transcript
 
 Json = dict[str, Any]
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from refold.application.event_log import LoggedEvent
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
     CompactionFailed,
@@ -15,8 +16,7 @@ from refold.domain.events import (
     SummarySuperseded,
 )
 from refold.domain.messages import Message, Role
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 
 EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

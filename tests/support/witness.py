@@ -7,31 +7,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import refold
-from refold.application.context import Context
-from refold.application.core import Core
-from refold.application.derived import close_derived
-from refold.application.event_log import LoggedEvent
-from refold.application.frames.framed_log import FramedLog
-from refold.application.generations.log import GenerationsLog
-from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.api.context import Context
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.unwritten import UnwrittenLog
+from refold.application.conversation.transcripts import RecordedMessage
+from refold.application.frames.frame_log import FramedLog
+from refold.application.generations.log_by_thread import GenerationsLog
+from refold.application.maintenance.derived_files import close_derived
+from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
-from refold.application.results import CompactionResult
-from refold.application.unwritten_log import UnwrittenLog
+from refold.application.runtime.core import Core
 from refold.domain.events import CompactionPerformed
 from refold.domain.frames import RequestFrameChanged
-from refold.infrastructure.derived.places import derived_path
-from refold.infrastructure.log.keeping import SQLiteKeeper
-from refold.infrastructure.log.store import SQLiteLog
-from refold.infrastructure.observing.notices import nobody
-from refold.infrastructure.opening import open_core
-from refold.infrastructure.recall.wiring import recall_parts
-from refold.infrastructure.summarisers.retrying import retrying
+from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.event_store.store import SQLiteLog
+from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
+from refold.infrastructure.observability.notices import nobody
+from refold.infrastructure.projection_store.derived_places import derived_path
+from refold.infrastructure.projection_store.read_models import SQLiteViews
+from refold.infrastructure.recall.recall_wiring import recall_parts
+from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.infrastructure.views.views import SQLiteViews
 
 from .breaking_log import BreakingLog, Disk
 from .followed import BoundedSwitchedSummariser, Follower, SwitchedSummariser
-from .histories import Message
+from .history_layout import Message
 from .judged_play import changes_the_prefix
 from .retold import Retold
 from .surroundings import Numbers, Processes, Setting, Tick, at_once

@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from refold.application.appending import append
+from refold.application.conversation.appending import append
 from refold.application.errors import LogError
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 
 from .fake_ports import core_of
 

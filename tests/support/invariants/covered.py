@@ -3,9 +3,9 @@
 import json
 from collections.abc import Sequence
 
-from refold.domain.budget import kept_target
+from refold.domain.compaction.budget import kept_target
 from refold.domain.events import CompactionPerformed, CompactionRequested
-from refold.domain.requests import MOST_PROTECTED
+from refold.domain.turns import MOST_PROTECTED
 from tests.support.brute_force import Everything, told
 from tests.support.retold import Attempt
 from tests.support.talk import (

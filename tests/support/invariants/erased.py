@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from refold.application.addresses import address_of
-from refold.application.context import Context
+from refold.application.api.context import Context
+from refold.application.conversation.addresses import address_of
 from refold.application.rendering import texts
 from refold.application.rendering.texts import (
     LEDGER_HEADING,
@@ -14,9 +14,9 @@ from refold.application.rendering.texts import (
     SUMMARY_HEADING,
     TOPICS_HEADING,
 )
+from refold.domain.blocks import LONGEST, legal_name
 from refold.domain.events import MessagePinned
-from refold.domain.tool_names import LONGEST, legal_name
-from tests.support.histories import marked
+from tests.support.history_layout import marked
 from tests.support.legality import violations
 from tests.support.rules.request import THINKING, message_blocks
 from tests.support.talk import Json, Spoken, strings

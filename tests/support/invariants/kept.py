@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from refold.application.context import Context
+from refold.application.api.context import Context
 from refold.application.projections.window import PinnedText
-from refold.application.rendering.ledger import HEADINGS, ledger_line, pin_line
+from refold.application.rendering.context_blocks import HEADINGS, ledger_line, pin_line
 from refold.application.rendering.texts import LEDGER_HEADING
 from tests.support.talk import strings
 from tests.support.witness import Witness

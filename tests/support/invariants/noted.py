@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from refold.application.context import Context
+from refold.application.api.context import Context
 from refold.domain.events import CompactionPerformed
+from refold.domain.notes import NotesFlushed
 from refold.domain.noting import LONGEST_NOTE, MOST_NOTES
-from refold.domain.remembering import NotesFlushed
 from tests.support.witness import THREAD, Witness
 
 

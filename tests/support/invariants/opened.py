@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from refold.application.context import Context
+from refold.application.api.context import Context
 from refold.application.rendering.texts import (
     LEDGER_HEADING,
     MEMORIES_GUIDANCE,

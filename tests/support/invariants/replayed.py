@@ -1,9 +1,9 @@
 """Invariants of replay: what is rebuilt from the log is what was there, byte for byte."""
 
-from refold.application.loaded import LoadedConversation
-from refold.application.models import takes_signed_summaries
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.models import takes_signed_summaries
 from refold.application.rendering.render import render
-from refold.infrastructure.log.store import SQLiteLog
+from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.witness import THREAD, Witness, as_bytes
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from refold.application.addresses import address_of
-from refold.application.ports import SourceMessage, SummaryRequest
-from refold.application.summarising.joining import history_text, whole_text
+from refold.application.conversation.addresses import address_of
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
+from refold.application.summaries.leaves import history_text, whole_text
 from refold.domain.events import CompactionPerformed, LeafSummary
 from refold.domain.messages import gist
 from tests.support.followed import BoundedSwitchedSummariser, Call

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from refold.application.context import Context
+from refold.application.api.context import Context
 from refold.application.rendering import texts
 from tests.support.rules.request import message_blocks
 from tests.support.talk import preamble, strings

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from refold.application.context import Context
-from tests.support.witness import Witness, as_bytes
-
-from . import (
+from refold.application.api.context import Context
+from tests.support.invariants import (
     attempted,
     covered,
     erased,
@@ -17,6 +15,7 @@ from . import (
     summarised,
     trusted,
 )
+from tests.support.witness import Witness, as_bytes
 
 OF_WHAT_IS_SHOWN: tuple[Callable[[Witness, Context], None], ...] = (
     rendered.pairing_and_layout_are_legal,

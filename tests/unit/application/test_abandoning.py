@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.application.core import Core
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
+from refold.application.runtime.core import Core
 from refold.domain.events import CompactionFailed, CompactionPerformed
 from tests.support.builders import requested, results
 from tests.support.fake_ports import MemoryLog, core_of

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.addresses import address_of, parse_address, position_in
-from refold.application.async_memory import AsyncMemory
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.memory import Memory
+from refold.application.conversation.addresses import address_of, parse_address, position_in
 from refold.application.errors import ForeignAddress, InvalidAddress
-from refold.application.memory import Memory
 from refold.domain.errors import UnknownMessage
 from tests.support.fake_ports import core_of
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.recordings.transcripts import RecordedMessage
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
 from tests.support.builders import NOON, calls, results, user

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.memory import Memory
-from refold.application.ports import Summariser
-from refold.domain.archiving import live_messages
+from refold.application.api.blocking import Runner
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.ports.summariser import Summariser
+from refold.domain.compaction.archiving import live_messages
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
-from refold.domain.policy import CompactionPolicy
 from tests.support.background_desk import WAIT
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import RaisingSummariser, RecordingSummariser

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from refold.application.async_memory import AsyncMemory
-from refold.application.memory import Memory
-from refold.application.ports import Summariser
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.memory import Memory
+from refold.application.ports.summariser import Summariser
 from refold.domain.errors import InvalidThreadId, UnknownSummary, UnknownToolCall
 from tests.support.builders import history, results, talk, user
 from tests.support.fake_ports import MemoryLog, core_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from refold.application.background import Background
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
+from refold.application.compaction.background import Background
 from refold.domain.events import CompactionPerformed
 from tests.support.background_desk import WAIT, WORDS, Desk, said, talk
 from tests.support.fake_ports import MemoryLog, core_of

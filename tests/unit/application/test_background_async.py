@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from refold.application.async_memory import AsyncChat, AsyncMemory
-from refold.application.loaded import LoadedConversation
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
+from refold.application.api.async_memory import AsyncChat, AsyncMemory
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.events import CompactionFailed, CompactionPerformed, CompactionRequested, Event
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import GoodSummariser, SlowSummariser

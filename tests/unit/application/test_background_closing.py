@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
-from refold.application import background, blocking
-from refold.application.background import Background
-from refold.application.memory import Memory
+from refold.application.api import blocking
+from refold.application.api.memory import Memory
+from refold.application.compaction import background
+from refold.application.compaction.background import Background
 from refold.domain.events import CompactionPerformed
 from tests.support.background_desk import WAIT, Desk
 from tests.support.fake_ports import core_of

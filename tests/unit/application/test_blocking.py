@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from refold.application.blocking import Runner, to_the_end
-from refold.application.withdrawal import Withdrawal, Withdrawn
+from refold.application.api.blocking import Runner, to_the_end
+from refold.application.runtime.foreign_code import Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
 

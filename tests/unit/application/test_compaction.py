@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.compaction import CompactionAttempt
-from refold.application.core import Extras
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.attempt import CompactionAttempt
+from refold.application.compaction.on_demand import Demand, manual_attempt
 from refold.application.errors import LogError
-from refold.application.on_demand import Demand, manual_attempt
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.application.results import CompactionResult
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.runtime.core import Extras
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -19,7 +19,7 @@ from refold.domain.events import (
     Event,
     SummarySuperseded,
 )
-from refold.domain.remembering import NotesFlushed
+from refold.domain.notes import NotesFlushed
 from tests.support.builders import calls, requested, results, talk, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import (

@@ -3,11 +3,11 @@
 import pytest
 
 from refold.application.errors import SummariserError
-from refold.application.ports import SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_rules import Summary
 from refold.domain.events import OmittedMessage
-from refold.domain.judging import Summary
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.bounded_summarisers import Bounded, Scripted, Stubborn, draft_of
 from tests.support.builders import assistant, performed, talk, tool_result, tool_use, user
 from tests.support.fake_ports import core_of

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
 from refold.application.errors import LogError
-from refold.application.event_log import LoggedEvent
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.application.summarising.leaves import text_of_leaves
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.summaries.leaves import text_of_leaves
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, LeafSummary
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from tests.support.bounded_summarisers import Attentive, Bounded, Forgetful
 from tests.support.builders import performed, talk
 from tests.support.fake_ports import MemoryLog, core_of

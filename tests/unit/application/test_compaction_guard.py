@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.compaction import CompactionAttempt
-from refold.application.core import Extras
-from refold.application.results import CompactionResult
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.attempt import CompactionAttempt
+from refold.application.runtime.core import Extras
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, Trigger
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import talk
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import EmptySummariser, GoodSummariser, RecordingSummariser

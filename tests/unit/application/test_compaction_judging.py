@@ -2,15 +2,15 @@
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
-from refold.application.ports import Summariser
-from refold.application.results import CompactionResult
+from refold.application.ports.summariser import Summariser
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_rules import SummaryRefused
 from refold.domain.events import CompactionFailed, CompactionPerformed, Event
-from refold.domain.judging import SummaryRefused
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from tests.support.bounded_summarisers import Bounded, Forgetful, Scripted, draft_of
 from tests.support.builders import calls, talk, tool_result, user
 from tests.support.fake_ports import MemoryLog, core_of

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.core import Core, Extras
-from refold.application.on_demand import Demand, manual_attempt
-from refold.application.ports import Summariser
-from refold.application.results import CompactionResult
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.on_demand import Demand, manual_attempt
+from refold.application.ports.summariser import Summariser
+from refold.application.runtime.core import Core, Extras
 from refold.domain.events import CompactionPerformed, CompactionRequested
 from refold.domain.messages import Message
 from tests.support.bounded_summarisers import Bounded, Scripted, draft_of

@@ -1,7 +1,7 @@
 """A divided turn: its beginning and the history before it are summarised apart, and joined."""
 
-from refold.application.ports import SummaryRequest
-from refold.domain.budget import SHORTEST_SUMMARY
+from refold.application.ports.summariser import SummaryRequest
+from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.events import LeafSummary
 from tests.support.bounded_summarisers import Scripted
 from tests.support.builders import assistant, calls, performed, results, talk, user

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.containing import Contained
+from refold.application.api.results import CompactionResult
 from refold.application.errors import RaisedOutside
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.ports import SummaryDraft, SummaryRequest
-from refold.application.results import CompactionResult
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.application.runtime.foreign_code import Contained
 
 ENDINGS = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, MemoryError]
 TALK = [

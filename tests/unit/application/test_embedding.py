@@ -8,19 +8,14 @@ from contextlib import closing, contextmanager
 import pytest
 
 from refold.application.errors import EmbedderError, LogError
-from refold.application.recall import asked
+from refold.application.ports.vectors import Vector
 from refold.application.recall import embedding as schedule
+from refold.application.recall import missing_vectors as asked
 from refold.application.recall.embedding import Embedding, EmbeddingProgress
 from refold.application.recall.missing_vectors import BATCH, CHARACTERS, PAGE
 from refold.application.recall.passages import Passage, digest_of
-from refold.application.recall.vectors import Vector
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
-from tests.support.fake_embedders import (
-    DigestEmbedder,
-    FailingEmbedder,
-    HeldEmbedder,
-    unreachable,
-)
+from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, HeldEmbedder, unreachable
 from tests.support.passage_lists import PassageList
 
 WAIT = 30.0

@@ -3,13 +3,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from refold.application.chat import Chat
-from refold.application.core import Core
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
 from refold.application.erasure.erasing import erase, erase_all
-from refold.application.explaining import explain
-from refold.application.memory import Memory
+from refold.application.history.explain import explain
+from refold.application.runtime.core import Core
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, EventLost, MessageErased
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import coverage, history, performed, talk
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import EchoingSummariser, RaisingSummariser, covered_by

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.asking import ask
 from refold.application.recall.excerpts import excerpt, spans_of
+from refold.application.recall.question import ask
 
 
 def found(text: str, question: str) -> list[str]:

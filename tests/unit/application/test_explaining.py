@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from refold.application.chat import Chat
-from refold.application.explaining import MessageFate
-from refold.application.memory import Memory
-from refold.application.projections.seen import Fate
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.history.explain import MessageFate
+from refold.application.projections.fates import Fate
 from refold.domain.events import (
     CompactionReverted,
     Event,

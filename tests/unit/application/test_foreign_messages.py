@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.intake import read_messages
-from refold.application.tools.definitions import definitions_of
+from refold.application.agent_tools.definitions import definitions_of
+from refold.application.conversation.parsing import read_messages
 from refold.domain.errors import InvalidMessage
 
 OPENAI = "refold.from_openai"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.async_memory import AsyncChat, AsyncMemory
-from refold.application.chat import Chat
-from refold.application.memory import Memory
+from refold.application.api.async_memory import AsyncChat, AsyncMemory
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
 from refold.domain.errors import InvalidMessage
 from tests.support.builders import assistant, user
 

@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 
 from refold.application.errors import ForeignAddress, InvalidAddress
-from refold.domain.errors import (
-    ConversationGone,
-    InvalidSetting,
-    UnknownMessage,
-)
-from refold.domain.events import (
-    ConversationErased,
-    EventLost,
-    LeafSummary,
-)
+from refold.domain.errors import ConversationGone, InvalidSetting, UnknownMessage
+from refold.domain.events import ConversationErased, EventLost, LeafSummary
 from tests.support.builders import history, performed, requested, talk, user
 from tests.support.recall_scenes import Scene
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.recall.inquiry import inquire, moment
+from refold.application.recall.recall_query import inquire, moment
 from refold.domain.errors import InvalidSetting
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.instructions import (
+from refold.application.conversation.instructions import (
     LEAST,
     InstructionFile,
     Instructions,

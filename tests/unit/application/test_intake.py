@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from refold.application.intake import (
+from refold.application.conversation.parsing import (
     DEEPEST,
     LONGEST_THREAD_ID,
     read_author,

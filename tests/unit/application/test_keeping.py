@@ -2,14 +2,14 @@
 
 import pytest
 
-from refold.application import keeping
-from refold.application.keeping import KeptLedger, kept_ledger
-from refold.application.loaded import LoadedConversation
-from refold.application.ports import SourceMessage
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import SourceMessage
 from refold.application.rendering.render import render
+from refold.application.summaries import summary as keeping
+from refold.application.summaries.summary import KeptLedger, kept_ledger
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import calls, history, performed, results, user
 from tests.support.fake_ports import core_of
 

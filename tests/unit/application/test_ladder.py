@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from refold.application import appending
-from refold.application.core import Core
-from refold.application.ladder.exceeding import window_exceeded
-from refold.application.ladder.rungs import climb, make_fit
-from refold.application.ports import TokenCount
+from refold.application.api.results import CompactionResult
+from refold.application.compaction.fit_to_budget import settle
+from refold.application.compaction.ladder import climb, make_fit
+from refold.application.compaction.overflow import window_exceeded
+from refold.application.conversation import appending
+from refold.application.ports.summariser import TokenCount
 from refold.application.rendering.render import Rendered, render
-from refold.application.results import CompactionResult
-from refold.application.settling import settle
-from refold.domain.budget import budget_for
+from refold.application.runtime.core import Core
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import PinnedContentTooLarge
 from refold.domain.events import (
     CompactionPerformed,
@@ -25,16 +26,11 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.messages import Block, Message
-from refold.domain.policy import CompactionPolicy
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import assistant, requested, tool_result, tool_use, user
 from tests.support.builders import text as said
 from tests.support.fake_ports import MemoryLog, PlainCounter, core_of
-from tests.support.fake_summarisers import (
-    GoodSummariser,
-    RaisingSummariser,
-    RecordingSummariser,
-)
+from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser, RecordingSummariser
 from tests.support.legality import violations
 
 WINDOW = 8_000

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from refold.application.memories.choosing import choose_anew, give_up
-from refold.application.repeating import LastRequests
-from refold.domain.budget import Budget
+from refold.application.runtime.core import LastRequests
+from refold.domain.compaction.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased
 from tests.support.builders import user
 from tests.support.legality import violations

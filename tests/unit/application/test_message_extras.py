@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from refold.application.block_checks import UnknownBlockWarning, forget_told
-from refold.application.intake import plain_message, read_messages
+from refold.application.conversation.block_checks import UnknownBlockWarning, forget_told
+from refold.application.conversation.parsing import plain_message, read_messages
 from refold.application.projections.window import Window, project
 from refold.application.rendering.render import render
 from refold.domain.erasing import stub_of
 from refold.domain.messages import Block, Message
-from refold.infrastructure.log.stored.codec import decode, encode
+from refold.infrastructure.event_store.codec import decode, encode
 from tests.support.builders import appended, assistant, history, text, thinking, tool_result, user
 from tests.support.fake_ports import PlainCounter
 from tests.support.legality import violations

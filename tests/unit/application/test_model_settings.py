@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from refold.application.core import Core, Extras, ModelSettings, Settings
-from refold.application.memory import Memory
+from refold.application.api.memory import Memory
+from refold.application.runtime.core import Core, Extras, ModelSettings, Settings
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionRequested
-from refold.domain.policy import CompactionPolicy
 from tests.support.fake_ports import MemoryLog, core_of
 
 EARLY = CompactionPolicy(trigger_share=0.2, keep_last=2)

@@ -10,21 +10,21 @@ from typing import Literal
 
 import pytest
 
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.core import Core, Extras, NotesSettings
+from refold.application.api.blocking import Runner
+from refold.application.api.conversation_memory import Chat
+from refold.application.compaction.fit_to_budget import settle
+from refold.application.compaction.on_demand import Demand, manual_attempt
+from refold.application.conversation.loaded import LoadedConversation
 from refold.application.erasure.erasing import erase
 from refold.application.errors import LogFull
-from refold.application.event_log import Decision
-from refold.application.loaded import LoadedConversation
-from refold.application.notes.taker import NotesDraft, NotesRequest
-from refold.application.notes.taking import notes_from
-from refold.application.on_demand import Demand, manual_attempt
-from refold.application.ports import Summariser, SummaryDraft, SummaryRequest
-from refold.application.settling import settle
+from refold.application.notes.note_taking import notes_from
+from refold.application.ports.conversation_log import Decision
+from refold.application.ports.note_taker import NotesDraft, NotesRequest
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.runtime.core import Core, Extras, NotesSettings
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
-from refold.domain.policy import CompactionPolicy
-from refold.domain.remembering import Note, NotesFlushed
+from refold.domain.notes import Note, NotesFlushed
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import EmptySummariser, SlowSummariser

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.event_log import LoggedEvent
-from refold.application.projections.messages import readable
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.message_list import readable
 from refold.application.recall.passages import (
     BEGINNING,
     LONGEST,

@@ -4,8 +4,8 @@ import pytest
 
 from refold.application.projections.window import Preview, Window, project
 from refold.application.rendering import texts
-from refold.application.rendering.preview import shortened
 from refold.application.rendering.render import render
+from refold.application.rendering.request_blocks import shortened
 from refold.domain.events import Event, MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from tests.support.builders import assistant, history, text, tool_result, tool_use, user
 from tests.support.fake_ports import PlainCounter

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from refold.application.context import Context
-from refold.application.recordings.pricing import CostMeter, Price, Prices, Sent
-from refold.domain.budget import budget_for
-from refold.domain.policy import CompactionPolicy
+from refold.application.api.context import Context
+from refold.application.lab.pricing import CostMeter, Price, Prices, Sent
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from tests.support.builders import NOON
 from tests.support.fake_ports import PlainCounter
 

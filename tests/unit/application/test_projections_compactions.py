@@ -1,8 +1,8 @@
 """The compaction attempts, folded from events."""
 
-from refold.application.projections.compactions import changes
+from refold.application.ports.read_models import CompactionRow
+from refold.application.projections.compaction_list import changes
 from refold.application.projections.row_changes import Added, Cell, Changed
-from refold.application.read_models import CompactionRow
 from refold.domain.events import CompactionReverted, ConversationLabelled
 from tests.support.view_events import appended, failed, logged, performed, requested
 

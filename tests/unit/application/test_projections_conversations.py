@@ -1,8 +1,8 @@
 """The list of conversations, folded from events."""
 
-from refold.application.projections.conversations import changes
+from refold.application.ports.read_models import ConversationRow
+from refold.application.projections.conversation_list import changes
 from refold.application.projections.row_changes import Added, Changed
-from refold.application.read_models import ConversationRow
 from refold.domain.events import ConversationForked, ConversationLabelled, SummarySuperseded
 from tests.support.view_events import appended, failed, logged, performed, requested
 

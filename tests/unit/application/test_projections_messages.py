@@ -3,9 +3,9 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from refold.application.projections.messages import changes_of_run, readable
+from refold.application.ports.read_models import MessageRow
+from refold.application.projections.message_list import changes_of_run, readable
 from refold.application.projections.row_changes import Appended
-from refold.application.read_models import MessageRow
 from refold.domain.messages import Message
 from tests.support.view_events import appended, failed, logged, performed, requested
 

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.event_log import LoggedEvent
-from refold.application.projections import compactions, conversations, messages, summaries
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections import compaction_list as compactions
+from refold.application.projections import conversation_list as conversations
+from refold.application.projections import message_list as messages
+from refold.application.projections import summary_list as summaries
 from refold.application.projections.row_changes import (
     Added,
     Appended,

@@ -1,8 +1,8 @@
 """The summaries ever made, folded from events."""
 
+from refold.application.ports.read_models import SummaryRow
 from refold.application.projections.row_changes import Added, Changed
-from refold.application.projections.summaries import changes
-from refold.application.read_models import SummaryRow
+from refold.application.projections.summary_list import changes
 from refold.domain.events import SummarySuperseded
 from tests.support.view_events import appended, failed, logged, performed, requested
 

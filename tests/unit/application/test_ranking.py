@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.asking import ask
-from refold.application.recall.features import Features, Said, features_of
-from refold.application.recall.index import NO_FILTERS, Filters, Found
+from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
-from refold.application.recall.ranking import Ranked, ranked
+from refold.application.recall.question import ask
+from refold.application.recall.ranking import Features, Ranked, Said, features_of, ranked
 from refold.application.recall.tokens import padded, tokens_of
 
 WORDS = st.lists(

@@ -3,7 +3,7 @@
 import re
 
 from refold.application.projections.window import PinnedText, Window, project
-from refold.application.rendering.ledger import ledger_text
+from refold.application.rendering.context_blocks import ledger_text
 from refold.application.rendering.render import render
 from refold.application.rendering.texts import LEDGER_GUIDANCE, LEDGER_HEADING, SUMMARY_HEADING
 from refold.domain.ledger.gathering import gather

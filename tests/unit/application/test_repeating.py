@@ -2,9 +2,9 @@
 
 import pytest
 
-from refold.application.context import Context
-from refold.application.memory import Memory
-from refold.application.recordings.prefix import RepeatedPrefix, in_characters
+from refold.application.api.context import Context
+from refold.application.api.memory import Memory
+from refold.application.lab.playing import RepeatedPrefix, in_characters
 from refold.application.rendering.render import System
 from tests.support.fake_ports import core_of
 from tests.support.fake_summarisers import GoodSummariser

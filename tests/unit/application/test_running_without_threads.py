@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from refold.application.blocking import Runner
+from refold.application.api.blocking import Runner
 from refold.domain.errors import RefoldError
 
 
@@ -86,7 +86,7 @@ def test_who_begins_to_wait_when_the_loop_has_ended_is_told_as_well(
 
 def test_a_process_that_ends_without_closing_says_nothing() -> None:
     program = (
-        "import asyncio; from refold.application.blocking import Runner; "
+        "import asyncio; from refold.application.api.blocking import Runner; "
         "runner = Runner(); print(runner.run(asyncio.to_thread(int)))"
     )
     ended = subprocess.run(

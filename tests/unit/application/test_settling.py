@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.blocking import Runner
-from refold.application.chat import Chat
-from refold.application.context import Context
-from refold.application.ports import Summariser
-from refold.domain.budget import Budget
+from refold.application.api.blocking import Runner
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.ports.summariser import Summariser
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded, InvalidSetting
 from refold.domain.events import (
     CompactionFailed,
@@ -18,7 +19,6 @@ from refold.domain.events import (
     Event,
     ToolContentOffloaded,
 )
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import calls, requested, results, tool_result, tool_use, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import (

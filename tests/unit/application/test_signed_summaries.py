@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from refold.application.context import Context
-from refold.application.models import COMPACTION_BETA, takes_signed_summaries
-from refold.application.ports import SourceMessage
+from refold.application.api.context import Context
+from refold.application.conversation.models import COMPACTION_BETA, takes_signed_summaries
+from refold.application.ports.summariser import SourceMessage
 from refold.application.projections.window import Window, project
 from refold.application.rendering import texts
-from refold.application.rendering.covered import render_covered
 from refold.application.rendering.render import Rendered, render, summary_overhead
-from refold.domain.budget import budget_for
+from refold.application.rendering.request_forms import render_covered
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Block, Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.api_refusals import compaction_block, refusal
 from tests.support.builders import (
     assistant,

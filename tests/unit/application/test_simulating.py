@@ -5,15 +5,14 @@ from datetime import date
 
 import pytest
 
-from refold.application.core import Core
-from refold.application.ports import Summariser
-from refold.application.recordings.playing import Played
-from refold.application.recordings.pricing import Price, Prices
-from refold.application.recordings.remains import remains
-from refold.application.recordings.simulating import PRESETS, Contestant, Simulated, simulate
-from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage
+from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
+from refold.application.lab.playing import Played
+from refold.application.lab.pricing import Price, Prices
+from refold.application.lab.simulating import PRESETS, Contestant, Simulated, remains, simulate
+from refold.application.ports.summariser import Summariser
+from refold.application.runtime.core import Core
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import assistant, history, performed, requested, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser

@@ -3,8 +3,8 @@
 from typing import Any
 
 import refold
-from refold.application.results import CompactionResult
-from refold.domain.policy import CompactionPolicy
+from refold.application.api.results import CompactionResult
+from refold.domain.compaction.policy import CompactionPolicy
 
 TOOL = "line of a log that says little\n"
 

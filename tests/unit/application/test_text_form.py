@@ -5,7 +5,7 @@ import pytest
 from refold.application.projections.window import Window, project
 from refold.application.rendering import texts
 from refold.application.rendering.render import Rendered, render
-from refold.application.rendering.text_form import text_form
+from refold.application.rendering.request_forms import text_form
 from refold.domain.events import Event, MessagePinned
 from refold.domain.frames import SummaryPlace
 from refold.domain.ledger.line import LedgerLine

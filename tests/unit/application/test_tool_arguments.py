@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from refold.application.tools.arguments import (
+from refold.application.agent_tools.arguments import (
     ExpandArguments,
     QueryAnywhere,
     QueryArguments,

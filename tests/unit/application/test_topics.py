@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.core import Core
-from refold.application.ports import SourceMessage
-from refold.application.topics.counting import TopicCounts
-from refold.application.topics.frequent import FrequentTerms
-from refold.application.topics.keeping import TopicGathering
-from refold.application.topics.names import LONGEST, MOST_WORDS, distinct, topic_name
-from refold.domain.facts import Topic
+from refold.application.ports.summariser import SourceMessage
+from refold.application.runtime.core import Core
+from refold.application.topics.frequent_terms import (
+    LONGEST,
+    MOST_WORDS,
+    FrequentTerms,
+    distinct,
+    topic_name,
+)
+from refold.application.topics.summary_topics import TopicCounts, TopicGathering
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.conversation import Topic
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import assistant, tool_use, user
 from tests.support.fake_ports import core_of
 

@@ -2,15 +2,14 @@
 
 import pytest
 
-from refold.domain.archiving import live_messages, may_archive
-from refold.domain.budget import budget_for
-from refold.domain.compacting import is_breaker_open
+from refold.domain.compaction.archiving import live_messages, may_archive
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.compacting import is_breaker_open
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import CompactionFailed, CompactionReverted, Event, MessagePinned, Trigger
-from refold.domain.fading import REMEMBERED
-from refold.domain.folding import fold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.evolve import REMEMBERED, fold
 from tests.support.builders import (
     appended,
     calls,

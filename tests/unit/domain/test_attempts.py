@@ -4,18 +4,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from refold.application.core import Extras
-from refold.domain.compacting import (
+from refold.application.runtime.core import Extras
+from refold.domain.compaction.compacting import (
     CompactionInFlight,
     abandon_compaction,
     fail_compaction,
     request_compaction,
 )
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import CompactionFailed, CompactionRequested, Event
-from refold.domain.folding import evolve, fold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.evolve import evolve, fold
 from tests.support.builders import NOON, history, requested, talk
 from tests.support.fake_ports import core_of
 

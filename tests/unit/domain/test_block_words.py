@@ -1,6 +1,6 @@
 import pytest
 
-from refold.domain.block_words import block_words
+from refold.domain.blocks import block_words
 
 PAGE = {"type": "document", "title": "Lease", "source": {"type": "text", "data": "Number ZK-7741."}}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from refold.domain.budget import budget_for, kept_target, ledger_target, summary_target
-from refold.domain.policy import CompactionPolicy
+from refold.domain.compaction.budget import budget_for, kept_target, ledger_target, summary_target
+from refold.domain.compaction.policy import CompactionPolicy
 
 DEFAULT = CompactionPolicy()
 

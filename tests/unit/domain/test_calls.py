@@ -1,7 +1,7 @@
 """Which tool calls may still be answered."""
 
-from refold.domain.calls import open_calls, pending_position
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
+from refold.domain.turns import open_calls, pending_position
 from tests.support.builders import (
     assistant,
     calls,

@@ -1,10 +1,10 @@
 """Earlier messages are quoted where there is room, and the same ones are never chosen twice."""
 
-from refold.domain.budget import Budget
 from refold.domain.choosing_memories import choose_memories, forget_memories, memories_room
+from refold.domain.compaction.budget import Budget
 from refold.domain.conversation import Conversation
-from refold.domain.folding import evolve, fold
-from refold.domain.remembering import ChosenMemory, MemoriesChosen
+from refold.domain.evolve import evolve, fold
+from refold.domain.notes import ChosenMemory, MemoriesChosen
 from tests.support.builders import appended, assistant, history, talk, thinking
 
 BUDGET = Budget(window=1_500, margin=0, reserve=0, fixed=0, limit=1_400, trigger=1_000, target=600)

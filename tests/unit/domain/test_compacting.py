@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from refold.domain.budget import Budget
-from refold.domain.compacting import (
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.compacting import (
     CompactionInFlight,
     breaker_closes_at,
     compacts_again_at,
@@ -16,6 +16,8 @@ from refold.domain.compacting import (
     perform_compaction,
     request_compaction,
 )
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_rules import Summary, SummaryRefused
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import (
@@ -28,9 +30,7 @@ from refold.domain.events import (
     SummarySuperseded,
     UserContentShortened,
 )
-from refold.domain.folding import evolve, fold
-from refold.domain.judging import Summary, SummaryRefused
-from refold.domain.policy import CompactionPolicy
+from refold.domain.evolve import evolve, fold
 from tests.support.builders import (
     NOON,
     assistant,

@@ -1,12 +1,17 @@
 """Tool results of older messages are cut short: all of them at once, and nothing else."""
 
-from refold.domain.budget import budget_for
-from refold.domain.condensing import choose_condensed, condense_parts, worth_a_marker
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.events import MessagesCondensed, ShortenedPart
-from refold.domain.folding import fold
-from refold.domain.policy import CompactionPolicy
-from refold.domain.shortening import Side, ToolPart
+from refold.domain.evolve import fold
+from refold.domain.shortening import (
+    Side,
+    ToolPart,
+    choose_condensed,
+    condense_parts,
+    worth_a_marker,
+)
 from tests.support.builders import appended, calls, conversation, history, talk
 
 POLICY = CompactionPolicy(whole_last=4)

@@ -14,8 +14,7 @@ from refold.domain.events import (
     SummarySuperseded,
     ToolContentOffloaded,
 )
-from refold.domain.fading import REMEMBERED
-from refold.domain.folding import evolve, fold
+from refold.domain.evolve import REMEMBERED, evolve, fold
 from tests.support.builders import (
     appended,
     assistant,

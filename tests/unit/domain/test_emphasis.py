@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.emphasis import headings, plain
+from refold.domain.noting import headings, plain
 
 
 @pytest.mark.parametrize(

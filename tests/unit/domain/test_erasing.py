@@ -19,11 +19,11 @@ from refold.domain.events import (
     MessageErased,
     MessagePinned,
     MessageUnpinned,
-    Rewritten,
 )
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block, Message
+from refold.domain.value import Rewritten
 from tests.support.builders import (
     appended,
     assistant,

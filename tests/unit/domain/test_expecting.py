@@ -2,12 +2,11 @@
 
 import pytest
 
-from refold.domain.budget import budget_for, kept_target, set_aside
-from refold.domain.conversation import Conversation
-from refold.domain.expecting import REMEMBERED, Expected, expected
-from refold.domain.facts import SummaryLength
-from refold.domain.folding import fold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.compaction.budget import budget_for, kept_target, set_aside
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_length import REMEMBERED, Expected, expected
+from refold.domain.conversation import Conversation, SummaryLength
+from refold.domain.evolve import fold
 from tests.support.builders import history, performed, talk
 
 POLICY = CompactionPolicy()

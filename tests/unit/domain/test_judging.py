@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.judging import SummaryRefused, judge_length, judge_text
+from refold.domain.compaction.summary_rules import SummaryRefused, judge_length, judge_text
 from tests.support.fake_summarisers import HOSTILE_TEXT
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.domain.conversation import Conversation
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
+from refold.domain.notes import Note, NotesFlushed
 from refold.domain.noting import (
     LONGEST_NOTE,
     MOST_MESSAGES,
@@ -16,7 +17,6 @@ from refold.domain.noting import (
     notes_by_code,
     notes_start,
 )
-from refold.domain.remembering import Note, NotesFlushed
 from tests.support.builders import (
     assistant,
     conversation,

@@ -2,17 +2,17 @@
 
 import pytest
 
-from refold.domain.budget import budget_for
+from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import ShortenedPart, ToolContentOffloaded
-from refold.domain.folding import fold
-from refold.domain.offloading import (
+from refold.domain.evolve import fold
+from refold.domain.shortening import (
+    ToolPart,
     as_few_as_needed,
     choose_offloads,
     much_smaller,
     offload_parts,
 )
-from refold.domain.policy import CompactionPolicy
-from refold.domain.shortening import ToolPart
 from tests.support.builders import appended, calls, conversation, history, results, talk
 
 POLICY = CompactionPolicy(whole_last=4)

@@ -11,7 +11,7 @@ from refold.domain.events import (
     ShortenedPart,
     ToolContentOffloaded,
 )
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.pinning import MOST_PINS, pin, unpin
 from tests.support.builders import (
     assistant,

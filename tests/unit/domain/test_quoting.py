@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from refold.domain.erasing import stub_of
 from refold.domain.events import ConversationLabelled, Event, MessagePinned
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.labelling import WITHDRAWN_LABEL, label_as_recorded, label_conversation
 from refold.domain.messages import Block, Message
-from refold.domain.quoting import (
+from refold.domain.quoted_text import (
     SHORTEST_QUOTE,
     is_quoting,
     quoted_from,

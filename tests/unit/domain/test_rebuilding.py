@@ -2,10 +2,10 @@
 
 import pytest
 
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_length import must_rebuild
 from refold.domain.events import Event, LeafSummary
-from refold.domain.folding import fold
-from refold.domain.policy import CompactionPolicy
-from refold.domain.rebuilding import must_rebuild
+from refold.domain.evolve import fold
 from tests.support.builders import history, performed, requested, talk
 
 POLICY = CompactionPolicy()

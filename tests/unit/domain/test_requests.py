@@ -1,9 +1,9 @@
 """Which requests of the running turn stay word for word."""
 
 from refold.domain.events import MessagePinned
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.messages import Message
-from refold.domain.requests import open_requests, protected_requests
+from refold.domain.turns import open_requests, protected_requests
 from tests.support.builders import (
     appended,
     assistant,

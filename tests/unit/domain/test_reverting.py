@@ -1,12 +1,11 @@
 """An undone compaction leaves the conversation as if it had not been made, but for thinking."""
 
+from refold.domain.compaction.reverting import revert_compaction
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.rule import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
 from refold.domain.events import ToolContentOffloaded as Offloaded
-from refold.domain.fading import REMEMBERED
-from refold.domain.folding import fold
-from refold.domain.reverting import revert_compaction
+from refold.domain.evolve import REMEMBERED, fold
 from tests.support.builders import (
     appended,
     assistant,

@@ -1,7 +1,7 @@
 """What belongs together: a response of the model and the results of its calls."""
 
-from refold.domain.folding import fold
-from refold.domain.rounds import companions, rounds, with_companions
+from refold.domain.evolve import fold
+from refold.domain.turns import companions, rounds, with_companions
 from tests.support.builders import appended, assistant, calls, conversation, results, user
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from refold.domain.judging import SummaryRefused, judge_text
+from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
 
 
 def refusal(text: str) -> str:

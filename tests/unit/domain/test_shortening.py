@@ -2,10 +2,10 @@
 
 import pytest
 
-from refold.domain.budget import Budget, budget_for
+from refold.domain.compaction.budget import Budget, budget_for
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event, MessagePinned
-from refold.domain.folding import fold
-from refold.domain.policy import CompactionPolicy
+from refold.domain.evolve import fold
 from refold.domain.shortening import (
     condensed_part_fits,
     is_enough,

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from refold.domain.policy import CompactionPolicy
-from refold.domain.splitting import Division, Turns, is_worthwhile, largest_kept, least_prefix
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.split_turn import (
+    Division,
+    Turns,
+    is_worthwhile,
+    largest_kept,
+    least_prefix,
+)
 from tests.support.builders import calls, conversation, results, talk, user
 
 POLICY = CompactionPolicy()

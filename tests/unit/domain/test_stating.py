@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.stating import stated
+from refold.domain.lasting import stated
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """Where turns begin and end."""
 
-from refold.domain.fading import REMEMBERED
-from refold.domain.folding import fold
+from refold.domain.evolve import REMEMBERED, fold
 from refold.domain.messages import Message
-from refold.domain.requests import open_requests
-from refold.domain.turns import running_turn, turn_beginnings
+from refold.domain.turns import open_requests, running_turn, turn_beginnings
 from tests.support.builders import (
     appended,
     assistant,

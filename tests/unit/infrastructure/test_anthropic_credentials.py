@@ -55,7 +55,7 @@ IMPORT_SPY = """
 import asyncio, sys, threading
 from refold.application.errors import SummariserError
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.application.ports import SummaryRequest
+from refold.application.ports.summariser import SummaryRequest
 
 in_main_thread = []
 

@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
-from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.messages import Message
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import output_room
-from refold.infrastructure.summarisers.prompt import prompt_fingerprint
-from refold.infrastructure.summarisers.retrying import retrying
-from refold.infrastructure.summarisers.sections import PREFIX_SECTIONS, SECTIONS
+from refold.infrastructure.summarisers.prompt import PREFIX_SECTIONS, SECTIONS, prompt_fingerprint
+from refold.infrastructure.summarisers.retried import retrying
 from tests.support import anthropic_server as api
 from tests.support.anthropic_server import Answer, AnthropicServer
 from tests.support.summarising import KEY, Naps, failure, request_of, summarise

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 import refold
-from refold.application.chat import Chat
+from refold.application.api.conversation_memory import Chat
 from refold.domain.events import Trigger
 
 

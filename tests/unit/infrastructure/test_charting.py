@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.image import imread
 
-from refold.application.recordings.simulating import PRESETS, Contestant, Simulation, simulate
-from refold.application.recordings.transcripts import RecordedConversation, RecordedMessage
+from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
+from refold.application.lab.simulating import PRESETS, Contestant, Simulation, simulate
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.cli.charting import MOST_POLICIES, check_chart, draw_chart
-from refold.infrastructure.pricing import read_prices
+from refold.infrastructure.cli.chart import MOST_POLICIES, check_chart, draw_chart
+from refold.infrastructure.lab.prices import read_prices
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import core_of
 

@@ -8,7 +8,7 @@ import pytest
 import refold
 from refold.infrastructure.summarisers import anthropic, server_compaction
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.choosing import anthropic_summariser
+from refold.infrastructure.summarisers.named_summarisers import anthropic_summariser
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support import anthropic_server as api

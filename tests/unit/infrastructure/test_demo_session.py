@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from refold.application.recordings.transcripts import RecordedConversation
+from refold.application.conversation.transcripts import RecordedConversation
 from refold.domain.messages import Message, gist, said, text_of
-from refold.infrastructure.demo.session import demo_conversation
+from refold.infrastructure.lab.demo_session import demo_conversation
 
 ROOT = Path(__file__).resolve().parents[3]
-SHIPPED = ROOT / "infrastructure" / "demo" / "session.jsonl"
+SHIPPED = ROOT / "infrastructure" / "lab" / "session.jsonl"
 GENERATOR = ROOT / "examples" / "write_demo_session.py"
 
 

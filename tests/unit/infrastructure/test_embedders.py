@@ -15,9 +15,9 @@ import pytest
 import refold
 from refold.application.errors import EmbedderError
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.embedders import choosing
-from refold.infrastructure.embedders.choosing import chosen_embedder
+from refold.infrastructure.embedders import named_embedders as choosing
 from refold.infrastructure.embedders.fastembed import FastEmbedEmbedder, fastembed_embedder
+from refold.infrastructure.embedders.named_embedders import chosen_embedder
 from refold.infrastructure.embedders.openai import OpenAIEmbedder
 from refold.infrastructure.embedders.usem3 import DIMENSION, USEEmbedder
 

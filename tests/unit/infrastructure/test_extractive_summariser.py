@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.messages import Message, Role
-from refold.infrastructure.summarisers.extractive import ALGORITHM, ExtractiveSummariser
+from refold.infrastructure.summarisers.extractive.summariser import ALGORITHM, ExtractiveSummariser
 
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from refold.application.errors import SummariserError
-from refold.application.ports import SummaryRequest
+from refold.application.ports.summariser import SummaryRequest
 from tests.support.fake_summarisers import (
     GoodSummariser,
     LongerThanSourceSummariser,

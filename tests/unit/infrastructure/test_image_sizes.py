@@ -9,7 +9,7 @@ import pytest
 
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
-from refold.infrastructure.tokens.images import HIGH_RESOLUTION_IMAGE, Pixels, pixels_of
+from refold.infrastructure.tokens.media import HIGH_RESOLUTION_IMAGE, Pixels, pixels_of
 
 
 def png(width: int, height: int) -> bytes:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.rendering.turns import FRAME_TOKENS
+from refold.application.rendering.turn_builder import FRAME_TOKENS
 from refold.domain.errors import ContextWindowExceeded, InvalidSetting
-from refold.infrastructure.settings.reading import read_configuration
+from refold.infrastructure.settings.configuration import read_configuration
 
 
 @pytest.fixture

@@ -10,22 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import SummariserError
-from refold.application.notes.taker import NotesDraft, NotesRequest, TakeNotes, note_taking
-from refold.application.ports import SourceMessage, Summariser
+from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
+from refold.application.ports.summariser import SourceMessage, Summariser
 from refold.domain.messages import Message
-from refold.domain.remembering import Note
-from refold.infrastructure.observing.calls import Answered, watched
+from refold.domain.notes import Note
+from refold.infrastructure.observability.watched_calls import Answered, watched
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
-from refold.infrastructure.summarisers.extractive import ExtractiveSummariser
-from refold.infrastructure.summarisers.notes import ANSWER_TOKENS, MOST_CALLS, ModelNotes
-from refold.infrastructure.summarisers.notes_prompt import (
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+from refold.infrastructure.summarisers.note_prompts import (
+    ANSWER_TOKENS,
+    MOST_CALLS,
+    ModelNotes,
     notes_fingerprint,
     notes_prompt,
     read_notes,
 )
-from refold.infrastructure.summarisers.quoting import passages
-from refold.infrastructure.summarisers.retrying import retrying
+from refold.infrastructure.summarisers.quoted_messages import passages
+from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.anthropic_server import (
     Answer,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.infrastructure.notes.block import BEGIN, END, with_block
+from refold.infrastructure.notes.notes_folder import BEGIN, END, with_block
 
 NOTE = "- a note (refold://t/1)"
 OURS = BEGIN + b"\n" + NOTE.encode() + b"\n" + END + b"\n"

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refold.infrastructure.notes import folder as folder_module
-from refold.infrastructure.notes.block import BEGIN, END, with_block
-from refold.infrastructure.notes.folder import MarkdownFolder
+from refold.infrastructure.notes import notes_folder as folder_module
+from refold.infrastructure.notes.notes_folder import BEGIN, END, MarkdownFolder, with_block
 
 NOTES = {"MEMORY.md": "# Memory", "memory/2026-01-02.md": "# Notes of 2026-01-02"}
 

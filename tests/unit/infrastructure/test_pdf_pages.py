@@ -7,7 +7,7 @@ import pytest
 
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
-from refold.infrastructure.tokens.pdf import MOST_PAGES, PAGE, pages_of
+from refold.infrastructure.tokens.media import MOST_PAGES, PAGE, pages_of
 
 
 def plain(pages: int) -> bytes:

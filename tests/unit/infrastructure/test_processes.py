@@ -6,9 +6,12 @@ import sys
 
 import pytest
 
-from refold.infrastructure.processes import ThisProcess
+from refold.infrastructure.files.processes import ThisProcess
 
-ROOT = ["-c", "from refold.infrastructure.processes import ThisProcess; print(ThisProcess().name)"]
+ROOT = [
+    "-c",
+    "from refold.infrastructure.files.processes import ThisProcess; print(ThisProcess().name)",
+]
 WAITING = ROOT[1] + "; import sys; sys.stdout.flush(); sys.stdin.read()"
 
 

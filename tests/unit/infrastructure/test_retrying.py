@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from refold.application.errors import SummariserError
-from refold.application.ports import (
+from refold.application.ports.summariser import (
     BoundedSummariser,
     Summariser,
     SummaryDraft,
     SummaryRequest,
     signs,
 )
-from refold.application.relaying import relayed
-from refold.infrastructure.summarisers.retrying import PASSING, retrying
+from refold.application.summaries.asking import relayed
+from refold.infrastructure.summarisers.retried import PASSING, retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold.application.conversation.models import COMPACTION_BETA
 from refold.application.errors import SummariserError
-from refold.application.models import COMPACTION_BETA
-from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, Message, Role
 from refold.infrastructure.summarisers.api_calls import output_room
-from refold.infrastructure.summarisers.sections import SECTIONS
+from refold.infrastructure.summarisers.prompt import SECTIONS
 from refold.infrastructure.summarisers.server_compaction import (
     DEFAULT_MODEL,
     ServerCompactionSummariser,

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.core import Settings
+from refold.application.runtime.core import Settings
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
-from refold.domain.policy import CompactionPolicy
-from refold.infrastructure.opening import configuration_of
-from refold.infrastructure.options import Options
-from refold.infrastructure.settings.listing import as_markdown, documented, with_values
-from refold.infrastructure.settings.model import RefoldSettings
-from refold.infrastructure.settings.reading import Configuration, read_configuration
-from refold.infrastructure.settings.sources import variable
+from refold.infrastructure.bootstrap import configuration_of
+from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
+from refold.infrastructure.settings.options import Options
+from refold.infrastructure.settings.setting_list import as_markdown, documented, with_values
+from refold.infrastructure.settings.settings_model import RefoldSettings
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from tests.architecture.rules import ROOT
 

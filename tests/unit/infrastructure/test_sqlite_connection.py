@@ -6,7 +6,7 @@ import threading
 import weakref
 from pathlib import Path
 
-from refold.infrastructure.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 
 def test_one_that_another_thread_uses_is_closed_when_that_thread_lets_go(tmp_path: Path) -> None:

@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.ports import SourceMessage, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, Message, Role
 from refold.infrastructure.summarisers import prompt as prompt_module
-from refold.infrastructure.summarisers import quoting as quoting_module
+from refold.infrastructure.summarisers import quoted_messages as quoting_module
 from refold.infrastructure.summarisers.prompt import (
+    SECTIONS,
     build_prompt,
     prompt_fingerprint,
+    required_headings,
     system_text,
 )
-from refold.infrastructure.summarisers.quoting import cut, mark_for, passages, well_formed
-from refold.infrastructure.summarisers.sections import SECTIONS, required_headings
+from refold.infrastructure.summarisers.quoted_messages import cut, mark_for, passages, well_formed
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -110,7 +111,7 @@ def test_the_same_texts_give_the_same_mark_and_other_texts_another() -> None:
 
 def test_a_mark_that_a_text_holds_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     # With marks of one digit a text can hold all but one of them, in either case of letter.
-    monkeypatch.setattr("refold.infrastructure.summarisers.quoting._MARK_LENGTH", 1)
+    monkeypatch.setattr("refold.infrastructure.summarisers.quoted_messages._MARK_LENGTH", 1)
     assert mark_for(["0123456789ABCDEf"[:-1]]) == "f"
 
 

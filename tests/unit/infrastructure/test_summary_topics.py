@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.ports import SourceMessage, SummaryDraft, SummaryRequest
+from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.prompt import build_prompt
-from refold.infrastructure.summarisers.sections import TOPICS, without_topics
+from refold.infrastructure.summarisers.prompt import TOPICS, build_prompt, without_topics
 from refold.infrastructure.summarisers.server_compaction import instructions_for
 from tests.support.anthropic_server import GOOD_SUMMARY, AnthropicServer, ok
 from tests.support.builders import user

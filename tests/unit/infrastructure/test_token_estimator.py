@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refold.application.ports import TokenCounter
+from refold.application.ports.summariser import TokenCounter
 from refold.domain.messages import Block, Message
 from refold.infrastructure.tokens.estimator import (
     CLASSES,
@@ -22,7 +22,7 @@ from refold.infrastructure.tokens.estimator import (
     EstimatingTokenCounter,
     sum_of_bytes,
 )
-from refold.infrastructure.tokens.images import HIGH_RESOLUTION_IMAGE, STANDARD_IMAGE
+from refold.infrastructure.tokens.media import HIGH_RESOLUTION_IMAGE, STANDARD_IMAGE
 
 FIXTURE: dict[str, list[str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "token_fixture.json").read_text(encoding="utf-8")

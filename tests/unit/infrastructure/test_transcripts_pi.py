@@ -4,15 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.support.transcript_files import (
-    Json,
-    contents,
-    keys,
-    only,
-    read_records,
-    reasons,
-    text,
-)
+from tests.support.transcript_files import Json, contents, keys, only, read_records, reasons, text
 
 HEADER = {"type": "session", "id": "p1", "cwd": "/x", "timestamp": "2025-12-09T00:53:29.825Z"}
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold.application.conversation.transcripts import Transcript
 from refold.application.errors import TranscriptError
-from refold.application.recordings.transcripts import Transcript
-from refold.infrastructure.transcripts import FORMATS, read_transcript, source
+from refold.infrastructure.transcripts import transcript_source as source
+from refold.infrastructure.transcripts.read_transcript import FORMATS, read_transcript
 from tests.support.transcript_files import (
     call,
     claude_answer,

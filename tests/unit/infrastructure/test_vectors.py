@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from refold.application.errors import EmbedderError
-from refold.application.recall.index import Filters
+from refold.application.ports.recall_index import Filters
 from refold.application.recall.passages import digest_of
-from refold.infrastructure.observing.notices import Notice, nobody
+from refold.infrastructure.observability.notices import Notice, nobody
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.passage_lists import PassageList
@@ -399,7 +399,7 @@ def test_only_the_owner_of_the_log_may_read_the_file(tmp_path: Path, index: Pass
 def test_matrices_of_conversations_that_were_not_asked_lately_are_forgotten(
     store: SQLiteVectorStore, index: PassageList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.recall.scopes.KEPT_BYTES", 3_000)
+    monkeypatch.setattr("refold.infrastructure.recall.vector_matrices.KEPT_BYTES", 3_000)
     for thread in "abcdef":
         index.say(*TEXTS, thread_id=thread)
     embed(store, *TEXTS)

@@ -7,15 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.histories import (
-    Message,
-    Step,
-    live_histories,
-    marked,
-    marker,
-    recorded_histories,
-    turns,
-)
+from tests.support.histories import live_histories, recorded_histories, turns
+from tests.support.history_layout import Message, Step, marked, marker
 from tests.support.legality import violations
 
 Block = dict[str, Any]

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.support.histories import Message, Step, live_histories, recorded_histories, turns
+from tests.support.histories import live_histories, recorded_histories, turns
+from tests.support.history_layout import Message, Step
 
 Block = dict[str, Any]
 

@@ -2,8 +2,7 @@
 
 from refold.domain.cuts.beyond_summary import RULE
 from refold.domain.events import MessagePinned, MessageUnpinned
-from refold.domain.fading import REMEMBERED
-from refold.domain.folding import fold
+from refold.domain.evolve import REMEMBERED, fold
 from tests.support.builders import conversation, coverage, history, performed, system, talk
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from refold.domain.budget import Budget
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, Wish, plan_compaction
 from refold.domain.events import Event, Trigger
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.messages import Message
-from refold.domain.policy import CompactionPolicy
 from tests.support.builders import (
     appended,
     assistant,

@@ -1,7 +1,7 @@
 """One response of the model shares one fate."""
 
 from refold.domain.cuts.model_response import RULE
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from tests.support.builders import appended, assistant, conversation, user
 
 

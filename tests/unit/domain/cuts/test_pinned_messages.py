@@ -3,7 +3,7 @@
 from refold.domain.conversation import Conversation
 from refold.domain.cuts.pinned_messages import RULE
 from refold.domain.events import MessagePinned
-from refold.domain.folding import fold
+from refold.domain.evolve import fold
 from refold.domain.messages import Message
 from tests.support.builders import (
     appended,

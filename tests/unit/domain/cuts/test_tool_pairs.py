@@ -1,7 +1,7 @@
 """A call and its results stay together."""
 
 from refold.domain.cuts.tool_pairs import RULE
-from refold.domain.fading import REMEMBERED
+from refold.domain.evolve import REMEMBERED
 from tests.support.builders import assistant, calls, conversation, results, user
 
 

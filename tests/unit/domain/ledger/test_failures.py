@@ -4,7 +4,7 @@ import pytest
 
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
-from refold.domain.ledger.merging import merged
+from refold.domain.ledger.line_choice import merged
 from refold.domain.messages import Block, Message
 from tests.support.builders import assistant, tool_use, user
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from refold.domain.ledger.heading_senses import sense_of
-from refold.domain.ledger.headings import shown
+from refold.domain.ledger.headings import sense_of, shown
 from refold.domain.ledger.speech import sentences
 
 

@@ -1,10 +1,8 @@
 """Which of the ledger's lines are shown, and which are merged."""
 
-from refold.domain.ledger.fitting import MOST_HIDDEN, Costs, Fitted, fit
 from refold.domain.ledger.gathering import Gathered
-from refold.domain.ledger.line import Kind, LedgerLine
-from refold.domain.ledger.merging import merged
-from refold.domain.ledger.uniting import united
+from refold.domain.ledger.line import Kind, LedgerLine, united
+from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, Fitted, fit, merged
 
 COSTS = Costs(lambda line: len(line.text), lambda line: len(line.kind))
 

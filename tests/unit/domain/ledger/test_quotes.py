@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.ledger.quotes import parted
+from refold.domain.ledger.quotations import parted
 from refold.domain.ledger.talk import Said, said_by_user
 
 FOREIGN: dict[str, tuple[str, list[str]]] = {

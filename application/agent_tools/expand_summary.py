@@ -1,0 +1,133 @@
+"""The tool ``expand_summary``: the original messages that a summary stands for."""
+
+from contextlib import suppress
+
+from refold.application.history.expand import ExpandedSummary, expand, expand_anywhere
+from refold.application.recall.recall_query import LEAST_TOKENS
+from refold.domain.errors import UnknownSummary
+
+from .answers import (
+    EMPTY,
+    ERASED,
+    GUIDANCE,
+    Answer,
+    answer,
+    first_with_items,
+    longest,
+    moment,
+    named,
+    plural,
+    quoted,
+    record_text,
+    rooms,
+    too_large,
+)
+from .arguments import ExpandAnywhere, ExpandArguments
+from .names import EXPAND_SUMMARY, QUERY_HISTORY, RECALL_MEMORY
+from .tool_scope import Reach, ToolRefusal
+
+DESCRIPTION = f"""\
+Open a summary: read the original messages that it stands for, oldest first, page by page. Call it when a \
+[Conversation Summary] is too short or unclear on something that you must get exactly right, and you want to \
+follow how it came about. Without summary_id it opens the one that stands for the earlier messages now.
+Comes back: which positions it covers, the original messages word for word, and the start to ask for the \
+next page. To look for one thing {RECALL_MEMORY} is quicker."""
+FRAME = 250
+"""Tokens that stand around the texts."""
+MOST_PARTS = 12
+
+
+def expand_summary(reach: Reach, arguments: ExpandArguments) -> str:
+    """The answer to a call.
+
+    Raises:
+        ToolRefusal: the conversation is out of reach, or has no summary.
+        UnknownSummary: no summary has this id.
+        LogError: the log cannot be read.
+    """
+    return first_with_items(
+        _told(reach, arguments, _expanded(reach, arguments, room))
+        for room in rooms(reach.room, FRAME)
+    )
+
+
+def _expanded(reach: Reach, arguments: ExpandArguments, room: int) -> ExpandedSummary:
+    wanted = arguments.thread if isinstance(arguments, ExpandAnywhere) else None
+    summary_id, start = arguments.summary_id, arguments.start
+    if summary_id is not None and wanted is None and (reach.home is None or reach.everywhere):
+        # One's own first: a copy has summaries with the ids of its source.
+        if reach.home is not None:
+            with suppress(UnknownSummary):
+                return expand(reach.core, reach.home, summary_id, start, room)
+        within = {row.thread_id for row in reach.conversations()}
+        found = expand_anywhere(reach.core, summary_id, start, room, within=within)
+    else:
+        thread = reach.thread(wanted)
+        found = expand(reach.core, thread, summary_id or _active(reach, thread), start, room)
+    if reach.scope.hides(found.thread_id, found.start, found.stop):
+        raise ToolRefusal(
+            f"summary {named(found.summary_id, 80)} was made of messages that are out of reach as well."
+        )
+    return found
+
+
+def _active(reach: Reach, thread: str) -> str:
+    rows = reach.core.views.summaries(thread)
+    active = next((row.summary_id for row in rows if row.is_active), None)
+    if active is None:
+        raise ToolRefusal(
+            "no summary is active in this conversation: every message is in the context, or can be read "
+            f"with {QUERY_HISTORY}."
+        )
+    return active
+
+
+def _told(reach: Reach, arguments: ExpandArguments, found: ExpandedSummary) -> Answer:
+    home = found.thread_id == reach.home
+    seen = reach.sees_context_of(found.thread_id)
+    items = [record_text(record, seen=seen) for record in found.page.records]
+
+    def tail(shown: int) -> str:
+        records = found.page.records
+        if records and not shown:
+            return too_large(records[0])
+        following = records[shown].position if shown < len(records) else found.page.next
+        if following is None:
+            return "These are all of them." if items else "It covers no message from there on."
+        thread = "" if home else f", thread {named(found.thread_id, 500)}"
+        summary = f"summary_id {named(found.summary_id, 80)}{thread}"
+        return f"Next: {EXPAND_SUMMARY} with start {following}, {summary} for what follows."
+
+    in_sight = seen and found.state == "active"
+    head = _head(found, home=home, in_sight=in_sight)
+    if not arguments.start and not in_sight:
+        head += f"\nIts text:\n{_text(reach, found)}"
+    return answer(head, items, tail, reach.room, reach.count)
+
+
+def _head(found: ExpandedSummary, *, home: bool, in_sight: bool) -> str:
+    whose = "" if home else f" of conversation {named(found.thread_id, 120)}"
+    shown = " and in your context" if in_sight else ""
+    but = f", without {plural(len(found.exclusions), 'message')}" if found.exclusions else ""
+    return (
+        f"Summary {named(found.summary_id, 80)}{whose}, {found.state}{shown}, made "
+        f"{moment(found.made_at)}. It stands for {plural(found.count, 'message')}, positions {found.start} "
+        f"to {found.stop - 1}{but}.{_parts(found)} {GUIDANCE}"
+    )
+
+
+def _parts(found: ExpandedSummary) -> str:
+    """Where the pieces lie that it was made from: good places to begin at."""
+    if len(found.leaves) < 2:
+        return ""
+    starts = [str(leaf.start) for leaf in found.leaves[:MOST_PARTS]]
+    more = " …" if len(found.leaves) > MOST_PARTS else ""
+    return f" It was made in parts that begin at {', '.join(starts)}{more}."
+
+
+def _text(reach: Reach, found: ExpandedSummary) -> str:
+    if found.withdrawn:
+        return ERASED
+    shown = longest(found.text, max(LEAST_TOKENS, reach.room // 3), reach.count)
+    cut = "" if len(shown) == len(found.text) else "\n(the beginning of it)"
+    return f"{quoted(shown)}{cut}" if shown else EMPTY

@@ -1,0 +1,131 @@
+"""How far tools reach: one conversation, or all of a log."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from refold.application.conversation.addresses import parse_address
+from refold.application.conversation.owner_scope import OwnerScope
+from refold.application.conversation.parsing import read_thread_id
+from refold.application.errors import InvalidAddress, LogDamaged
+from refold.application.ports.read_models import ConversationRow
+from refold.application.runtime.core import Core
+from refold.domain.errors import InvalidThreadId
+
+from .answers import named
+from .names import LIST_CONVERSATIONS
+
+
+class ToolRefusal(Exception):
+    """A call that cannot be answered; the message tells a model what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which conversations may be asked, and which one is asked where none is named."""
+
+    core: Core
+    home: str | None
+    """The conversation that the tools were made for; None where they were made for all."""
+    scope: OwnerScope
+    """How far they reach."""
+    sees: bool = True
+    """Whether the model that asks sees the context of that conversation: its own agent does."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether other conversations can be asked as well."""
+        return self.scope.is_wide
+
+    @property
+    def room(self) -> int:
+        """The tokens that an answer may take."""
+        return self.core.settings.recall_tokens
+
+    @property
+    def count(self) -> Callable[[str], int]:
+        """Counts the tokens of a text."""
+        return self.core.counter.count_text
+
+    def sees_context_of(self, thread: str) -> bool:
+        """Whether the model that asks sees the context of this conversation."""
+        return self.sees and thread == self.home
+
+    def told(self, error: Exception) -> str:
+        """What a model is told of an error: nothing of a conversation that is out of reach."""
+        damage = error.thread_id if isinstance(error, LogDamaged) else self.home
+        if damage != self.home and not self.everywhere:
+            return "another part of the log is damaged. Run `refold verify` to see what; go on without it."
+        return str(error)
+
+    def thread(self, thread: str | None = None) -> str:
+        """The id of the conversation that is meant.
+
+        Raises:
+            ToolRefusal: none is, it does not exist, or it is out of reach.
+        """
+        wanted = self.home if thread is None else thread
+        if wanted is None:
+            raise ToolRefusal(
+                "say which conversation: give its id as thread. "
+                f"{LIST_CONVERSATIONS} shows those there are, and every answer names its own."
+            )
+        if wanted != self.home and not self.everywhere:
+            raise ToolRefusal(
+                f"conversation {named(wanted, 80)} is another one: these tools reach this one alone."
+            )
+        return self._existing(wanted)
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        """Those within reach, the latest activity first."""
+        self.scope.check_owner()
+        rows, visible = self.core.views.conversations(), self.scope.visible()
+        if visible is None:
+            return rows
+        return [row for row in rows if visible.lets_conversation(row.thread_id)]
+
+    def hidden(self, thread: str) -> frozenset[int]:
+        """The positions of its messages that are out of reach."""
+        return self.scope.hidden(thread)
+
+    def thread_of(self, address: str) -> str:
+        """The id of the conversation that an address is of; the usual one for a bare position.
+
+        Raises:
+            ToolRefusal: it is no address, or one of a conversation that is out of reach.
+        """
+        text = address.strip()
+        if text.isdecimal() and text.isascii():
+            return self.thread()
+        try:
+            parsed = parse_address(text)
+        except InvalidAddress as error:
+            raise ToolRefusal(
+                f"{named(text, 80)} is no address: copy one from a preview or an answer, "
+                "refold://THREAD/POSITION, or give the position alone."
+            ) from error
+        if self.home is not None and parsed.names(self.home):
+            return self.thread()
+        if not self.everywhere:
+            raise ToolRefusal(
+                f"{named(text, 120)} is a message of another conversation: these tools reach this one "
+                "alone. Give an address of this conversation, or a position in it."
+            )
+        known = (parsed.thread_id, parsed.as_written)
+        thread = next(filter(self._is_within, known), known[0])
+        return self._existing(thread)
+
+    def _existing(self, thread: str) -> str:
+        try:
+            usable = read_thread_id(thread)
+        except InvalidThreadId as error:
+            raise ToolRefusal(f"{named(thread, 80)} cannot be the id of a conversation.") from error
+        if thread != self.home and not self._is_within(usable):
+            raise ToolRefusal(
+                f"there is no conversation {named(thread, 80)}; {LIST_CONVERSATIONS} or an answer of "
+                "recall names those there are."
+            )
+        return usable
+
+    def _is_within(self, thread: str) -> bool:
+        """Whether a conversation is there and within reach; who may not see it is not told which."""
+        return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)

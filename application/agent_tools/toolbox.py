@@ -1,0 +1,243 @@
+"""Which tools there are for a reach, with their words for it."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast, overload
+
+from refold.application.conversation.owner_scope import OwnerScope
+from refold.application.runtime.core import Core
+from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_object
+
+from .answers import named
+from .arguments import (
+    ExpandAnywhere,
+    ExpandArguments,
+    ListArguments,
+    QueryAnywhere,
+    QueryArguments,
+    ReadArguments,
+    RecallAnywhere,
+    RecallArguments,
+    RecallOfAll,
+)
+from .expand_summary import DESCRIPTION as EXPAND
+from .expand_summary import expand_summary
+from .list_conversations import DESCRIPTION as LIST
+from .list_conversations import list_conversations
+from .names import EXPAND_SUMMARY, LIST_CONVERSATIONS, QUERY_HISTORY, READ_OFFLOADED, RECALL_MEMORY
+from .query_history import DESCRIPTION as QUERY
+from .query_history import query_history
+from .read_offloaded import DESCRIPTION as READ
+from .read_offloaded import read_offloaded
+from .recall_memory import DESCRIPTION as RECALL
+from .recall_memory import recall_memory
+from .tool import Tool, ToolOutput
+from .tool_scope import Reach
+
+_ANYWHERE = (
+    "\nIt asks this conversation, or the one whose id is given as thread. Answers name the conversation "
+    "that each message is of."
+)
+_NOWHERE = (
+    f"\nGive the id of the conversation as thread; {LIST_CONVERSATIONS} shows which there are."
+)
+_SEARCH_ALL = "\nWithout thread it searches all conversations; with the id of one, that one alone."
+_SEEN = "\nPassages that your context has in full already are left out and counted."
+_ANY_ADDRESS = "\nAn address names its conversation, so none has to be given beside it."
+
+
+def tools_of(reach: Reach) -> tuple[Tool, ...]:
+    """The tools of one conversation; of all of them, with one more that lists them."""
+    recall_text = RECALL + _SEEN if reach.sees and reach.home is not None else RECALL
+    if not reach.everywhere:
+        return (
+            Tool(RECALL_MEMORY, recall_text, RecallArguments, recall_memory, reach),
+            Tool(QUERY_HISTORY, QUERY, QueryArguments, query_history, reach),
+            Tool(EXPAND_SUMMARY, EXPAND, ExpandArguments, expand_summary, reach),
+            Tool(READ_OFFLOADED, READ, ReadArguments, read_offloaded, reach),
+        )
+    nowhere = reach.home is None
+    asks = _NOWHERE if nowhere else _ANYWHERE
+    searches = _SEARCH_ALL if nowhere else _ANYWHERE
+    recalled = RecallOfAll if nowhere else RecallAnywhere
+    return (
+        Tool(RECALL_MEMORY, recall_text + searches, recalled, recall_memory, reach),
+        Tool(QUERY_HISTORY, QUERY + asks, QueryAnywhere, query_history, reach),
+        Tool(EXPAND_SUMMARY, EXPAND + asks, ExpandAnywhere, expand_summary, reach),
+        Tool(READ_OFFLOADED, READ + _ANY_ADDRESS, ReadArguments, read_offloaded, reach),
+        Tool(LIST_CONVERSATIONS, LIST, ListArguments, list_conversations, reach),
+    )
+
+
+class Toolbox:
+    """The tools with which a model asks its memory. Iterating gives each of them, and
+    ``toolbox["recall_memory"]`` one by its name.
+    """
+
+    def __init__(
+        self, core: Core, thread_id: str | None, scope: OwnerScope, *, sees: bool = True
+    ) -> None:
+        self.sdk = core.sdk_tools
+        self._core = core
+        self.reach = Reach(core, thread_id, scope, sees)
+        self._made = tools_of(self.reach)
+        self._named = {tool.name: tool for tool in self._made}
+
+    @property
+    def _tools(self) -> tuple[Tool, ...]:
+        self.check()
+        return self._made
+
+    @property
+    def _by_name(self) -> Mapping[str, Tool]:
+        self.check()
+        return self._named
+
+    def check(self) -> None:
+        """Check that this is the process that opened the memory.
+
+        Raises:
+            OpenedBeforeFork: it was forked from that one.
+        """
+        self._core.process.check()
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """For ``tools=`` of ``messages.create``; ``chat.context`` takes the toolbox itself as well."""
+        return [tool.definition for tool in self._tools]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How models call them."""
+        return tuple(self._by_name)
+
+    def call(self, name: object, input: object) -> ToolOutput:
+        """The answer to a call, whatever JSON it has: what is wrong with it is an answer as well."""
+        tool = self._by_name.get(name) if isinstance(name, str) else None
+        if tool is None:
+            told = named(name, 80) if isinstance(name, str) else "without a name"
+            text = f"there is no tool {told} here; there are: {', '.join(self._by_name)}."
+            return ToolOutput(text=text, is_error=True)
+        return tool.call(input)
+
+    def result_for(self, call: object) -> dict[str, Any]:
+        """The ``tool_result`` block that answers a ``tool_use`` block: a mapping, or one of the SDK. A call
+        of a tool that is not here is answered with an error: ask ``block.name in tools`` where you have
+        tools of your own, or take ``results_for``.
+
+        Raises:
+            InvalidMessage: the block has no id that a result could name.
+        """
+        return result_block(call, self.call(_field(call, "name"), _field(call, "input")))
+
+    def results_for(self, reply: object) -> list[dict[str, Any]]:
+        """The ``tool_result`` blocks that answer the calls of these tools in a reply: a message of the SDK,
+        a mapping, or its blocks. Calls of your own tools are left to you; a call of a tool that neither
+        of you has is answered by ``result_for`` with an error.
+
+        Raises:
+            InvalidMessage: a call has no id.
+        """
+        return [self.result_for(call) for call in calls_in(reply) if _field(call, "name") in self]
+
+    def for_anthropic(self) -> list[Any]:
+        """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        self.check()
+        return self.sdk.blocking(self)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of this name, is among them."""
+        return item in self._by_name if isinstance(item, str) else item in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Tool: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
+    def __getitem__(self, index: int | str | slice) -> Tool | tuple[Tool, ...]:
+        return self._by_name[index] if isinstance(index, str) else self._tools[index]
+
+
+class AsyncToolbox:
+    """``Toolbox`` for asyncio: each call is answered in a thread."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._opened = toolbox
+
+    @property
+    def _toolbox(self) -> Toolbox:
+        # Before a thread is asked for: the loop of a forked process's parent does not run there.
+        self._opened.check()
+        return self._opened
+
+    @property
+    def definitions(self) -> list[dict[str, Any]]:
+        """See ``Toolbox.definitions``."""
+        return self._toolbox.definitions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """See ``Toolbox.names``."""
+        return self._toolbox.names
+
+    async def call(self, name: object, input: object) -> ToolOutput:
+        """See ``Toolbox.call``."""
+        return await asyncio.to_thread(self._toolbox.call, name, input)
+
+    async def result_for(self, call: object) -> dict[str, Any]:
+        """See ``Toolbox.result_for``."""
+        return await asyncio.to_thread(self._toolbox.result_for, call)
+
+    async def results_for(self, reply: object) -> list[dict[str, Any]]:
+        """See ``Toolbox.results_for``."""
+        return await asyncio.to_thread(self._toolbox.results_for, reply)
+
+    def for_anthropic(self) -> list[Any]:
+        """The same as asynchronous tools of the ``anthropic`` SDK."""
+        return self._toolbox.sdk.awaited(self)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of this name, is among them."""
+        return item in self._toolbox
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._toolbox)
+
+    def __len__(self) -> int:
+        return len(self._toolbox)
+
+
+def calls_in(reply: object) -> Iterator[object]:
+    """The ``tool_use`` blocks of a reply, of a message or of a list of blocks."""
+    content: object = reply
+    if not isinstance(reply, (list, tuple)):
+        content = _field(reply, "content")
+    blocks = cast("Sequence[object]", content) if isinstance(content, (list, tuple)) else ()
+    return (block for block in blocks if _field(block, "type") == "tool_use")
+
+
+def result_block(call: object, output: ToolOutput) -> dict[str, Any]:
+    """The ``tool_result`` block with this output.
+
+    Raises:
+        InvalidMessage: the call has no id.
+    """
+    call_id = _field(call, "id")
+    if not isinstance(call_id, str) or not call_id:
+        raise InvalidMessage(
+            "tool_use.id", "is missing: give a tool_use block as the model sent it"
+        )
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": output.text}
+    return {**block, "is_error": True} if output.is_error else block
+
+
+def _field(block: object, name: str) -> object:
+    if is_object(block):
+        return block.get(name)
+    return getattr(block, name, None)

@@ -1,0 +1,184 @@
+"""What callers give to the public methods: checked by the argument's name, at one place for all of them."""
+
+import difflib
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from os import PathLike
+from typing import Any, TypeVar, cast
+
+from refold.application.conversation.parsing import is_utf8
+from refold.application.recall.recall_query import RecallOptions
+from refold.domain.errors import InvalidSetting
+
+from .context import Context
+
+_Class = TypeVar("_Class", bound=type)
+_Check = tuple[Callable[[Any], bool], str]
+
+
+def checked(kind: _Class) -> _Class:
+    """Check what is given to the public methods of a class.
+
+    Each refuses with an ``InvalidSetting`` that names the argument, before anything is done.
+    """
+    for name, method in list(vars(kind).items()):
+        if not name.startswith("_") and inspect.isfunction(method):
+            setattr(kind, name, _checked(method))
+    return kind
+
+
+def check(name: str, value: object) -> None:
+    """Refuse what cannot be given for the argument of this name.
+
+    Raises:
+        InvalidSetting: names the argument and says what it must be.
+    """
+    known = _CHECKS.get(name)
+    if known is not None and not known[0](value):
+        raise refused(name, value, known[1])
+
+
+def refused(name: str, value: object, wanted: str) -> InvalidSetting:
+    """The error for an argument that cannot be."""
+    shown = repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
+    kind = "" if isinstance(value, str | int | float) else "a value of type "
+    return InvalidSetting(f"{name}: must be {wanted}, not {kind}{shown}", setting=name, value=value)
+
+
+def unknown_argument(method: str, given: str, known: Iterable[str]) -> TypeError:
+    """The error for an argument that there is not."""
+    alike = difflib.get_close_matches(given, list(known), n=1)
+    hint = f" (did you mean {alike[0]}?)" if alike else ""
+    return TypeError(f"{method}() has no argument {given!r}{hint}")
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    parameters = list(inspect.signature(method).parameters.values())
+    names = tuple(p.name for p in parameters)
+    options = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    optional = frozenset(p.name for p in parameters if p.default is None)
+    known = {*names, *RecallOptions.__annotations__} - {"self", "how"}
+
+    def look(given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        # Names of positional arguments first; there are few, and most calls have one or none.
+        for name, value in (*zip(names[1:], given[1:], strict=False), *named.items()):
+            if options and name not in known:
+                raise unknown_argument(method.__name__, name, known)
+            if value is not None or name not in optional:
+                check(name, value)
+
+    if inspect.iscoroutinefunction(method):
+        waiting = cast("Callable[..., Awaitable[Any]]", method)
+
+        @functools.wraps(method)
+        async def asked(*given: Any, **named: Any) -> Any:
+            look(given, named)
+            return await waiting(*given, **named)
+
+        return asked
+
+    @functools.wraps(method)
+    def called(*given: Any, **named: Any) -> Any:
+        look(given, named)
+        return method(*given, **named)
+
+    return called
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and is_utf8(value)
+
+
+def _is_name(value: object) -> bool:
+    return _is_text(value) and bool(cast(str, value).strip())
+
+
+def _is_path(value: object) -> bool:
+    return is_path(value)
+
+
+def is_path(value: object) -> bool:
+    """Whether a value names a file."""
+    if isinstance(value, PathLike):
+        value = cast("PathLike[str]", value).__fspath__()
+    return isinstance(value, str) and is_utf8(value) and "\0" not in value and bool(value)
+
+
+def _is_question(value: object) -> bool:
+    # Half of a character is looked for as well: a model may have sent it.
+    return isinstance(value, str)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+def _is_context(value: object) -> bool:
+    return isinstance(value, Context)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return _is_number(value) and cast(int, value) >= 0
+
+
+def _is_wait(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and cast(float, value) >= 0
+
+
+def _is_system(value: object) -> bool:
+    if value is None or isinstance(value, str):
+        return True
+    return isinstance(value, list | tuple) and all(map(_is_text_block, cast("list[object]", value)))
+
+
+def _is_text_block(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(
+        cast("Mapping[str, object]", value).get("text"), str
+    )
+
+
+def _is_where(value: object) -> bool:
+    if isinstance(value, str | bytes | Mapping):
+        return isinstance(value, str)
+    return _is_number(value) or isinstance(value, Iterable)
+
+
+def _is_moment(value: object) -> bool:
+    return _is_number(value) or isinstance(value, datetime | str)
+
+
+_TEXT: _Check = (_is_text, "text")
+_NAME: _Check = (_is_name, "text that is not blank")
+_PATH: _Check = (_is_path, "a path")
+_FLAG: _Check = (_is_flag, "True or False")
+_NUMBER: _Check = (_is_number, "a whole number")
+_AT: _Check = (_is_moment, "a version (a whole number) or a time with a time zone")
+_CHECKS: Mapping[str, _Check] = {
+    **dict.fromkeys(("focus", "reason", "label", "summary_id", "pin_id"), _TEXT),
+    **dict.fromkeys(("out", "to", "anchor"), _PATH),
+    **dict.fromkeys(
+        ("force", "recorded", "accept", "repair", "replace", "all_conversations"), _FLAG
+    ),
+    **dict.fromkeys(("before", "after", "at"), _AT),
+    **dict.fromkeys(("start", "stop"), _NUMBER),
+    "model": _NAME,
+    "query": (_is_question, "a question as text"),
+    "min_score": (_is_share, "a number from 0 to 1, relative to the best hit"),
+    "context": (_is_context, "a context, as context() gives it"),
+    "keep": (_is_count, "a whole number from 0"),
+    "wait": (_is_wait, "a number of seconds"),
+    "system": (_is_system, "text, or a list of text blocks as the Messages API takes them"),
+    "where": (_is_where, "a position, an address, or several of them"),
+}
+"""By argument: whether a value can be, and what it must be. None is taken where it is the default."""

@@ -1,0 +1,1 @@
+"""Making a request fit: compaction attempts, the ladder of smaller steps, pins."""

@@ -1,0 +1,297 @@
+"""Use case: compact a conversation in two phases. The model works without lock or transaction."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from refold.application.api.blocking import to_the_end
+from refold.application.api.results import CompactionResult, Outcome
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError, SummariserError
+from refold.application.notes.note_taking import NoteTaking
+from refold.application.ports.summariser import Summariser
+from refold.application.runtime.core import Core
+from refold.application.runtime.foreign_code import Contained, described
+from refold.application.runtime.observers import followed, tell_compaction
+from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
+from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.application.summaries.asking import Asking, Rehearsal, rehearsed
+from refold.application.summaries.refocusing import refocused
+from refold.application.summaries.source import Source, source_of
+from refold.application.summaries.summary import summarised
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.compacting import (
+    ABANDONED,
+    CompactionInFlight,
+    breaker_closes_at,
+    perform_compaction,
+    request_compaction,
+)
+from refold.domain.compaction.summary_length import Expected, expected
+from refold.domain.compaction.summary_rules import Summary, SummaryRefused
+from refold.domain.conversation import Conversation
+from refold.domain.cuts.planner import (
+    NO_WISH,
+    CompactionPlan,
+    NothingToCompact,
+    Wish,
+    plan_compaction,
+)
+from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
+
+from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
+from .lease import is_left_behind, settle_left_behind
+from .unwritten import KeptSummary, reason_of
+
+logger = plain_logger(__name__)
+
+
+class CompactionAttempt:
+    """One attempt: requested, then performed or failed. No failure but of the log is raised.
+
+    ``force``: make it even while the circuit breaker is open. ``wish``: what is said on
+    demand beside the settings. ``idle``: why nothing is to be done in the state in which it begins, if so.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        thread_id: str,
+        budget: Budget,
+        *,
+        trigger: Trigger,
+        summariser: Summariser,
+        focus: str | None = None,
+        force: bool = False,
+        wish: Wish = NO_WISH,
+        idle: Callable[[Conversation], NothingToCompact | None] = lambda _: None,
+    ) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._budget = budget
+        self._trigger: Trigger = trigger
+        self._summariser = summariser
+        self._focus = focus
+        self._force = force
+        self._wish, self._idle = wish, idle
+        self._began = core.clock()
+        self._asking = Asking(summariser, core.settings.policy)
+        self._before = LoadedConversation(thread_id)
+        self._plan: CompactionPlan | NothingToCompact | None = None
+        self._source = Source()
+        self._rehearsed: Expected | None = None
+        self._requested: CompactionRequested | None = None
+        self._ended: CompactionResult | None = None
+        self._end = AttemptEnd(core, thread_id)
+
+    async def run(self) -> CompactionResult:
+        """Plan and request; ask the summariser; record what came of it against the newest state."""
+        with followed(self._core, self._thread_id, self._trigger):
+            result = await self.work()
+            # That there is nothing to do is news only to somebody who asked for it.
+            if result.outcome != "nothing_to_do" or self._trigger == "manual":
+                tell_compaction(self._core, result)
+        return result
+
+    async def work(self) -> CompactionResult:
+        """The same, told nobody but where it is cancelled: the caller tells the result."""
+        try:
+            return await self._run()
+        except asyncio.CancelledError:
+            self._give_up()
+            raise
+        finally:
+            self._end.leave()
+
+    async def _run(self) -> CompactionResult:
+        self._rehearsed = await rehearsed(self._summariser, self._rehearsal)
+        try:
+            plan = await to_the_end(self._request)
+        except CompactionInFlight as error:
+            return self._result("in_flight", self._before, "in_flight", str(error))
+        if isinstance(plan, NothingToCompact):
+            return await to_the_end(self._rest, plan)
+        try:
+            with Contained():  # Its window and its measure are code of the user's own as well.
+                summary = await self._summarised(plan)
+        except (SummariserError, SummaryRefused) as error:
+            return await to_the_end(self._fail, error.reason, str(error))
+        except Exception as error:  # A summariser of the user's own may raise anything.
+            logger.warning("summariser %r failed: %s", self._summariser.name, raised(error))
+            return await to_the_end(self._fail, "error", described(error))
+        return await to_the_end(self._record, plan, summary)
+
+    def would_rest(self, state: Conversation) -> bool:
+        """Whether there is nothing to do for it in this state."""
+        return isinstance(self._planned(state), NothingToCompact)
+
+    def _request(self) -> CompactionPlan | NothingToCompact:
+        def decide(loaded: LoadedConversation) -> Sequence[Event]:
+            self._before = loaded.present()
+            self._plan = plan = self._idle(loaded.state) or self._planned(loaded.state)
+            if isinstance(plan, NothingToCompact):
+                again = refocused(self._core, loaded, self._budget, self._focus, force=self._force)
+                if again is None:
+                    return settle_left_behind(self._core, loaded)
+                self._plan, self._source = plan, _ = again
+                return self._request_of(loaded.state, plan)
+            self._source = source_of(self._core, loaded, plan, self._focus, self._summariser)
+            return self._request_of(loaded.state, plan)
+
+        _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        for event in events:
+            if isinstance(event, CompactionRequested):
+                self._requested = event
+        assert self._plan is not None
+        return self._plan
+
+    def _planned(self, state: Conversation) -> CompactionPlan | NothingToCompact:
+        policy = self._core.settings.policy
+        known = expected(state, self._summariser.name) or self._rehearsed
+        plan = plan_compaction(
+            state, self._budget, policy, self._trigger, wish=self._wish, expected=known
+        )
+        closes_at = breaker_closes_at(state, self._budget.window, policy)
+        # By size, whoever asks looks at the guard: a request that does not fit must be made smaller.
+        may_anyway = self._trigger == "size" or self._force or isinstance(plan, NothingToCompact)
+        if closes_at is None or may_anyway:
+            return plan
+        return NothingToCompact(
+            rule="breaker_open",
+            because=f"{state.setbacks.count} attempts in a row came to nothing; the next is made when "
+            f"the conversation has grown from {state.tokens:,} to {closes_at:,} tokens, or by force",
+        )
+
+    def _request_of(self, state: Conversation, plan: CompactionPlan) -> tuple[Event, ...]:
+        return request_compaction(
+            state,
+            plan,
+            attempt_id=self._end.begin(),
+            at=self._core.clock(),
+            trigger=self._trigger,
+            policy=self._core.settings.policy,
+            summariser=self._summariser.name,
+            source_digest=self._source.digest(),
+            tokens_before=state.tokens + self._budget.fixed,
+            focus=self._focus,
+            owner=self._core.owner.name or None,
+            owner_gone=is_left_behind(self._core.owner, state),
+            rebuilds=bool(self._source.leaves),
+        )
+
+    async def _rehearsal(self) -> Rehearsal | None:
+        """What the first summary would be made of; None where the last ones tell its length."""
+        loaded = await to_the_end(self._core.log.load, self._thread_id)
+        if expected(loaded.state, self._summariser.name) is not None:
+            return None
+        plan = await to_the_end(self._planned, loaded.state)
+        if isinstance(plan, NothingToCompact):
+            return None
+        source = await to_the_end(
+            source_of, self._core, loaded, plan, self._focus, self._summariser
+        )
+        asking = Asking(self._summariser, self._core.settings.policy)
+        return Rehearsal(
+            len(source.messages) + source.skimmed,
+            lambda: summarised(
+                self._core, loaded, source, plan, self._budget, self._summariser, asking
+            ),
+        )
+
+    async def _summarised(self, plan: CompactionPlan) -> Summary:
+        notes = NoteTaking(self._core, self._thread_id, self._summariser)
+        return await notes.beside(self._before, plan.coverage.stop, lambda: self._summary(plan))
+
+    async def _summary(self, plan: CompactionPlan) -> Summary:
+        return await summarised(
+            self._core,
+            self._before,
+            self._source,
+            plan,
+            self._budget,
+            self._summariser,
+            self._asking,
+        )
+
+    def _record(self, plan: CompactionPlan, summary: Summary) -> CompactionResult:
+        requested = self._requested
+        assert requested is not None
+        try:
+            loaded, events = self._core.log.transact(
+                self._thread_id,
+                lambda now: perform_compaction(now.state, requested, plan, summary),
+                at=self._core.clock(),
+            )
+        except SummaryRefused as error:
+            return self._fail(error.reason, str(error))
+        except LogError as error:
+            return self._keep(KeptSummary(self, requested, plan, summary), error)
+        return self.performed(loaded, events)
+
+    def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
+        """The result of a summary that was written with these events."""
+        requested = self._requested
+        assert requested is not None
+        [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
+        named = self._source.before.omitted if self._source.before else ()
+        return self._result("performed", loaded).replaced(
+            summary_id=performed.summary_id,
+            effective=performed.effective,
+            is_split_turn=performed.is_split_turn,
+            rebuilt=requested.rebuilds,
+            omitted=tuple(one for one in performed.omitted if one not in named),
+        )
+
+    def _keep(self, kept: KeptSummary, error: LogError) -> CompactionResult:
+        """Keep a summary that cannot be written yet."""
+        told = self._result("waiting", self._before, reason_of(error), str(error))
+        self._end.keep("summary", kept.decide, kept.written, error, told)
+        return told
+
+    def tell(self, result: CompactionResult) -> None:
+        """Tell the observers."""
+        tell_compaction(self._core, result)
+
+    def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
+        """The result of an attempt without a summary."""
+        return self._result("failed", loaded, reason, detail)
+
+    def _fail(self, reason: str, detail: str) -> CompactionResult:
+        loaded = self._end.fail(reason, detail, self._asking.model_calls)
+        return self.failed(loaded or self._before, reason, detail)
+
+    def _give_up(self) -> None:
+        if self._requested is None:
+            return
+        if self._ended is not None:
+            # It was cancelled in the very moment when its end was recorded: that one counts.
+            tell_compaction(self._core, self._ended)
+            return
+        # Nobody waits for one in the background: it is cancelled where its memory is closed.
+        reason = ABANDONED if self._trigger == "background" else "cancelled"
+        with waiting_at_most(BRIEFLY):  # Somebody waits for the cancellation.
+            loaded = self._end.fail(reason, "cancelled", self._asking.model_calls)
+        tell_compaction(self._core, self.failed(loaded or self._before, reason, "cancelled"))
+
+    def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
+        """What records that the attempt ended without a summary."""
+        return self._end.failing(now, reason, detail, self._asking.model_calls)
+
+    def _rest(self, idle: NothingToCompact) -> CompactionResult:
+        return self._told(idle_outcome(self._core, self._budget, self._before, idle))
+
+    def _result(
+        self, outcome: Outcome, after: LoadedConversation, reason: str = "", detail: str = ""
+    ) -> CompactionResult:
+        core, budget, before = self._core, self._budget, self._before
+        return self._told(outcome_of(core, budget, before, after, outcome, reason, detail))
+
+    def _told(self, result: CompactionResult) -> CompactionResult:
+        self._ended = result.replaced(
+            attempt_id=self._requested.attempt_id if self._requested else None,
+            trigger=self._trigger,
+            summariser=self._summariser.name,
+            model_calls=self._asking.model_calls,
+            retries=self._asking.retries,
+            seconds=(self._core.clock() - self._began).total_seconds(),
+        )
+        return self._ended

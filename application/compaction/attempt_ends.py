@@ -1,0 +1,156 @@
+"""How a compaction attempt ends: in the log, and as it is told as a result."""
+
+from collections.abc import Sequence
+
+from refold.application.api.results import CompactionResult, Outcome
+from refold.application.conversation.addresses import address_of
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError
+from refold.application.ports.conversation_log import Decision
+from refold.application.runtime.core import Core
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.compacting import fail_compaction, is_breaker_open
+from refold.domain.cuts.planner import NothingToCompact
+from refold.domain.events import Event, Trigger
+
+from .ladder import Measured, Shortened, measured_as
+from .unwritten import Unwritten, Written, begin, end
+
+
+def outcome_of(
+    core: Core,
+    budget: Budget,
+    before: LoadedConversation,
+    after: LoadedConversation,
+    outcome: Outcome,
+    reason: str = "",
+    detail: str = "",
+) -> CompactionResult:
+    """What every result says, whatever the outcome."""
+    state = after.state
+    left = {position for position, _, _ in after.window.previews}
+    gone = [key for key in before.window.previews if key not in after.window.previews]
+    released = gone if outcome == "performed" else []
+    positions = sorted({position for position, _, _ in released} - left)
+    return CompactionResult(
+        outcome=outcome,
+        tokens_before=before.state.tokens + budget.fixed,
+        tokens_after=state.tokens + budget.fixed,
+        reason=reason,
+        detail=detail,
+        summary_id=state.summary.summary_id if state.summary else None,
+        messages_covered=state.summary.coverage.count if state.summary else 0,
+        messages_kept=len(after.window.entries),
+        offloads_released=len(released),
+        released=tuple(address_of(after.thread_id, position) for position in positions),
+        thread_id=after.thread_id,
+        breaker_open=is_breaker_open(state, budget.window, core.settings.policy),
+    )
+
+
+def sized(
+    core: Core,
+    budget: Budget,
+    before: LoadedConversation,
+    after: LoadedConversation,
+    result: CompactionResult,
+) -> CompactionResult:
+    """The result with the sizes of the requests themselves, as a context has them: what rendering adds is in
+    them, a note where the conversation does not begin or end with its user, say.
+    """
+    sizes = [measured_as(core, core.asked.framed(then), budget).size for then in (before, after)]
+    return result.replaced(tokens_before=sizes[0], tokens_after=sizes[1])
+
+
+def idle_outcome(
+    core: Core, budget: Budget, loaded: LoadedConversation, idle: NothingToCompact
+) -> CompactionResult:
+    """Nothing to do, and which message stands in the way since when, if one does."""
+    result = outcome_of(core, budget, loaded, loaded, "nothing_to_do", idle.rule, idle.because)
+    versions = [m.version for m in loaded.state.live if m.position == idle.since]
+    if not versions:
+        return result.replaced(blocked_since=idle.since)
+    [logged] = core.log.read(loaded.thread_id, versions[0], versions[0])
+    return result.replaced(blocked_since=idle.since, blocked_at=logged.at or None)
+
+
+def told_results(
+    core: Core,
+    before: Measured,
+    now: Measured,
+    done: Shortened,
+    results: list[CompactionResult],
+    trigger: Trigger,
+) -> list[CompactionResult]:
+    """The results, with what was shown shorter on the way; one of its own where that was all."""
+    told = results
+    if done.decisions:
+        told = [result for result in results if result.outcome != "nothing_to_do"]
+        enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
+        told = told or [enough.replaced(trigger=trigger)]
+    if not told:
+        return []  # What others did was enough.
+    told[0] = told[0].replaced(tokens_before=before.size)
+    told[-1] = told[-1].replaced(
+        tokens_after=now.size,
+        results_offloaded=done.offloaded,
+        results_condensed=done.condensed,
+    )
+    return told
+
+
+class AttemptEnd:
+    """The end of one attempt of this process."""
+
+    def __init__(self, core: Core, thread_id: str) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._attempt_id: str | None = None
+        self._is_kept = False
+
+    def begin(self) -> str:
+        """Return the id of the attempt, which counts as at work from now on."""
+        if self._attempt_id is None:
+            self._attempt_id = self._core.new_id()
+            begin(self._attempt_id)
+        return self._attempt_id
+
+    def leave(self) -> None:
+        """Note that nobody works on it any more, unless its end waits to be written."""
+        if self._attempt_id is not None and not self._is_kept:
+            end(self._attempt_id)
+
+    def failing(
+        self, now: LoadedConversation, reason: str, detail: str, calls: int
+    ) -> Sequence[Event]:
+        """What records that it ended without a summary."""
+        if self._attempt_id is None:
+            return ()
+        return fail_compaction(now.state, self._attempt_id, reason, detail, model_calls=calls)
+
+    def fail(self, reason: str, detail: str, calls: int) -> LoadedConversation | None:
+        """Record that; None where it cannot be written yet, and is kept."""
+
+        def decide(now: LoadedConversation) -> Sequence[Event]:
+            return self.failing(now, reason, detail, calls)
+
+        try:
+            loaded, _ = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        except LogError as error:
+            # Its result was told when it failed.
+            self.keep("end of a compaction", decide, lambda _loaded, _events: None, error, None)
+            return None
+        return loaded
+
+    def keep(
+        self,
+        what: str,
+        decide: Decision,
+        written: Written,
+        error: LogError,
+        told: CompactionResult | None,
+    ) -> None:
+        """Keep an end that cannot be written yet."""
+        self._is_kept = True
+        kept = Unwritten(what, decide, written, self._attempt_id, told)
+        self._core.unwritten.keep(self._thread_id, kept, error)

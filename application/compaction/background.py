@@ -1,0 +1,295 @@
+"""Compactions that run while a conversation goes on: when one begins, who waits for it, how it ends."""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from refold.application.api.blocking import GRACE, to_the_end
+from refold.application.api.context import Context
+from refold.application.api.results import Appended
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError
+from refold.application.frames.sent_request import as_carried
+from refold.application.notes.note_taking import notes_from
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.observers import finish_observers
+from refold.application.runtime.opening_process import keep_in_child
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.domain.compaction.archiving import archives_over, live_messages
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.compacting import abandon_compaction, holds_lease
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.errors import ContextWindowExceeded
+from refold.domain.events import Event
+
+from .fit_to_budget import is_due
+from .next_request import current_context, request_made, settled_context
+
+logger = plain_logger(__name__)
+
+REMEMBERED = 1_000
+"""Of so many conversations it is known what their last request carried besides the messages."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """What is known of a conversation's last request, so that an append can tell what the next needs."""
+
+    extras: Extras
+    budget: Budget
+    beside: int = 0
+    """Tokens besides the conversation as its state measures it."""
+    size: int = 0
+    """Of the request, as far as known: with what was appended here since."""
+    looked_at: int | None = None
+    """The size when a compaction was last begun, or the smallest since: what it left."""
+    most: int | None = None
+    """More messages than so many that no summary covers are archived."""
+    messages: int = 0
+    """How many there are, as far as known."""
+    counted_at: int | None = None
+    """How many there were when a compaction was last begun, or the fewest since."""
+
+    notes_from: int | None = None
+    """The size from which on notes are taken before any compaction, while that is still to be done."""
+
+    def is_large(self) -> bool:
+        """Whether the size reaches the trigger, or there are too many messages, or notes are due."""
+        if self.looked_at is not None:
+            self.looked_at = min(self.looked_at, self.size)
+        if self.counted_at is not None:
+            self.counted_at = min(self.counted_at, self.messages)
+        return self.size >= self.budget.trigger or self.is_long() or self.wants_notes()
+
+    def is_long(self) -> bool:
+        """Whether there are too many messages."""
+        return self.most is not None and self.messages > self.most
+
+    def wants_notes(self) -> bool:
+        """Whether notes are due."""
+        return self.notes_from is not None and self.size >= self.notes_from
+
+    def has_grown(self, policy: CompactionPolicy) -> bool:
+        """Whether it has by enough, in size or in number, since a compaction was last begun."""
+        if self.looked_at is None or self.counted_at is None:
+            return True
+        if self.size >= self.looked_at + policy.retry_growth * self.budget.window:
+            return True
+        return self.is_long() and self.messages >= self.counted_at + max(1, policy.archive_buffer)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """A compaction of a conversation, under way in this process."""
+
+    thread_id: str
+    ended: Future[None] = field(default_factory=Future[None])
+    task: asyncio.Task[None] | None = None
+    """None where a caller waits for it: that one is not ours to cancel."""
+
+
+class Background:
+    """The compactions of one memory: at most one of a conversation runs in this process at a time.
+
+    A chat turn waits for one only where its request would not fit otherwise. Between processes the
+    log decides: there, a second attempt is refused while the first holds its lease.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        keep_in_child(self)
+        self._runs: dict[str, _Run] = {}
+        self._requests: OrderedDict[str, _Request] = OrderedDict()
+        self._closing = False
+
+    @property
+    def enabled(self) -> bool:
+        """Whether compactions begin by themselves."""
+        return self._core.settings.background and not self._closing
+
+    def ready_context(self, thread_id: str, extras: Extras) -> Context | None:
+        """The context now; None if a compaction must come first.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        if self._core.unwritten.of(thread_id):
+            return None  # It is written first.
+        now = current_context(self._core, thread_id, extras)
+        known = self._remember(thread_id, extras, now.context.budget, now.beside)
+        known.size, known.messages = now.context.tokens, live_messages(now.loaded.state)
+        known.notes_from = notes_from(self._core, now.loaded.state, known.budget)
+        others_do = self.enabled or thread_id in self._runs
+        if now.is_due and not (now.fits and others_do):
+            return None
+        context = now.fitting()
+        request_made(self._core, now.loaded, context, extras)
+        return context
+
+    async def settled_context(self, thread_id: str, extras: Extras) -> Context:
+        """Wait for the compaction that runs here, do what is left to do, then make the context.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        async with self._alone(thread_id):
+            return await settled_context(self._core, thread_id, extras)
+
+    def falls_due(self, thread_id: str, stored: Appended | None = None) -> bool:
+        """Whether a compaction should begin in the background now; says so once.
+
+        Cheap, for it is asked after every append: nothing is rendered, and nothing is read before
+        what is known of the last request and of what was appended since reaches the trigger.
+        """
+        if not self.enabled:
+            return False
+        known = self._requests.get(thread_id)
+        if known is not None and stored is not None:
+            new = [message.tokens for message in stored.messages if message.new]
+            known.size, known.messages = known.size + sum(new), known.messages + len(new)
+            if not known.is_large():
+                return False
+        if thread_id in self._runs:
+            return False
+        try:
+            return self._falls_due(thread_id)
+        except (
+            Exception
+        ) as error:  # An append that is stored must not fail for what comes after it.
+            logger.warning(
+                "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
+            )
+            return False
+
+    def begin(self, thread_id: str) -> None:
+        """Begin a compaction in the running loop, unless one runs already."""
+        run = _Run(thread_id)
+        if self._closing or self._enter(run) is not run:
+            return
+        run.task = asyncio.get_running_loop().create_task(self._compact(thread_id))
+        run.task.add_done_callback(lambda _: self._leave(run))
+
+    async def drained(self, wait: float | None = None) -> bool:
+        """Wait until nothing runs, at most so many seconds; whether nothing does."""
+        deadline = None if wait is None else time.monotonic() + wait
+        while runs := self._running():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            await asyncio.wait([asyncio.wrap_future(run.ended) for run in runs], timeout=left)
+        return True
+
+    async def finish(self, wait: float | None = None) -> None:
+        """Begin nothing more, wait for what runs, then give it up: each attempt has an end then.
+
+        ``wait``: at most so many seconds; None: as long as the settings say.
+        """
+        self._closing = True
+        if not await self.drained(self._core.settings.close_wait if wait is None else wait):
+            await self._give_up_all()
+        if wait != 0:
+            await finish_observers(self._core)
+
+    async def _give_up_all(self) -> None:
+        for task in (run.task for run in self._running()):
+            if task is not None:
+                with suppress(RuntimeError):  # Its loop was closed.
+                    task.get_loop().call_soon_threadsafe(task.cancel)
+        if not await self.drained(GRACE):
+            for run in self._running():
+                await to_the_end(self._give_up, run.thread_id)
+
+    def _falls_due(self, thread_id: str) -> bool:
+        loaded, known = self._core.log.load(thread_id), self._known(thread_id)
+        core, state = self._core.for_model(known.extras.model), loaded.state
+        policy = core.settings.policy
+        known.size, known.messages = state.tokens + known.beside, live_messages(state)
+        known.notes_from = notes_from(core, state, known.budget)
+        if not known.is_large():
+            return False
+        if state.attempt is not None and holds_lease(state.attempt, core.clock(), policy):
+            return False
+        due = is_due(core, loaded, known.budget, known.size) or known.wants_notes()
+        if not due or not known.has_grown(policy):
+            return False
+        known.looked_at, known.counted_at = known.size, known.messages
+        return True
+
+    async def _compact(self, thread_id: str) -> None:
+        try:
+            extras = (await asyncio.to_thread(self._known, thread_id)).extras
+            await settled_context(self._core, thread_id, extras, trigger="background")
+        except ContextWindowExceeded as error:
+            # The next request says so, to somebody who can do something about it.
+            logger.info("%s: %s", conversation(thread_id), error)
+        except Exception as error:
+            logger.warning(
+                "%s: compacting in the background failed: %s",
+                conversation(thread_id),
+                raised(error),
+            )
+
+    @asynccontextmanager
+    async def _alone(self, thread_id: str) -> AsyncGenerator[None]:
+        mine, lease = _Run(thread_id), self._core.settings.policy.lease_seconds
+        while (other := self._enter(mine)) is not mine:
+            done, _ = await asyncio.wait({asyncio.wrap_future(other.ended)}, timeout=lease)
+            if not done:
+                break  # It counts as abandoned now.
+        try:
+            yield
+        finally:
+            self._leave(mine)
+
+    def _enter(self, run: _Run) -> _Run:
+        with self._lock:
+            return self._runs.setdefault(run.thread_id, run)
+
+    def _leave(self, run: _Run) -> None:
+        with self._lock:
+            if self._runs.get(run.thread_id) is run:
+                del self._runs[run.thread_id]
+        run.ended.set_result(None)
+
+    def _running(self) -> list[_Run]:
+        if not self._core.process.is_this:
+            return []  # Those run in the process that this one was forked from.
+        with self._lock:
+            return list(self._runs.values())
+
+    def _known(self, thread_id: str) -> _Request:
+        known = self._requests.get(thread_id)
+        if known is not None:
+            return known
+        # After a restart requests go on as they were.
+        extras = as_carried(self._core, thread_id, Extras())
+        budget = self._core.for_model(extras.model).budget(extras)
+        return self._remember(thread_id, extras, budget, budget.fixed)
+
+    def _remember(self, thread_id: str, extras: Extras, budget: Budget, beside: int) -> _Request:
+        with self._lock:
+            known = self._requests.setdefault(thread_id, _Request(extras, budget))
+            known.extras, known.budget, known.beside = extras, budget, beside
+            known.most = archives_over(self._core.for_model(extras.model).settings.policy)
+            self._requests.move_to_end(thread_id)
+            if len(self._requests) > REMEMBERED:
+                self._requests.popitem(last=False)
+            return known
+
+    def _give_up(self, thread_id: str) -> None:
+        def decide(now: LoadedConversation) -> Sequence[Event]:
+            attempt = now.state.attempt
+            if attempt is None or (attempt.owner or "") != self._core.owner.name:
+                return ()
+            return abandon_compaction(now.state, "the memory was closed while it ran")
+
+        try:
+            self._core.log.transact(thread_id, decide, at=self._core.clock())
+        except LogError as error:
+            logger.warning("%s: the end was not recorded: %s", conversation(thread_id), error)

@@ -1,0 +1,290 @@
+"""Use case: bring a conversation that outgrew its budget down to the target, step by step."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from refold.application.api.blocking import to_the_end
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError
+from refold.application.memories.choosing import choose_anew, give_up
+from refold.application.notes.note_taking import notes_are_due, take_notes_if_due
+from refold.application.ports.summariser import Summariser
+from refold.application.runtime.core import Core
+from refold.application.runtime.observers import Telling, tell_compaction
+from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
+from refold.application.runtime.plain_lines import conversation, plain_logger
+from refold.application.summaries.fallbacks import first_stage, next_stage
+from refold.domain.compaction.archiving import may_archive
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.compacting import abandon_compaction, may_compact
+from refold.domain.cuts.planner import CompactionPlan, plan_compaction
+from refold.domain.events import Trigger
+
+from .attempt import CompactionAttempt
+from .attempt_ends import outcome_of, told_results
+from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measured
+from .last_rung import clear_texts, shorten_texts
+from .lease import OVERTAKEN, Turn, overtaken
+from .overflow import is_out_of_reach
+from .unwritten import reason_of, write_waiting
+
+logger = plain_logger(__name__)
+
+MOST_ROUNDS = 4
+"""At most so many compactions for one request; each must make the conversation smaller."""
+
+
+def is_due(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
+    """Whether a conversation whose request has ``size`` tokens must be made smaller first."""
+    return _is_large(core, loaded, budget, size) or _is_long(core, loaded, budget)
+
+
+def _is_large(core: Core, loaded: LoadedConversation, budget: Budget, size: int) -> bool:
+    if size < budget.trigger:
+        return False
+    return size > budget.limit or may_compact(loaded.state, budget.window, core.settings.policy)
+
+
+def _is_long(core: Core, loaded: LoadedConversation, budget: Budget) -> bool:
+    """Whether it has so many messages that the oldest are archived, and some can be (requirement B7)."""
+    policy = core.settings.policy
+    if not may_archive(loaded.state, policy):
+        return False
+    return isinstance(plan_compaction(loaded.state, budget, policy, "size"), CompactionPlan)
+
+
+async def settle(
+    core: Core, thread_id: str, budget: Budget, *, trigger: Trigger = "size"
+) -> list[CompactionResult]:
+    """See ``Settling``."""
+    settling = Settling(core, thread_id, budget, trigger)
+    await settling.run()
+    return settling.results
+
+
+class Settling:
+    """Offload large tool content, condense older results, summarise; stop as soon as it is enough.
+
+    Against too many messages only a summary helps. Where the request still does not fit, more tool content
+    is shown shorter. What was decided changes the prefix anyway: then the memories that are quoted are
+    chosen anew. A compaction that somebody else is making is waited for where the request does not fit.
+    No lock is held while a summariser works. Never raises for a summariser, nor for a log that cannot be
+    written while the request fits: what could not be done is in the results.
+    """
+
+    def __init__(self, core: Core, thread_id: str, budget: Budget, trigger: Trigger) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._budget = budget
+        self._trigger: Trigger = trigger
+        self._turn = Turn(core, thread_id)
+        self.results: list[CompactionResult] = []
+        """How each compaction went, for whoever asked for the request."""
+        self.version = self.length = 0
+        """What was looked at last; how many messages there were when it was last decided what is due."""
+
+    async def run(self) -> None:
+        """Do what is due.
+
+        Raises:
+            LogError: the request does not fit, and the log cannot be written.
+        """
+        now = await self._measured()
+        while True:
+            # Nothing depends on what is decided for a request that fits.
+            is_patient = now.size > self._budget.limit
+            try:
+                with waiting_at_most(None if is_patient else BRIEFLY):
+                    await self._settle(now)
+                return
+            except LogError as error:
+                now = await self._measured()
+                if now.size <= self._budget.limit:
+                    self._leave_as_it_is(now, error)
+                    return
+                if is_patient:
+                    raise
+
+    async def _measured(self) -> Measured:
+        return self._seen(await to_the_end(measured, self._core, self._thread_id, self._budget))
+
+    async def _in_turn(self) -> Measured:
+        return self._seen(await self._turn.measured(self._budget))
+
+    def _seen(self, now: Measured) -> Measured:
+        state = now.loaded.present().state
+        self.version, self.length = state.version, state.length
+        return now
+
+    async def _settle(self, now: Measured) -> None:
+        core = self._core
+        if core.unwritten.of(self._thread_id):
+            self.results += await to_the_end(
+                write_waiting, core.log, core.unwritten, self._thread_id, at=core.clock()
+            )
+        before = await self._in_turn()
+        if notes_are_due(core, before.loaded.state, before.budget, before.size):
+            await take_notes_if_due(core, before.loaded, before.budget, before.size)
+            before = await self._in_turn()  # Others go on while a model takes them.
+        if not is_heavy(before) and not await _is_due_now(core, before):
+            return
+        results: list[CompactionResult] = []
+        with Telling(core, self._thread_id, self._trigger) as telling:
+            try:
+                results = await self._make_smaller(before, results, telling)
+            finally:
+                self.results += results
+
+    async def _make_smaller(
+        self, before: Measured, results: list[CompactionResult], telling: Telling
+    ) -> list[CompactionResult]:
+        core, thread_id, budget = self._core, self._thread_id, self._budget
+        done = await to_the_end(clear_the_way, core, thread_id, budget)
+        now = await self._turn.measured(budget) if done.decisions else before
+        is_in_reach = not is_out_of_reach(now.loaded.state, budget)
+        if is_in_reach and await _is_due_now(core, now):
+            done = done.plus(await self._take_rungs(now, results, telling))
+        if done.decisions or _is_performed(results):
+            await to_the_end(choose_anew, core, thread_id, budget, below=before.size)
+        now = await to_the_end(measured, core, thread_id, before.plain)
+        self.version = now.loaded.state.version
+        told = told_results(core, before, now, done, results, self._trigger)
+        telling.finish(told[-1] if told else None)
+        return told
+
+    async def _take_rungs(
+        self, before: Measured, results: list[CompactionResult], telling: Telling
+    ) -> Shortened:
+        """Take one rung after the other, the last ones only where the request needs them."""
+        core, thread_id, budget, done = self._core, self._thread_id, self._budget, Shortened()
+        if before.size > budget.limit:
+            # The least that can be missed; they are looked up again later, if there is room for any.
+            done = Shortened(decisions=await to_the_end(give_up, core, thread_id))
+        if _may_shorten(core, before):
+            done = done.plus(await to_the_end(climb, core, thread_id, budget))
+        if not done.enough or await to_the_end(_is_long, core, before.loaded, before.budget):
+            await self._summarise(before, done, results, telling)
+            if not done.enough and not _is_performed(results) and _may_shorten(core, before):
+                more = await to_the_end(climb, core, thread_id, budget, all_of_it=True)
+                done = done.plus(more)
+        done = done.plus(await to_the_end(make_fit, core, thread_id, budget))
+        summarised = _is_performed(results)
+        last = await to_the_end(shorten_texts, core, thread_id, budget, to_target=summarised)
+        return done.plus(last)
+
+    async def _summarise(
+        self,
+        before: Measured,
+        done: Shortened,
+        results: list[CompactionResult],
+        telling: Telling,
+    ) -> None:
+        core, known = self._core, before.loaded.state.summary
+        summariser: Summariser | None = None
+        for number in range(MOST_ROUNDS):
+            now = await self._in_turn()
+            summariser = summariser or first_stage(core, now.loaded, self._budget.window)
+            # Somebody else may have made the summary that was due. What was shown shorter here was not enough.
+            is_own = number == 0 and bool(done.decisions)
+            is_other = not is_own or now.loaded.state.summary != known
+            if is_other and not await _is_due_now(core, now):
+                break
+            attempt = self._attempt(now, summariser)
+            if bool(results) and await to_the_end(attempt.would_rest, now.loaded.state):
+                break
+            telling.begin()
+            result = await attempt.work()
+            if result.outcome == "in_flight" and await self._comes():
+                continue  # Somebody else had begun in this very moment.
+            if (result.outcome, result.reason) == ("nothing_to_do", OVERTAKEN):
+                continue
+            if not results:
+                result = result.replaced(tokens_before=before.size)
+            results.append(result)
+            telling.ended(result)
+            if result.outcome == "performed":
+                continue
+            helper = None
+            if result.outcome != "waiting":
+                helper = await self._helper(summariser, result)
+            if helper is None:
+                break
+            summariser = helper
+
+    def _attempt(self, now: Measured, summariser: Summariser) -> CompactionAttempt:
+        return CompactionAttempt(
+            self._core,
+            self._thread_id,
+            now.budget,
+            trigger=self._trigger,
+            summariser=summariser,
+            idle=partial(overtaken, now),
+        )
+
+    async def _comes(self) -> bool:
+        """Wait for the compaction of somebody else, where the request does not fit; whether it has ended."""
+        now = await to_the_end(measured, self._core, self._thread_id, self._budget)
+        return now.size > self._budget.limit and await self._turn.comes()
+
+    async def _helper(self, summariser: Summariser, result: CompactionResult) -> Summariser | None:
+        # Code steps in for a model only where the next request would not fit otherwise.
+        core, thread_id = self._core, self._thread_id
+        now = await to_the_end(measured, core, thread_id, self._budget)
+        if now.size <= self._budget.limit or result.outcome == "nothing_to_do":
+            return None
+        if result.outcome == "in_flight":
+            if await self._turn.comes():
+                return summariser
+            await to_the_end(_abandon, core, thread_id)
+            return core.fallback
+        if result.reason == "overtaken":
+            return summariser  # It did not fail.
+        return next_stage(core, thread_id, summariser)
+
+    def _leave_as_it_is(self, now: Measured, error: LogError) -> None:
+        """Note what could not be written; the request can be sent without."""
+        core, reason = self._core, reason_of(error)
+        logger.warning(
+            "%s: the context was not made smaller, it fits as it is: %s",
+            conversation(self._thread_id),
+            error,
+        )
+        waiting = [one.waiting for one in core.unwritten.of(self._thread_id) if one.waiting]
+        if not waiting:
+            left = outcome_of(
+                core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)
+            )
+            waiting = [left.replaced(trigger=self._trigger)]
+            tell_compaction(core, waiting[0])
+        known = {result.attempt_id for result in self.results if result.outcome == "waiting"}
+        self.results += [one for one in waiting if one.attempt_id not in known]
+
+
+def clear_the_way(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Take out what no summary helps against: too many bytes, and texts that leave no room for anything."""
+    return lighten(core, thread_id, budget).plus(clear_texts(core, thread_id, budget))
+
+
+async def _is_due_now(core: Core, now: Measured) -> bool:
+    # To look whether messages can be archived takes longer the more there are.
+    return await to_the_end(is_due, core, now.loaded, now.budget, now.size)
+
+
+def _is_performed(results: Sequence[CompactionResult]) -> bool:
+    return any(result.outcome == "performed" for result in results)
+
+
+def _may_shorten(core: Core, before: Measured) -> bool:
+    if not _is_large(core, before.loaded, before.budget, before.size):
+        return False
+    # What is being summarised right now is not shortened, unless the request cannot wait.
+    return before.loaded.state.attempt is None or before.size > before.budget.limit
+
+
+def _abandon(core: Core, thread_id: str) -> None:
+    core.log.transact(
+        thread_id,
+        lambda now: abandon_compaction(now.state, "the next request could not wait for it"),
+        at=core.clock(),
+    )

@@ -1,0 +1,279 @@
+"""The rungs below a summary: previews of large content, then older results cut short."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.projections.entries import LongEntries
+from refold.application.projections.window import Preview
+from refold.application.rendering.render import render
+from refold.application.runtime.core import Core
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.compaction.summary_length import expected
+from refold.domain.coverage import Coverage
+from refold.domain.cuts.planner import NothingToCompact, plan_compaction
+from refold.domain.events import (
+    Event,
+    MessagesCondensed,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.json_data import byte_size
+from refold.domain.shortening import (
+    as_few_as_needed,
+    choose_condensed,
+    choose_offloads,
+    condense_parts,
+    condensed_part_fits,
+    is_enough,
+    much_smaller,
+    offload_parts,
+    thinking_tokens,
+    unanswered_from,
+    worth_a_marker,
+)
+
+from .tool_parts import SAID, TOOLS, decided, of_tools, of_users, tool_parts
+
+
+class Measured(NamedTuple):
+    """A conversation with the size of its request."""
+
+    loaded: LoadedConversation
+    size: int
+    """Of the whole request, system text and tools included."""
+    budget: Budget
+    """For decisions, which know the size of the conversation alone."""
+    plain: Budget
+    """As it was given."""
+    bytes: int = 0
+    """Of the whole request as JSON; 0 where it is not rendered, for it does not fit."""
+
+
+def measured(core: Core, thread_id: str, budget: Budget) -> Measured:
+    """Measure the newest version, with the frame of the newest request."""
+    return measured_as(core, core.asked.framed(core.log.load(thread_id)), budget)
+
+
+def is_out_of_sight(loaded: LoadedConversation, budget: Budget) -> bool:
+    """Whether a conversation that is not held in memory does not fit: then nobody renders it."""
+    is_long = isinstance(loaded.window.entries, LongEntries)
+    return is_long and loaded.state.tokens + budget.fixed > budget.limit
+
+
+def measured_as(core: Core, loaded: LoadedConversation, budget: Budget) -> Measured:
+    """Measure the request that this version gives."""
+    if is_out_of_sight(loaded, budget):
+        return Measured(loaded, loaded.state.tokens + budget.fixed, budget, budget)
+    # Rendering adds a little that is in no message: a note for each call without a result, say.
+    rendered = render(
+        loaded.thread_id,
+        loaded.window,
+        None,
+        core.counter.count_text,
+        place=core.settings.summary_place,
+    )
+    extra = max(0, rendered.tokens - loaded.state.tokens)
+    size, weight = rendered.tokens + budget.fixed, rendered.bytes + budget.fixed_bytes
+    return Measured(loaded, size, budget.carrying(extra), budget, weight)
+
+
+CLEARED = Preview(0, 0, 0, "hard-clear")
+
+
+class Shortened(NamedTuple):
+    """What was shown shorter, counted in tool results and inputs."""
+
+    offloaded: int = 0
+    condensed: int = 0
+    decisions: int = 0
+    enough: bool = False
+    """Whether the request can go on without a summary."""
+
+    def plus(self, later: "Shortened") -> "Shortened":
+        """Both together."""
+        return Shortened(
+            self.offloaded + later.offloaded,
+            self.condensed + later.condensed,
+            self.decisions + later.decisions,
+            self.enough or later.enough,
+        )
+
+
+def climb(core: Core, thread_id: str, budget: Budget, *, all_of_it: bool = False) -> Shortened:
+    """Take one rung after the other until the request can go on without a summary, if it ever can.
+
+    Where it cannot, only what a summary will leave is shown shorter: the rest would be released at once.
+    ``all_of_it``: no summary will come.
+    """
+    return recorded(core, thread_id, partial(_climbed, core, budget, all_of_it=all_of_it))
+
+
+def _climbed(
+    core: Core, budget: Budget, loaded: LoadedConversation, *, all_of_it: bool
+) -> "Decision":
+    policy, size = core.settings.policy, measured_as(core, loaded, budget).size
+    taken: list[Event] = []
+    now = loaded
+    for rung in (_offload, _condense):
+        events = rung(core, budget, now)
+        if not events:
+            continue
+        taken += events
+        now = now.after(events)
+        shown = measured_as(core, now, budget)
+        enough = is_enough(size, shown.size, budget, policy)
+        if rung is _condense:
+            # What does not fit the tier of condensed messages is summarised (requirement B4).
+            enough = enough and condensed_part_fits(now.state, shown.budget, policy)
+        if enough:
+            return Decision(tuple(taken), enough=True)
+    if not taken or all_of_it:
+        return Decision(tuple(taken))
+    shown = measured_as(core, now, budget)
+    known = expected(now.state, core.summariser.name)
+    plan = plan_compaction(now.state, shown.budget, policy, "size", expected=known)
+    if isinstance(plan, NothingToCompact):
+        return Decision(tuple(taken))
+    return Decision(tuple(_beside(taken, plan.coverage)))
+
+
+def _beside(events: Sequence[Event], coverage: Coverage) -> Iterator[Event]:
+    """The decisions, as far as they are about messages that a summary leaves."""
+    for event in events:
+        assert isinstance(event, ToolContentOffloaded | MessagesCondensed)
+        left = tuple(part for part in event.parts if not coverage.covers(part.position))
+        if left:
+            yield event.replaced(parts=left)
+
+
+def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """The last resort: where the request would not fit, show as much as needed as short as needed."""
+    done, policy = Shortened(), core.settings.policy
+    for preview in (large_preview(policy), Preview(policy.tiny_preview, 0, 0), CLEARED):
+        if measured(core, thread_id, budget).size <= budget.limit:
+            break
+        done = done.plus(recorded(core, thread_id, partial(_fit, core, budget, preview)))
+    return done
+
+
+class Decision(NamedTuple):
+    """What is to be recorded, and whether the request can then go on without a summary."""
+
+    events: tuple[Event, ...] = ()
+    enough: bool = False
+
+
+Decide = Callable[[LoadedConversation], Decision]
+
+
+def recorded(core: Core, thread_id: str, decide: Decide) -> Shortened:
+    """Record a decision. It is made before the log is locked, and again only if that was overtaken."""
+    before = core.asked.framed(core.log.load(thread_id))
+    planned = decide(before)
+    if not planned.events:
+        return Shortened()
+
+    def confirmed(now: LoadedConversation) -> Sequence[Event]:
+        nonlocal planned
+        if now.state.version != before.state.version:
+            planned = decide(now)
+        return planned.events
+
+    _, events = core.log.transact(thread_id, confirmed, at=core.clock())
+    offloads = (e for e in events if isinstance(e, ToolContentOffloaded | UserContentShortened))
+    return Shortened(
+        offloaded=sum(len(e.parts) for e in offloads),
+        condensed=sum(len(e.parts) for e in events if isinstance(e, MessagesCondensed)),
+        decisions=len(events),
+        enough=planned.enough,
+    )
+
+
+def _offload(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
+    policy, now = core.settings.policy, measured_as(core, loaded, budget)
+    preview = large_preview(policy)
+    least = min(policy.offload_tokens, int(now.budget.room * policy.giant_share))
+    parts = tool_parts(core, loaded, preview, least=least)
+    chosen = choose_offloads(parts, loaded.state, now.size, now.budget, policy)
+    return offload_parts(
+        of_tools(decided(core, loaded, chosen, preview)), head=preview.head, tail=preview.tail
+    )
+
+
+def _condense(core: Core, budget: Budget, loaded: LoadedConversation) -> Sequence[Event]:
+    policy, now = core.settings.policy, measured_as(core, loaded, budget)
+    characters = policy.condensed_characters
+    preview = Preview(characters, 0, 0, "soft-trim") if characters else CLEARED
+    parts = tool_parts(core, loaded, preview)
+    chosen = choose_condensed(parts, loaded.state, now.budget, policy)
+    if chosen is None:
+        return ()
+    return condense_parts(of_tools(decided(core, loaded, chosen, preview)), characters)
+
+
+def _fit(core: Core, budget: Budget, preview: Preview, loaded: LoadedConversation) -> Decision:
+    now = measured_as(core, loaded, budget)
+    excess = now.size - thinking_tokens(loaded.state) - budget.trigger
+    found = tool_parts(core, loaded, preview)
+    parts = worth_a_marker(found) if preview is CLEARED else much_smaller(found)
+    # What the model has not answered yet goes last, whatever else there is.
+    fresh = unanswered_from(loaded.state)
+    older = as_few_as_needed([p for p in parts if p.position < fresh], excess)
+    missing = now.size - thinking_tokens(loaded.state) - sum(p.freed for p in older) - budget.limit
+    newer = as_few_as_needed([p for p in parts if p.position >= fresh], missing)
+    chosen = of_tools(decided(core, loaded, (*older, *newer), preview))
+    if preview is CLEARED:
+        return Decision(condense_parts(chosen, 0) if chosen else ())
+    return Decision(offload_parts(chosen, head=preview.head, tail=preview.tail))
+
+
+def large_preview(policy: CompactionPolicy) -> Preview:
+    """How a large result is shown."""
+    return Preview(policy.preview_head, policy.preview_tail, 0)
+
+
+WORTH_IT = 2_000
+"""Bytes below which a part is left alone."""
+
+
+def is_heavy(now: Measured) -> bool:
+    """Whether the request has more bytes than may be sent."""
+    return now.bytes > now.plain.byte_limit
+
+
+def lighten(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Take bytes out of a request that has too many: down to half the limit, so that it lasts.
+
+    Oldest first. What the model has not answered yet stays, unless the request cannot be sent with it.
+    """
+    return recorded(core, thread_id, partial(_lightened, core, budget))
+
+
+def _lightened(core: Core, budget: Budget, loaded: LoadedConversation) -> Decision:
+    now = measured_as(core, loaded, budget)
+    if now.bytes <= budget.byte_limit:
+        return Decision()
+    preview = large_preview(core.settings.policy)
+    found = tool_parts(core, loaded, preview, sides=TOOLS | SAID, size=byte_size)
+    parts = [p for p in found if p.freed >= WORTH_IT and (p.side in TOOLS or p.blind)]
+    fresh = unanswered_from(loaded.state)
+    older = as_few_as_needed(
+        [p for p in parts if p.position < fresh], now.bytes - budget.byte_limit // 2
+    )
+    missing = now.bytes - sum(p.freed for p in older) - budget.byte_limit
+    newer = as_few_as_needed([p for p in parts if p.position >= fresh], missing)
+    chosen = (*older, *newer)
+    tools = [p for p in chosen if p.side in TOOLS]
+    events: list[Event] = []
+    if tools:
+        shown = of_tools(decided(core, loaded, tools, preview))
+        events += offload_parts(shown, head=preview.head, tail=preview.tail)
+    said = [p for p in chosen if p.side not in TOOLS]
+    if said:
+        now_shown = loaded.after(events) if events else loaded
+        users = of_users(decided(core, now_shown, said, preview))
+        events.append(UserContentShortened(parts=users, head=0, tail=0))
+    return Decision(tuple(events))

@@ -1,0 +1,214 @@
+"""The last rung: a user's text, image or document that is too large to stay whole."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.projections.entries import Entry, held_entries
+from refold.application.projections.window import Preview
+from refold.application.runtime.core import Core
+from refold.domain.compaction.budget import Budget
+from refold.domain.events import UserContentShortened
+from refold.domain.shortening import ToolPart, unanswered_from
+
+from .ladder import Decide, Decision, Shortened, climb, make_fit, measured, measured_as, recorded
+from .overflow import is_out_of_reach, least_size
+from .tool_parts import SAID, decided, of_users, tool_parts
+
+LARGE_SHARE = 2
+"""A text over the budget divided by this is too large for it."""
+SHOWN_SHARE = 8
+"""Of such a text at most the budget divided by this is shown; what is larger goes one by one."""
+LEAST_SHOWN = 400
+"""Characters that are shown of each end, as long as that helps."""
+MARKER = Preview(0, 0, 0)
+SHORT = (Preview(LEAST_SHOWN, LEAST_SHOWN, 0), Preview(LEAST_SHOWN // 4, LEAST_SHOWN // 4, 0))
+"""How a text is shown of which less must do."""
+LEFT_OUT = Preview(0, 0, 0, "left-out")
+LEFT_OUT_MARKER = 100
+"""Tokens that the marker of a run may take."""
+WORTH_IT = 10
+"""Tokens below which a part is not made shorter: less is within the rounding of its measure."""
+
+
+class Need(NamedTuple):
+    """What is missing."""
+
+    excess: int
+    """Tokens of the request above its limit; 0 or less where only its target is not met."""
+    since: int = 0
+    """Messages before this position are left alone."""
+
+
+class Step(NamedTuple):
+    """Parts to be shown like this from now on."""
+
+    parts: Sequence[ToolPart]
+    preview: Preview
+
+
+class _Talk(NamedTuple):
+    """What the steps are taken from."""
+
+    core: Core
+    loaded: LoadedConversation
+    budget: Budget
+    positions: range
+    """Of the messages that are looked at."""
+
+    def parts(self, preview: Preview, *, least: int = 0, worth: int = WORTH_IT) -> list[ToolPart]:
+        """What a user said and showed, as far as such a preview of it saves something."""
+        found = tool_parts(self.core, self.loaded, preview, least=least, sides=SAID)
+        return [p for p in found if p.position in self.positions and p.freed >= worth]
+
+
+def steps(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Iterator[Step]:
+    """What may be done next, the mildest first; whoever takes them passes over what saves nothing.
+
+    A text of more than half the budget; then what was answered before what was not, the largest first:
+    of each image and document a marker, of each text its ends. Last, nothing but a marker for many.
+    """
+    half, end = budget.limit // LARGE_SHARE, loaded.state.length
+    talk = _Talk(core, loaded, budget, range(need.since, end))
+    found = talk.parts(MARKER, least=0 if need.excess > 0 else half)
+    for part in _largest_first(found):
+        if part.tokens > half and not part.blind:
+            yield from _by_its_ends(loaded, part, budget)
+    if need.excess <= 0:
+        return
+    fresh = max(need.since, unanswered_from(loaded.state))
+    for positions in (range(need.since, fresh), range(fresh, end)):
+        yield from _of_some(talk._replace(positions=positions), found, need.excess)
+    yield from _without(talk, need.excess)
+
+
+def _of_some(talk: _Talk, found: Sequence[ToolPart], excess: int) -> Iterator[Step]:
+    parts = _largest_first([part for part in found if part.position in talk.positions])
+    large = talk.budget.limit // SHOWN_SHARE
+    for part in parts:
+        if part.tokens > large and part.blind:
+            yield Step((part,), MARKER)
+        elif part.tokens > large:
+            yield from _by_its_ends(talk.loaded, part, talk.budget)
+    if blind := [part for part in parts if part.blind]:
+        yield Step(_as_many(blind, excess), MARKER)
+    for preview in SHORT if parts else ():
+        if texts := [part for part in talk.parts(preview) if not part.blind]:
+            yield Step(_as_many(_largest_first(texts), excess), preview)
+
+
+def _without(talk: _Talk, excess: int) -> Iterator[Step]:
+    """Nothing of it any more, the oldest first: markers of images and documents, then anything."""
+    if parts := talk.parts(LEFT_OUT, worth=1):
+        blind = [part for part in parts if part.blind]
+        for some in (blind, parts):
+            yield Step(_as_many(some, excess + LEFT_OUT_MARKER), LEFT_OUT)
+        yield Step(parts, LEFT_OUT)
+
+
+def _by_its_ends(loaded: LoadedConversation, part: ToolPart, budget: Budget) -> Iterator[Step]:
+    """Head and tail of a text that is shown whole, as much of each."""
+    if (part.position, part.call_id, part.side) in loaded.window.previews:
+        return
+    entries = held_entries(loaded.window.entries)
+    entry = next(entry for entry in entries if entry.position == part.position)
+    share = budget.limit / SHOWN_SHARE / max(1, part.tokens)
+    each = max(LEAST_SHOWN, int(len(_text(entry, int(part.call_id))) * share / 2))
+    yield Step((part,), Preview(each, each, 0))
+
+
+def _as_many(parts: Sequence[ToolPart], excess: int) -> Sequence[ToolPart]:
+    """The first of these, as few as free so many tokens."""
+    chosen: list[ToolPart] = []
+    for part in parts:
+        if excess <= 0:
+            break
+        chosen.append(part)
+        excess -= part.freed
+    return chosen
+
+
+def _largest_first(parts: Sequence[ToolPart]) -> list[ToolPart]:
+    return sorted(parts, key=_tokens, reverse=True)
+
+
+def _tokens(part: ToolPart) -> int:
+    return part.tokens
+
+
+def _text(entry: Entry, index: int) -> str:
+    return str(entry.message.blocks()[index].get("text") or "")
+
+
+def shorten_texts(core: Core, thread_id: str, budget: Budget, *, to_target: bool) -> Shortened:
+    """Show what a user said shorter: step by step, and no more than needed.
+
+    What is larger than half the budget, where the request does not fit or, with ``to_target``, is above
+    its target; anything, where it would not fit otherwise. Never what is pinned.
+    """
+    goal = budget.target if to_target else budget.limit
+
+    def decide(loaded: LoadedConversation) -> Decision:
+        size = measured_as(core, loaded, budget).size
+        if size <= goal:
+            return Decision()
+        return _shortened(core, loaded, budget, Need(size - budget.limit))
+
+    return _all_shortened(core, thread_id, decide)
+
+
+def clear_texts(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """The same for what nobody has answered, as far as no other rung can help: nothing else would have
+    any room."""
+
+    def decide(loaded: LoadedConversation) -> Decision:
+        excess = least_size(loaded.state, budget) - budget.limit
+        if excess <= 0:
+            return Decision()
+        return _shortened(core, loaded, budget, Need(excess, unanswered_from(loaded.state)))
+
+    return _all_shortened(core, thread_id, decide)
+
+
+def _all_shortened(core: Core, thread_id: str, decide: Decide) -> Shortened:
+    done = Shortened()
+    while core.settings.shorten_texts:
+        taken = recorded(core, thread_id, decide)
+        if not taken.decisions:
+            break
+        done = done.plus(taken)
+    return done
+
+
+def _shortened(core: Core, loaded: LoadedConversation, budget: Budget, need: Need) -> Decision:
+    """The first step that makes the request smaller. A step that cannot stands in the way of no other."""
+    if is_out_of_reach(loaded.state, budget, texts_shortened=True):
+        return Decision()  # It would not fit without any text.
+    taken = map(partial(_taken, core, loaded, budget), steps(core, loaded, budget, need))
+    return next((decision for decision in taken if decision.events), Decision())
+
+
+def _taken(core: Core, loaded: LoadedConversation, budget: Budget, step: Step) -> Decision:
+    parts = of_users(decided(core, loaded, step.parts, step.preview))
+    if sum(part.tokens_freed for part in parts) <= 0:
+        return Decision()
+    head, tail, method = step.preview.head, step.preview.tail, step.preview.method
+    left_out = method == "left-out"
+    event = UserContentShortened(parts=parts, head=head, tail=tail, left_out=left_out)
+    if left_out:  # What stands for a run may be larger than the run.
+        now = measured_as(core, loaded, budget)
+        if measured_as(core, loaded.after([event]), budget).size >= now.size:
+            return Decision()
+    return Decision((event,))
+
+
+def take_all_rungs(core: Core, thread_id: str, budget: Budget) -> Shortened:
+    """Show shorter what no summary covers, one rung after the other, as far as the request does not fit."""
+    if measured(core, thread_id, budget).size <= budget.limit:
+        return Shortened()
+    done = clear_texts(core, thread_id, budget)
+    if measured(core, thread_id, budget).size > budget.limit:
+        done = done.plus(climb(core, thread_id, budget, all_of_it=True))
+    done = done.plus(make_fit(core, thread_id, budget))
+    return done.plus(shorten_texts(core, thread_id, budget, to_target=False))

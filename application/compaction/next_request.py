@@ -1,0 +1,234 @@
+"""Use case: the context for the next request, or as it was at an earlier version."""
+
+import asyncio
+from typing import NamedTuple
+
+from refold.application.api.context import Context
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import TokenCountError
+from refold.application.frames.sent_request import as_sent
+from refold.application.history.moments import At, loaded_at
+from refold.application.memories.choosing import choose_at_first, wants_first_choice
+from refold.application.notes.note_taking import notes_are_due
+from refold.application.ports.summariser import RequestCounter
+from refold.application.rendering.render import render
+from refold.application.rendering.request_blocks import copied
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.foreign_code import Contained
+from refold.application.runtime.observers import tell_request
+from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.compaction.budget import Budget
+from refold.domain.events import Trigger
+
+from .fit_to_budget import Settling, is_due
+from .ladder import is_out_of_sight
+from .lease import load_settled
+from .overflow import too_many_bytes, window_exceeded
+
+logger = plain_logger(__name__)
+
+MOST_TRIES = 8
+"""So often at most a request is made smaller that others have made too large meanwhile."""
+
+
+class CurrentContext(NamedTuple):
+    """The context as the newest version has it, which may be too large."""
+
+    loaded: LoadedConversation
+    context: Context
+    is_due: bool
+    """Whether a compaction is due, or notes are to be taken."""
+    may_shorten: bool = True
+    """Whether what a user said may be shown shorter."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request may be sent as it is."""
+        budget = self.context.budget
+        return self.context.tokens <= budget.limit and self.context.bytes <= budget.byte_limit
+
+    @property
+    def beside(self) -> int:
+        """What the request has besides the conversation: fixed parts, and what rendering adds."""
+        return self.context.tokens - self.loaded.state.tokens
+
+    def fitting(self) -> Context:
+        """The context.
+
+        Raises:
+            ContextWindowExceeded: what must be in it does not fit.
+        """
+        return _fitting(self.loaded, self.context, self.may_shorten)
+
+
+def current_context(core: Core, thread_id: str, extras: Extras) -> CurrentContext:
+    """The context of the newest version, with whether a compaction is due before it is sent."""
+    core = core.for_model(extras.model)
+    stored, budget = load_settled(core, thread_id).present(), core.budget(extras)
+    core.asked.expect(thread_id, core.frame(extras), stored.state)
+    if wants_first_choice(core, stored.state):
+        choose_at_first(core, thread_id, budget)
+        # A simultaneous request may have recorded its choice first: this one shows the same.
+        stored = core.log.load(thread_id).present()
+    loaded = core.asked.framed(stored)
+    context = _present(core, loaded, budget, extras).showing(stored.state.version)
+    due = is_due(core, loaded, budget, context.tokens) or context.bytes > budget.byte_limit
+    due = due or notes_are_due(core, loaded.state, budget, context.tokens)
+    return CurrentContext(loaded, context, due, core.settings.shorten_texts)
+
+
+async def settled_context(
+    core: Core, thread_id: str, extras: Extras, *, trigger: Trigger = "size"
+) -> Context:
+    """Compact what is due, then make the context.
+
+    Raises:
+        ContextWindowExceeded: what must be in it does not fit.
+    """
+    core = core.for_model(extras.model).answered_by(extras.model)
+    budget = core.budget(extras)
+    if trigger == "size":  # In the background nobody sends it.
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        core.asked.expect(thread_id, core.frame(extras), stored.state)
+    results: list[CompactionResult] = []
+    loaded, context = await _settled(core, thread_id, budget, budget, extras, trigger, results)
+    _fitting(loaded, context, core.settings.shorten_texts)
+    exact = await _exact_tokens(core, context)
+    if exact > budget.limit:
+        # The estimate was too low: settle once more, for a budget that is smaller by as much.
+        tighter = budget.tightened(context.tokens / exact)
+        loaded, context = await _settled(core, thread_id, tighter, budget, extras, trigger, results)
+        exact = await _exact_tokens(core, context)
+        if exact > budget.limit:
+            raise window_exceeded(loaded, exact, budget, may_shorten=core.settings.shorten_texts)
+    context = context.settled(tuple(results), exact, budget)
+    if trigger == "size":
+        await asyncio.to_thread(request_made, core, loaded, context, extras)
+    return context
+
+
+def request_made(core: Core, loaded: LoadedConversation, context: Context, extras: Extras) -> None:
+    """Note that the caller is given this request and may send it; tell every observer."""
+    core.asked.made(context.thread_id, context.version, loaded.state.length)
+    tell_request(core, loaded, context, extras)
+
+
+async def _settled(
+    core: Core,
+    thread_id: str,
+    aim: Budget,
+    budget: Budget,
+    extras: Extras,
+    trigger: Trigger,
+    results: list[CompactionResult],
+) -> tuple[LoadedConversation, Context]:
+    """Settle for ``aim``, and make the context; once more where somebody appended in between."""
+    tries = 0
+    while True:
+        tries += 1
+        settling = Settling(core, thread_id, aim, trigger)
+        await settling.run()
+        results += settling.results
+        stored = await asyncio.to_thread(core.log.load, thread_id)
+        loaded = await asyncio.to_thread(core.asked.framed, stored)
+        context = await asyncio.to_thread(_present, core, loaded, budget, extras)
+        context = context.showing(stored.state.version)
+        now = loaded.state
+        # Others may have appended after the last look: then it is settled once more.
+        is_newest = (now.version, now.length) == (settling.version, settling.length)
+        if context.tokens <= budget.limit or is_newest or tries == MOST_TRIES:
+            return loaded, context
+
+
+async def _exact_tokens(core: Core, context: Context) -> int:
+    if not isinstance(core.counter, RequestCounter) or context.model is None:
+        return context.tokens
+    try:
+        with Contained():
+            return await core.counter.count_request(
+                model=context.model,
+                system=context.system,
+                messages=context.messages,
+                tools=context.tools,
+            )
+    except TokenCountError as error:
+        logger.warning("the request was not counted exactly, the estimate stands: %s", error)
+        return context.tokens
+    except Exception as error:  # A counter of the user's own may raise anything.
+        logger.warning(
+            "the request was not counted exactly, the estimate stands: %s", raised(error)
+        )
+        return context.tokens
+
+
+def _fitting(loaded: LoadedConversation, context: Context, may_shorten: bool) -> Context:
+    budget = context.budget
+    if context.tokens > budget.limit:
+        raise window_exceeded(loaded, context.tokens, budget, may_shorten=may_shorten)
+    if context.bytes > budget.byte_limit:
+        raise too_many_bytes(loaded, context.bytes, budget)
+    return context
+
+
+def context_at(core: Core, thread_id: str, extras: Extras, at: At) -> Context:
+    """The context as it was at a version or a time: the same bytes as then, whatever happened since.
+
+    System text, tools, model and layout are those of the request that was made then, where ``extras`` do not
+    say others.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+        ConversationGone: the conversation was erased.
+    """
+    return context_of(core, loaded_at(core, thread_id, at), extras)
+
+
+def context_of(core: Core, then: LoadedConversation, extras: Extras) -> Context:
+    """The context of a conversation as it was loaded, as it was sent; it may be too large."""
+    loaded, extras = as_sent(core, then, extras)
+    context = _rendered(core, loaded, core.budget(extras), extras)
+    return context.showing(then.state.version)
+
+
+def _present(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+    """The context; without messages where these are not in memory and do not fit: nobody may send it."""
+    if not is_out_of_sight(loaded, budget):
+        return _rendered(core, loaded, budget, extras)
+    return Context(
+        thread_id=loaded.thread_id,
+        version=loaded.state.version,
+        model=extras.model or core.settings.model,
+        system="",
+        messages=[],
+        tools=[],
+        tokens=loaded.state.tokens + budget.fixed,
+        budget=budget,
+        summary=loaded.window.summary,
+    )
+
+
+def _rendered(core: Core, loaded: LoadedConversation, budget: Budget, extras: Extras) -> Context:
+    layout = core.layout(extras)
+    rendered = render(
+        loaded.thread_id,
+        loaded.window,
+        core.system_of(extras),
+        core.counter.count_text,
+        signed=layout.signed,
+        place=layout.place,
+    )
+    return Context(
+        thread_id=loaded.thread_id,
+        version=loaded.state.version,
+        model=extras.model or core.settings.model,
+        system=rendered.system,
+        messages=rendered.messages,
+        tools=[copied(dict(tool)) for tool in extras.tools],
+        tokens=rendered.tokens + core.extras_tokens(extras),
+        budget=budget,
+        summary=loaded.window.summary,
+        memory=rendered.memory,
+        opening=rendered.opening,
+        bytes=rendered.bytes + budget.fixed_bytes,
+    )

@@ -1,0 +1,188 @@
+"""Compact on demand, with options of its own, and undo the newest compaction."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from refold.application.api.blocking import to_the_end
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.frames.sent_request import as_carried
+from refold.application.memories.choosing import choose_anew
+from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.observers import Telling, tell_compaction
+from refold.application.summaries.fallbacks import chosen_stage
+from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.reverting import revert_compaction
+from refold.domain.cuts.planner import Wish
+from refold.domain.errors import InvalidSetting
+from refold.domain.events import Event
+
+from .attempt import CompactionAttempt
+from .attempt_ends import outcome_of, sized
+from .ladder import Shortened
+from .last_rung import take_all_rungs
+
+
+def revert(core: Core, thread_id: str, reason: str, extras: Extras) -> CompactionResult:
+    """Bring back what the active summary covers; nothing to undo is success.
+
+    A request that no longer fits then is made smaller again by the next context. Memories are chosen
+    anew: what is in view again needs no quotation.
+    """
+    was: LoadedConversation = LoadedConversation(thread_id)
+
+    def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        nonlocal was
+        was = loaded.present()
+        if loaded.state.summary is None or _is_final(loaded):
+            return ()
+        before = core.log.load(thread_id, at=loaded.state.summary.version - 1)
+        return revert_compaction(loaded.state, before.state, reason.strip())
+
+    now, events = core.log.transact(thread_id, decide, at=core.clock())
+    extras = as_carried(core, thread_id, extras)
+    core = core.for_model(extras.model)
+    budget = core.budget(extras)
+    if not events and _is_final(now):
+        why = (
+            "the active summary was made because messages were erased: the one before is withdrawn"
+        )
+        return outcome_of(core, budget, was, now, "nothing_to_do", "erased", why)
+    if not events:
+        return outcome_of(
+            core, budget, was, now, "nothing_to_do", "no_summary", "no summary is active"
+        )
+    result = outcome_of(core, budget, was, now, "reverted")
+    if choose_anew(core, thread_id, budget):
+        now = core.log.load(thread_id)
+    result = sized(core, budget, was, now, result)
+    tell_compaction(core, result)
+    return result
+
+
+def _is_final(loaded: LoadedConversation) -> bool:
+    summary = loaded.window.summary
+    return summary is not None and summary.trigger == "erasure"
+
+
+class Demand(NamedTuple):
+    """What is asked of one compaction."""
+
+    focus: str | None = None
+    force: bool = False
+    target: int | None = None
+    """The size of the whole request that is aimed at; None: that of the settings."""
+    keep_last: int | None = None
+    model: str | None = None
+    """The model that is asked for the summary; None: that of the settings."""
+    everything: bool = False
+    """Whether all is covered that the keep rules allow, whatever the target."""
+
+    @property
+    def wish(self) -> Wish:
+        """Return what it says beside the settings."""
+        return Wish(self.everything, self.target is not None, self.keep_last is not None)
+
+
+async def compact_on_demand(
+    core: Core, thread_id: str, demand: Demand, extras: Extras
+) -> CompactionResult:
+    """Compact now; where the request does not fit all the same, show shorter what is left.
+
+    Then the memories that are quoted are chosen anew, for the prefix has changed.
+
+    Raises:
+        InvalidSetting: an option cannot be; names it.
+    """
+    extras = await asyncio.to_thread(as_carried, core, thread_id, extras)
+    attempt = manual_attempt(core, thread_id, demand, extras)
+    with Telling(core, thread_id, "manual") as telling:
+        telling.begin()
+        was = await to_the_end(core.log.load, thread_id)
+        result = await attempt.work()
+        telling.ended(result)
+        if result.outcome not in ("performed", "nothing_to_do"):
+            return result
+        core = core.for_model(extras.model)
+        budget, below = core.budget(extras), result.tokens_before
+        done = await to_the_end(take_all_rungs, core, thread_id, budget)
+        if result.outcome == "performed" or done.decisions:
+            await to_the_end(choose_anew, core, thread_id, budget, below=below)
+        now = await to_the_end(core.log.load, thread_id)
+        result = await to_the_end(sized, core, budget, was, now, result)
+        if done.decisions:
+            result = _with_the_rest(result, done)
+        telling.ended(result)
+        return result
+
+
+def _with_the_rest(result: CompactionResult, done: Shortened) -> CompactionResult:
+    """The result, with what was shown shorter after it."""
+    result = result.replaced(results_offloaded=done.offloaded, results_condensed=done.condensed)
+    if result.outcome == "performed":
+        return result
+    nothing = {"reason": "", "detail": "", "blocked_since": None, "blocked_at": None}
+    return result.replaced(outcome="shortened", **nothing)
+
+
+def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionAttempt:
+    """Return a compaction on demand that has not begun.
+
+    Raises:
+        InvalidSetting: an option cannot be; names it.
+    """
+    core = _keeping(core.for_model(extras.model), demand.keep_last)
+    core = core.answered_by(extras.model, _named(demand.model))
+    return CompactionAttempt(
+        core,
+        thread_id,
+        _aiming(core.budget(extras), demand.target),
+        trigger="manual",
+        summariser=chosen_stage(core, thread_id),
+        focus=_focus(demand.focus),
+        force=demand.force,
+        wish=demand.wish,
+    )
+
+
+def _focus(given: object) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise _cannot_be("focus", given, "a text")
+    return given.strip() or None if given else None
+
+
+def _named(given: object) -> str | None:
+    if given is not None and (not isinstance(given, str) or not given.strip()):
+        raise _cannot_be("model", given, "the name of a model")
+    return given if isinstance(given, str) else None
+
+
+def _keeping(core: Core, keep_last: object) -> Core:
+    if keep_last is None:
+        return core
+    policy = core.settings.policy.replaced(keep_last=_whole("keep_last", keep_last, 1))
+    return core.with_policy(policy)
+
+
+def _aiming(budget: Budget, target: object) -> Budget:
+    if target is None:
+        return budget
+    aimed = _whole("target", target, 1)
+    if aimed <= budget.fixed:
+        raise _cannot_be(
+            "target", target, f"more than the {budget.fixed:,} tokens of system text and tools"
+        )
+    return budget.replaced(target=min(aimed, budget.limit))
+
+
+def _whole(name: str, given: object, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise _cannot_be(name, given, f"a whole number, at least {least}")
+    return given
+
+
+def _cannot_be(name: str, given: object, must: str) -> InvalidSetting:
+    return InvalidSetting(
+        f"compact: {name} is {given!r}: it must be {must}", setting=name, value=given
+    )

@@ -1,0 +1,177 @@
+"""The tool inputs and results of the live messages: what each would cost if it were shown shorter."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+from refold.application.conversation.addresses import address_of
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.projections.entries import Entry, held_entries
+from refold.application.projections.window import Preview
+from refold.application.rendering.request_blocks import shortened
+from refold.application.runtime.core import Core
+from refold.domain.events import SaidPart, ShortenedPart
+from refold.domain.messages import THINKING, Block, Message, text_of
+from refold.domain.shortening import Side, ToolPart, shortenable
+
+
+class Decided(NamedTuple):
+    """A part that is to be shown shorter, and what that saves."""
+
+    position: int
+    call_id: str
+    side: Side
+    tokens_freed: int
+
+
+def of_tools(parts: Sequence[Decided]) -> tuple[ShortenedPart, ...]:
+    """The parts of tool calls among these, as events name them."""
+    return tuple(
+        ShortenedPart(
+            position=p.position, call_id=p.call_id, side=p.side, tokens_freed=p.tokens_freed
+        )
+        for p in parts
+        if p.side != "said"
+    )
+
+
+def of_users(parts: Sequence[Decided]) -> tuple[SaidPart, ...]:
+    """The parts of users' messages among these, as events name them."""
+    return tuple(
+        SaidPart(position=p.position, block=int(p.call_id), tokens_freed=p.tokens_freed)
+        for p in parts
+        if p.side == "said"
+    )
+
+
+class _Name(NamedTuple):
+    call_id: str
+    side: Side
+
+
+TOOLS: frozenset[Side] = frozenset(("call", "result"))
+SAID: frozenset[Side] = frozenset(("said",))
+
+
+def tool_parts(
+    core: Core,
+    loaded: LoadedConversation,
+    preview: Preview,
+    *,
+    least: int = 0,
+    sides: frozenset[Side] = TOOLS,
+    size: Callable[[Block], int] | None = None,
+) -> list[ToolPart]:
+    """The parts that may be shown as such a preview and are not yet as short, oldest first.
+
+    ``least``: messages of no more tokens are passed over, for measuring is what costs here. ``sides``:
+    of which kind they are. ``size`` measures them in another unit than tokens.
+    """
+    size = size or (lambda block: _size(core, [block]))
+    allowed = shortenable(loaded.state)
+    found: list[ToolPart] = []
+    for entry in held_entries(loaded.window.entries):
+        if entry.tokens - entry.thinking <= least:
+            continue
+        address = address_of(loaded.thread_id, entry.position)
+        for index, block in enumerate(entry.message.blocks()):
+            name = _name_of(entry, index, block)
+            if name is None or name.side not in sides or not allowed.allows(entry.position, *name):
+                continue
+            shown = loaded.window.previews.get((entry.position, name.call_id, name.side))
+            if _is_as_short(shown, preview):
+                continue
+            now = size(shortened(block, shown, address) if shown else block)
+            is_left_out = preview.method == "left-out"
+            then = 0 if is_left_out else size(shortened(block, preview, address))
+            blind = block.get("type") != "tool_use" and not text_of(block)
+            found.append(ToolPart(entry.position, *name, now, then, blind))
+    return found
+
+
+def decided(
+    core: Core, loaded: LoadedConversation, parts: Sequence[ToolPart], preview: Preview
+) -> tuple[Decided, ...]:
+    """The parts with what such a preview of each saves: sums of them equal what is rendered."""
+    freed: dict[int, dict[_Name, int]] = {}
+    for part in parts:
+        of_message = freed.setdefault(part.position, {})
+        name = _Name(part.call_id, part.side)
+        of_message[name] = of_message.get(name, 0) + part.freed
+    shown: dict[int, dict[_Name, Preview]] = {position: {} for position in freed}
+    for (position, call_id, side), before in loaded.window.previews.items():
+        if position in shown:
+            shown[position][_Name(call_id, cast(Side, side))] = before
+    return tuple(
+        part
+        for entry in held_entries(loaded.window.entries)
+        if entry.position in freed
+        for part in _decided_in(
+            core,
+            _Shown(entry, address_of(loaded.thread_id, entry.position), shown[entry.position]),
+            freed[entry.position],
+            preview,
+        )
+    )
+
+
+class _Shown(NamedTuple):
+    """A message as it is rendered."""
+
+    entry: Entry
+    address: str
+    previews: dict[_Name, Preview]
+
+    def size(self, core: Core) -> int:
+        """Its tokens, without thinking."""
+        blocks = enumerate(self.entry.message.blocks())
+        shown = [self._block(i, block) for i, block in blocks if block.get("type") not in THINKING]
+        left = [block for block in shown if block is not None]
+        return _size(core, left) if left else 0
+
+    def _block(self, index: int, block: Block) -> Block | None:
+        name = _name_of(self.entry, index, block)
+        preview = self.previews.get(name) if name is not None else None
+        if preview is None:
+            return block
+        is_left_out = preview.method == "left-out"
+        return None if is_left_out else shortened(block, preview, self.address)
+
+
+def _decided_in(
+    core: Core, shown: _Shown, freed: Mapping[_Name, int], preview: Preview
+) -> Iterator[Decided]:
+    # The message is measured as a whole, and the last part takes what the roundings of all come to. In
+    # the tokens that were recorded with the message, whatever the counter has learnt since.
+    recorded = shown.entry.tokens - shown.entry.thinking
+    recorded -= sum(before.tokens_freed for before in shown.previews.values())
+    now = max(1, shown.size(core))
+    after = shown._replace(previews={**shown.previews, **dict.fromkeys(freed, preview)})
+    saved = recorded + -recorded * after.size(core) // now
+    *others, last = freed
+    shares = {name: freed[name] * recorded // now for name in others}
+    shares[last] = saved - sum(shares.values())
+    for name, tokens in shares.items():
+        yield Decided(shown.entry.position, name.call_id, name.side, tokens)
+
+
+def _name_of(entry: Entry, index: int, block: Block) -> _Name | None:
+    # In messages of another role they are shown as plain text, or not at all.
+    match block.get("type"), entry.message.role:
+        case "tool_use", "assistant":
+            return _Name(str(block.get("id")), "call")
+        case "tool_result", "user":
+            return _Name(str(block.get("tool_use_id")), "result")
+        case "text" | "image" | "document", "user":
+            return _Name(str(index), "said")
+        case _:
+            return None
+
+
+def _is_as_short(shown: Preview | None, preview: Preview) -> bool:
+    if shown is None or shown.method == "left-out":
+        return shown is not None
+    return preview.method != "left-out" and shown.head + shown.tail <= preview.head + preview.tail
+
+
+def _size(core: Core, blocks: Sequence[Block]) -> int:
+    return core.counter.count_message(Message(role="user", content=tuple(blocks))).total

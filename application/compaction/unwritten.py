@@ -1,0 +1,323 @@
+"""Summaries that could not be written to the log: kept in memory, and written by the next transaction."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogBusy, LogDamaged, LogError, LogFull, LogNotWritable
+from refold.application.ports.conversation_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.runtime.opening_process import waiting_at_most
+from refold.application.runtime.plain_lines import conversation, plain_logger
+from refold.domain.compaction.compacting import perform_compaction
+from refold.domain.compaction.summary_rules import Summary, SummaryRefused
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.events import CompactionPerformed, CompactionRequested, Event
+
+_LOCK = threading.Lock()
+_LIVE: set[str] = set()
+
+
+def begin(attempt_id: str) -> None:
+    """Note that this process works on an attempt, before anybody can see it."""
+    with _LOCK:
+        _LIVE.add(attempt_id)
+
+
+def end(attempt_id: str) -> None:
+    """Note that it does no more; nothing if it did not."""
+    with _LOCK:
+        _LIVE.discard(attempt_id)
+
+
+def is_live(attempt_id: str) -> bool:
+    """Whether this process works on an attempt, or keeps the end of one that could not be written yet."""
+    return attempt_id in _LIVE
+
+
+logger = plain_logger(__name__)
+
+_REASONS = ((LogBusy, "busy"), (LogFull, "full"), (LogNotWritable, "not_writable"))
+Written = Callable[[LoadedConversation, Sequence[Event]], CompactionResult | None]
+"""Given the conversation right after it was written, and what was: the result, where it has one."""
+
+
+def reason_of(error: LogError) -> str:
+    """Return a short constant for why the log could not be written."""
+    if isinstance(error, LogDamaged):
+        return "log_damaged"
+    return next((f"log_{name}" for kind, name in _REASONS if isinstance(error, kind)), "log_failed")
+
+
+@dataclass(slots=True, eq=False)
+class Unwritten:
+    """Something that is decided and waits to be written."""
+
+    what: str
+    """For people: ``summary``, ``end of a compaction``, ``notes``."""
+    decide: Decision
+    """Never raises: what does not fit the newest state any more is dropped."""
+    written: Written
+    attempt_id: str | None = None
+    waiting: CompactionResult | None = None
+    """What is told of it while it waits."""
+    result: CompactionResult | None = None
+    """What is told of it when it was written."""
+
+
+class UnwrittenWrites:
+    """All that waits, by conversation, in the order in which it was made."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[str, tuple[Unwritten, ...]] = {}
+
+    def keep(self, thread_id: str, unwritten: Unwritten, error: LogError) -> None:
+        """Keep something until it can be written; says so in the log lines."""
+        with self._lock:
+            self._waiting[thread_id] = (*self._waiting.get(thread_id, ()), unwritten)
+        logger.warning(
+            "%s: the %s cannot be written yet; it is kept in memory, and the next "
+            "operation that can writes it: %s",
+            conversation(thread_id),
+            unwritten.what,
+            error,
+        )
+
+    def of(self, thread_id: str) -> tuple[Unwritten, ...]:
+        """What waits of one conversation, the oldest first."""
+        return self._waiting.get(thread_id, ())
+
+    def threads(self) -> tuple[str, ...]:
+        """The conversations of which something waits."""
+        with self._lock:
+            return tuple(self._waiting)
+
+    def done(self, thread_id: str, written: Sequence[Unwritten]) -> tuple[Unwritten, ...]:
+        """Let go of what was written; which of it waited until now."""
+        with self._lock:
+            waiting = self._waiting.get(thread_id, ())
+            done = tuple(one for one in waiting if one in written)
+            left = tuple(one for one in waiting if one not in written)
+            if left:
+                self._waiting[thread_id] = left
+            else:
+                self._waiting.pop(thread_id, None)
+        for one in done:
+            if one.attempt_id is not None:
+                end(one.attempt_id)
+        return done
+
+    def forget(self, thread_id: str) -> None:
+        """Let go of all that waits of a conversation, which is erased."""
+        self.done(thread_id, self.of(thread_id))
+
+    def lose(self, thread_id: str, error: LogError) -> None:
+        """Let go of what could not be written until the memory was closed; says so."""
+        for one in self.done(thread_id, self.of(thread_id)):
+            logger.warning(
+                "%s: the %s was never written, and is lost with this process: %s",
+                conversation(thread_id),
+                one.what,
+                error,
+            )
+
+
+class UnwrittenLog:
+    """``log``, whose every transaction first stores what waits of its conversation, in the same commit."""
+
+    def __init__(self, log: ConversationLog, unwritten: UnwrittenWrites) -> None:
+        self._log = log
+        self._unwritten = unwritten
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``. The answer has the events of ``decide`` alone."""
+        waiting = self._unwritten.of(thread_id)
+        if not waiting:
+            return self._log.transact(thread_id, decide, at=at)
+        catching_up = _CatchingUp(waiting, decide)
+        loaded, events = self._log.transact(thread_id, catching_up.decide, at=at)
+        done = self._unwritten.done(thread_id, waiting)
+        for one, (after, own) in zip(waiting, catching_up.stored, strict=True):
+            if one in done:
+                one.result = one.written(after, own)
+        return loaded, events[catching_up.count :]
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """See ``ConversationLog``."""
+        return self._log.erase(decide, at=at)
+
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """See ``ConversationLog``."""
+        return self._log.finish_erasures(drop)
+
+    def newest(self) -> int:
+        """See ``ConversationLog``."""
+        return self._log.newest()
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        return self._log.fork(source, version, into, decide, at=at)
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog``."""
+        return self._log.forks()
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog``."""
+        return self._log.version_at(thread_id, moment)
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        return self._log.load(thread_id, at=at)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog``."""
+        return self._log.versions_of_keys(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return self._log.read(thread_id, first, last)
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return self._log.read_at(thread_id, versions)
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog``."""
+        return self._log.scan(after)
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog``."""
+        return self._log.check()
+
+    def close(self) -> None:
+        """See ``ConversationLog``."""
+        self._log.close()
+
+
+class _CatchingUp:
+    """A decision with what waits before it."""
+
+    def __init__(self, waiting: Sequence[Unwritten], own: Decision) -> None:
+        self._waiting = waiting
+        self._own = own
+        self.stored: list[tuple[LoadedConversation, tuple[Event, ...]]] = []
+        """For each that waits: what is stored of it, and the conversation right after it."""
+
+    @property
+    def count(self) -> int:
+        """How many events stand before those of the decision itself."""
+        return sum(len(events) for _, events in self.stored)
+
+    def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Decide; asked again after a conflict, begin anew."""
+        self.stored.clear()
+        for one in self._waiting:
+            events = () if loaded.state.erased else tuple(one.decide(loaded))
+            loaded = loaded.after(events) if events else loaded
+            self.stored.append((loaded, events))
+        return [*(event for _, events in self.stored for event in events), *self._own(loaded)]
+
+
+def write_waiting(
+    log: ConversationLog, unwritten: UnwrittenWrites, thread_id: str, *, at: datetime
+) -> list[CompactionResult]:
+    """Write what waits of a conversation now, and return the results of it.
+
+    Raises:
+        LogError: it cannot be written yet either.
+    """
+    waiting = unwritten.of(thread_id)
+    if waiting:
+        log.transact(thread_id, lambda _: (), at=at)
+    return [one.result for one in waiting if one.result is not None]
+
+
+def write_all_waiting(
+    log: ConversationLog, unwritten: UnwrittenWrites, *, at: datetime, wait: float
+) -> None:
+    """Write what waits, before the memory is closed; what cannot be written is lost, and told so."""
+    for thread_id in unwritten.threads():
+        try:
+            with waiting_at_most(wait):
+                write_waiting(log, unwritten, thread_id, at=at)
+        except LogError as error:
+            unwritten.lose(thread_id, error)
+            wait = 0.0  # The log will not be free for the next one either.
+
+
+class Attempt(Protocol):
+    """The attempt that made it."""
+
+    def performed(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
+        """The result where the summary was written."""
+        ...
+
+    def failed(self, loaded: LoadedConversation, reason: str, detail: str) -> CompactionResult:
+        """The result where it was refused."""
+        ...
+
+    def ending(self, now: LoadedConversation, reason: str, detail: str) -> Sequence[Event]:
+        """What is recorded then."""
+        ...
+
+    def tell(self, result: CompactionResult) -> None:
+        """Tell the observers."""
+        ...
+
+
+class KeptSummary:
+    """Written against the newest state as any summary is: refused where what it covers has changed."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        requested: CompactionRequested,
+        plan: CompactionPlan,
+        summary: Summary,
+    ) -> None:
+        self._attempt = attempt
+        self._requested = requested
+        self._plan = plan
+        self._summary = summary
+        self._refused: SummaryRefused | None = None
+
+    def decide(self, now: LoadedConversation) -> Sequence[Event]:
+        """What is written."""
+        self._refused = None
+        active = now.state.summary
+        if active is not None and active.summary_id == self._summary.summary_id:
+            return ()  # The commit that was told to have failed was made.
+        try:
+            return perform_compaction(now.state, self._requested, self._plan, self._summary)
+        except SummaryRefused as refused:
+            self._refused = refused
+            return self._attempt.ending(now, refused.reason, str(refused))
+
+    def written(self, loaded: LoadedConversation, events: Sequence[Event]) -> CompactionResult:
+        """What became of it; the observers are told."""
+        summary = loaded.window.summary
+        if self._refused is not None or summary is None:
+            reason = self._refused.reason if self._refused else "overtaken"
+            result = self._attempt.failed(loaded, reason, str(self._refused or ""))
+        else:
+            performed = [event for event in events if isinstance(event, CompactionPerformed)]
+            result = self._attempt.performed(loaded, performed or [summary])
+        self._attempt.tell(result)
+        return result

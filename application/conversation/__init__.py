@@ -1,0 +1,1 @@
+"""Messages come in, and a conversation is loaded and read back."""

@@ -1,0 +1,394 @@
+"""Append messages. One transaction for all of them; a known key is stored once."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, cast
+
+from refold.application.api.results import Appended, AppendedMessage
+from refold.application.compaction.lease import settle_left_behind
+from refold.application.errors import LogDamaged
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.summariser import TokenCount
+from refold.application.runtime.core import Core
+from refold.domain.appending import IncomingMessage, append_messages
+from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
+from refold.domain.events import Event, MessageAppended
+from refold.domain.messages import Author, Message, gist, thinks
+from refold.domain.thinking import follows_an_answer, is_bound
+
+from .loaded import LoadedConversation
+from .owners import refuse_other_owner
+from .parsing import Intake, is_utf8, plain_message, read_author, read_messages
+from .transcripts import RecordedMessage
+
+PAGE = 200
+"""Events that are looked through together."""
+
+
+def read_expected_version(given: object) -> int | None:
+    """Return the version that was given, or None.
+
+    Raises:
+        InvalidMessage: it is no version.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidMessage(
+            "expected_version", f"must be a whole number of 0 or more, not {given!r}"
+        )
+    return given
+
+
+def refuse_conflict(core: Core, loaded: LoadedConversation, expected: int) -> None:
+    """Refuse to append where messages were appended after version ``expected``.
+
+    Summaries, pins and other decisions are no conflict: the request says what it said.
+
+    Raises:
+        VersionConflict: there are some.
+    """
+    state = loaded.state
+    if state.version == expected:
+        return
+    is_newer = bool(state.live) and state.live[-1].version > expected
+    if expected > state.version or is_newer or _appended_since(core, loaded, expected):
+        raise VersionConflict(loaded.thread_id, expected, state.version)
+
+
+def _appended_since(core: Core, loaded: LoadedConversation, expected: int) -> bool:
+    last = loaded.state.version
+    return any(
+        isinstance(logged.event, MessageAppended)
+        for first in range(expected + 1, last + 1, PAGE)
+        for logged in core.log.read(loaded.thread_id, first, min(first + PAGE - 1, last))
+    )
+
+
+def refuse_keys_of_two(incoming: Sequence[IncomingMessage]) -> None:
+    """Refuse one key for two messages that are given at once and differ.
+
+    Raises:
+        KeyReused: names the key.
+    """
+    seen: dict[str, IncomingMessage] = {}
+    for item in incoming:
+        if item.key is None:
+            continue
+        if not _is_same(seen.setdefault(item.key, item).message, item.message):
+            raise KeyReused(item.key, None)
+
+
+def refuse_other(item: IncomingMessage, stored: MessageAppended) -> None:
+    """Refuse a message whose key stands for another one.
+
+    Raises:
+        KeyReused: names the key and the place of the other.
+    """
+    if not _is_same(item.message, stored.message):
+        raise KeyReused(item.key or "", stored.position)
+
+
+def _is_same(one: Message, other: Message) -> bool:
+    # What only one of both tells is no difference: it was recorded later, or not at all.
+    is_same_head = (
+        one.role == other.role
+        and _agree(one.author, other.author)
+        and _agree(_name(one), _name(other))
+    )
+    return is_same_head and list(one.blocks()) == list(other.blocks())
+
+
+def _agree(one: object, other: object) -> bool:
+    return one is None or other is None or one == other
+
+
+def _name(message: Message) -> object:
+    """Who of several speaks. Other fields (usage, metadata) may be others when a delivery is repeated."""
+    return None if message.extra is None else message.extra.get("name")
+
+
+def read_recorded(messages: object) -> Sequence[RecordedMessage]:
+    """Return messages of a transcript.
+
+    Raises:
+        InvalidMessage: they are something else.
+    """
+    given = list(cast(Iterable[object], messages)) if isinstance(messages, Iterable) else [messages]
+    if not all(isinstance(one, RecordedMessage) for one in given):
+        raise InvalidMessage(
+            "messages",
+            "must be messages of a transcript, as refold.read_transcript(path) gives them "
+            "(others: append(messages, recorded=True))",
+        )
+    return cast(list[RecordedMessage], given)
+
+
+Keys = str | Sequence[str | None] | None
+
+
+class Owners(NamedTuple):
+    """Whose the conversation is, and whose the messages are where that is somebody else."""
+
+    conversation: str | None = None
+    messages: str | None = None
+
+
+NO_OWNERS = Owners()
+
+
+def append(
+    core: Core,
+    thread_id: str,
+    given: object,
+    *,
+    key: Keys = None,
+    recorded: bool = False,
+    author: Author | None = None,
+    expected_version: int | None = None,
+    owners: Owners = NO_OWNERS,
+) -> Appended:
+    """Append one message or several.
+
+    Raises:
+        InvalidMessage, UnknownToolCall, KeyReused, VersionConflict: nothing is stored.
+        OwnerConflict: the conversation is somebody else's; nothing is stored.
+        LogError: nothing is stored.
+    """
+    expected = read_expected_version(expected_version)
+    taken = read_messages(given, recorded=recorded, author=read_author(author))
+    keys = _own_keys(taken, recorded) if key is None else _keys(key, len(taken))
+    incoming = [
+        _measured(core, item, k, owner=owners.messages) for item, k in zip(taken, keys, strict=True)
+    ]
+    owner = owners.conversation
+    return store(core, thread_id, incoming, recorded=recorded, expected=expected, owner=owner)
+
+
+def append_recorded(
+    core: Core, thread_id: str, messages: Sequence[RecordedMessage], owner: str | None = None
+) -> Appended:
+    """Append messages of a transcript, kept as they came; each is stored once.
+
+    Raises:
+        InvalidMessage: they are no messages of a transcript, or not what JSON can hold.
+    """
+    incoming = [
+        _measured(
+            core,
+            Intake(plain_message(m.message), m.message_id, m.model, m.stop_reason),
+            recorded_key(m),
+            m.at,
+        )
+        for m in read_recorded(messages)
+    ]
+    # A later version may read a recording otherwise: what is stored stays as it is.
+    return store(core, thread_id, incoming, recorded=True, compares=False, owner=owner)
+
+
+def recorded_key(message: RecordedMessage) -> str:
+    """The idempotency key of a message of a transcript; apart from the keys that agents choose."""
+    return f"recorded:{message.key}"
+
+
+def store(
+    core: Core,
+    thread_id: str,
+    incoming: Sequence[IncomingMessage],
+    *,
+    recorded: bool,
+    expected: int | None = None,
+    compares: bool = True,
+    owner: str | None = None,
+) -> Appended:
+    """Store messages that are read and measured.
+
+    ``expected``: the version after which nobody else may have appended. ``compares``: whether messages
+    with the same key must be the same. ``owner``: whose the conversation is, if that is known.
+
+    Raises:
+        OwnerConflict: it is somebody else's; nothing is stored.
+    """
+    if compares:
+        refuse_keys_of_two(incoming)
+    known: dict[str, AppendedMessage] = {}
+
+    def decide(loaded: LoadedConversation) -> Sequence[Event]:
+        refuse_other_owner(thread_id, loaded.present().state, owner)
+        known.clear()
+        known.update(_stored_before(core, thread_id, incoming, compares=compares))
+        fresh = _fresh(incoming, known)
+        if fresh and expected is not None:
+            refuse_conflict(core, loaded, expected)
+        fresh = fresh if recorded else _marked_stale(core, loaded, fresh)
+        appended = append_messages(loaded.state, fresh, recorded=recorded, owner=owner)
+        return (*settle_left_behind(core, loaded), *appended)
+
+    loaded, events = core.log.transact(thread_id, decide, at=core.clock())
+    stored = [e for e in events if isinstance(e, MessageAppended)]
+    _tell_of(core, thread_id, stored)
+    answer = tuple(_answered(incoming, stored, known))
+    return Appended.trusted(
+        {"thread_id": thread_id, "version": loaded.state.version, "messages": answer}
+    )
+
+
+def _answered(
+    incoming: Sequence[IncomingMessage],
+    stored: Sequence[MessageAppended],
+    known: dict[str, AppendedMessage],
+) -> list[AppendedMessage]:
+    new = iter(stored)
+    answer: list[AppendedMessage] = []
+    for item in incoming:
+        if item.key is not None and item.key in known:
+            answer.append(known[item.key])
+            continue
+        told = _appended(next(new), new=True)
+        if item.key is not None:
+            known[item.key] = told.replaced(new=False)
+        answer.append(told)
+    return answer
+
+
+def _marked_stale(
+    core: Core, loaded: LoadedConversation, fresh: list[IncomingMessage]
+) -> list[IncomingMessage]:
+    """The messages; an answer that thinks is marked where it may be to another request than it follows here."""
+    if not fresh or fresh[0].message.role != "assistant" or not fresh[0].thinking_tokens:
+        return fresh
+    state = loaded.state
+    answers = core.asked.is_answer(loaded.thread_id, state.length)
+    if not is_bound(state) or (answers and not follows_an_answer(state)):
+        return fresh
+    return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
+
+
+def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
+    """Tell those who wait for messages, and those who remember what requests are open."""
+    if core.recall.embedding is not None:
+        core.recall.embedding.appended()
+    if not stored:
+        return
+    first, end = stored[0], stored[-1].position + 1
+    if first.message.role == "assistant":
+        core.asked.answered(thread_id, end)
+    else:
+        does = gist(first.message)
+        core.asked.said(thread_id, first.position, end, speaks=does.speaks or not does.results)
+
+
+def _own_keys(taken: Sequence[Intake], recorded: bool) -> Sequence[str | None]:
+    """The id that the API gave a reply is its key, so that it is stored once; history is taken as it is."""
+    return [
+        item.message_id
+        if not recorded and item.message.role == "assistant" and _REPLY.match(item.message_id or "")
+        else None
+        for item in taken
+    ]
+
+
+_REPLY = re.compile("msg_|chatcmpl-[A-Za-z0-9-]{16}")
+"""Some servers that speak the OpenAI API draw ids of three digits: what is that short is no key."""
+
+
+def _keys(key: Keys, count: int) -> Sequence[str | None]:
+    if key is None:
+        return [None] * count
+    keys = [key] if isinstance(key, str) else _several(key)
+    if len(keys) != count:
+        raise InvalidMessage("key", f"{len(keys)} keys for {count} messages; give one for each")
+    for k in keys:
+        if k is not None and not _is_key(k):
+            raise InvalidMessage("key", f"{k!r} must be text that is not blank")
+    return keys
+
+
+def _several(keys: Sequence[str | None]) -> list[str | None]:
+    if not _is_sequence(keys):
+        kind = type(keys).__name__
+        raise InvalidMessage(
+            "key", f"is of the type {kind}; give text, or a list with one for each message"
+        )
+    return list(keys)
+
+
+def _is_sequence(given: object) -> bool:
+    is_bytes = isinstance(given, bytes | bytearray | memoryview)
+    return not is_bytes and isinstance(given, Sequence)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and bool(key.strip()) and is_utf8(key)
+
+
+def _measured(
+    core: Core,
+    item: Intake,
+    key: str | None,
+    written_at: datetime | None = None,
+    owner: str | None = None,
+) -> IncomingMessage:
+    size = core.counter.count_message(item.message)
+    if not size.thinking and thinks(item.message):
+        # A message thinks if its thinking has a size: thinking too short for a token counts as one.
+        size = TokenCount(total=size.total + 1, thinking=1)
+    return IncomingMessage.trusted(
+        {
+            "message": item.message,
+            "message_id": item.message_id or core.new_id(),
+            "tokens": size.total,
+            "thinking_tokens": size.thinking,
+            "key": key,
+            "written_at": written_at,
+            "model": item.model,
+            "stop_reason": item.stop_reason,
+            "stale_thinking": False,
+            "owner": owner,
+        }
+    )
+
+
+def _stored_before(
+    core: Core, thread_id: str, incoming: Sequence[IncomingMessage], *, compares: bool
+) -> Mapping[str, AppendedMessage]:
+    keys = {item.key: item for item in incoming if item.key is not None}
+    if not keys:
+        return {}
+    found: dict[str, AppendedMessage] = {}
+    for key, version in core.log.versions_of_keys(thread_id, list(keys)).items():
+        match core.log.read(thread_id, version, version):
+            case [LoggedEvent(event=MessageAppended() as event) as logged] if event.key == key:
+                # Of an erased message nothing is left to compare with.
+                if compares and not logged.erased:
+                    refuse_other(keys[key], event)
+                found[key] = _appended(event, new=False)
+            case _:
+                raise LogDamaged(thread_id, version, f"the message with key {key!r} is missing")
+    return found
+
+
+def _appended(event: MessageAppended, *, new: bool) -> AppendedMessage:
+    return AppendedMessage.trusted(
+        {
+            "position": event.position,
+            "message_id": event.message_id,
+            "tokens": event.tokens,
+            "new": new,
+        }
+    )
+
+
+def _fresh(
+    incoming: Sequence[IncomingMessage], known: Mapping[str, AppendedMessage]
+) -> list[IncomingMessage]:
+    seen = set(known)
+    fresh: list[IncomingMessage] = []
+    for item in incoming:
+        if item.key is not None:
+            if item.key in seen:
+                continue
+            seen.add(item.key)
+        fresh.append(item)
+    return fresh

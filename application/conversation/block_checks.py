@@ -1,0 +1,331 @@
+"""What a live message and its blocks must have, and messages of other APIs, refused with the converter's name."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from refold.domain.blocks import source_problem
+from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Block
+
+_OPENAI = "that is the OpenAI format; convert the messages with refold.from_openai(messages) first"
+_REPLY = "that is a whole reply of the OpenAI API; convert it with refold.from_openai(reply) first"
+CHUNK = (
+    "that is a chunk of a streamed reply; put the chunks together, and convert the whole reply with "
+    "refold.from_openai(reply)"
+)
+_EVENT = (
+    "that is an event of a stream; append the whole reply, as stream.get_final_message() gives it"
+)
+_LANGCHAIN = (
+    "that is the LangChain format; convert the messages with "
+    "refold.from_openai(langchain_core.messages.convert_to_openai_messages(messages)) first"
+)
+_AI_SDK = (
+    "that is the format of the AI SDK; give content blocks of the Messages API "
+    "(tool_use, tool_result)"
+)
+_AI_SDK_PARTS = (
+    "that is a message of the AI SDK; give role user or assistant and content, a string or blocks of "
+    "the Messages API"
+)
+_OLLAMA = (
+    "that is the format of Ollama; give each image as a block of content: "
+    '{"type": "image", "source": {"type": "base64", "media_type": …, "data": …}}'
+)
+_GEMINI = (
+    "that is the Gemini format; give role user or assistant and content, a string or blocks of the "
+    "Messages API"
+)
+_BEDROCK = (
+    "that is the format of Bedrock Converse; give blocks of the Messages API, such as "
+    '{"type": "text", "text": …}'
+)
+
+_KEYS: Mapping[str, str] = {
+    "tool_calls": _OPENAI,
+    "function_call": _OPENAI,
+    "tool_call_id": _OPENAI,
+    "tool_call_ids": _OPENAI,
+    "refusal": _OPENAI,
+    "audio": _OPENAI,
+    "parts": _GEMINI,
+    "images": _OLLAMA,
+    "toolCalls": "that is no message of the Messages API; give its calls as blocks of the type tool_use",
+}
+"""Keys of a message that carry content which would be lost."""
+_ROLES: Mapping[object, str] = {
+    "tool": _OPENAI,
+    "function": _OPENAI,
+    "developer": _OPENAI,
+    "model": _GEMINI,
+    "human": _LANGCHAIN,
+    "ai": _LANGCHAIN,
+}
+_ITEMS: Mapping[object, str] = {
+    "human": _LANGCHAIN,
+    "ai": _LANGCHAIN,
+    "tool": _LANGCHAIN,
+    "system": _LANGCHAIN,
+    "function": _LANGCHAIN,
+    "HumanMessage": _LANGCHAIN,
+    "AIMessage": _LANGCHAIN,
+    "AIMessageChunk": _LANGCHAIN,
+    "ToolMessage": _LANGCHAIN,
+    "SystemMessage": _LANGCHAIN,
+    "constructor": _LANGCHAIN,
+    "function_call": _OPENAI,
+    "function_call_output": _OPENAI,
+    "reasoning": _OPENAI,
+    "message_start": _EVENT,
+    "message_delta": _EVENT,
+    "message_stop": _EVENT,
+    "content_block_start": _EVENT,
+    "content_block_delta": _EVENT,
+    "content_block_stop": _EVENT,
+}
+"""What such an object says of itself in ``type``, beside no role."""
+_BLOCKS: Mapping[str, str] = {
+    "image_url": _OPENAI,
+    "input_text": _OPENAI,
+    "output_text": _OPENAI,
+    "summary_text": _OPENAI,
+    "input_image": _OPENAI,
+    "input_file": _OPENAI,
+    "input_audio": _OPENAI,
+    "refusal": _OPENAI,
+    "file": _OPENAI,
+    "function": _OPENAI,
+    "function_call": _OPENAI,
+    "function_call_output": _OPENAI,
+    "tool_call": _LANGCHAIN,
+    "non_standard": _LANGCHAIN,
+    "tool-call": _AI_SDK,
+    "tool-result": _AI_SDK,
+    "tool-invocation": _AI_SDK,
+}
+_PARTS: Mapping[str, str] = {
+    "toolUse": _BEDROCK,
+    "toolResult": _BEDROCK,
+    "inlineData": _GEMINI,
+    "inline_data": _GEMINI,
+    "functionCall": _GEMINI,
+    "functionResponse": _GEMINI,
+    "function_call": _GEMINI,
+    "function_response": _GEMINI,
+}
+"""Keys of a part that has no type."""
+
+
+def refuse_foreign(fields: Mapping[str, Any], place: str) -> None:
+    """Refuse a message of another API, of which a part would be lost.
+
+    Raises:
+        InvalidMessage: names the field and what converts it.
+    """
+    if "role" not in fields and is_list(fields.get("choices")):
+        raise InvalidMessage(f"{place}.choices", CHUNK if is_chunk(fields) else _REPLY)
+    for key, what in _KEYS.items():
+        if fields.get(key) and not _is_shown(key, fields):
+            told = _LANGCHAIN if _is_langchain(fields) else _of_parts(fields) or what
+            raise InvalidMessage(f"{place}.{key}", f"has no place in the Messages API: {told}")
+    item = _ITEMS.get(_text(fields.get("type")))
+    if "role" not in fields and item:
+        raise InvalidMessage(
+            f"{place}.type", f"{fields['type']!r} is no message of the Messages API: {item}"
+        )
+
+
+def is_chunk(reply: Mapping[str, Any]) -> bool:
+    """Whether a reply of the OpenAI API is a chunk of a streamed one."""
+    choices = reply.get("choices")
+    parts = [one for one in choices if is_object(one)] if is_list(choices) else []
+    return reply.get("object") == "chat.completion.chunk" or any(
+        "delta" in one and "message" not in one for one in parts
+    )
+
+
+def refuse_foreign_block(block: Block, place: str) -> None:
+    """Refuse a content block of another API.
+
+    Raises:
+        InvalidMessage: names the type and what converts it.
+    """
+    kind = _text(block.get("type"))
+    if what := _BLOCKS.get(kind):
+        raise InvalidMessage(f"{place}.type", f"{kind!r} is no block of the Messages API: {what}")
+    if kind == "image" and "source" not in block and {"base64", "url", "image"} & block.keys():
+        what = _AI_SDK if "image" in block else _LANGCHAIN
+        raise InvalidMessage(f"{place}.source", f"is missing: {what}")
+
+
+def hint_at_format(fields: Mapping[str, Any], role: object) -> str:
+    """What API a message without a usable role or content may be of; empty where nothing says so."""
+    what = _ROLES.get(_text(role), "")
+    if what == _OPENAI and _is_langchain(fields):
+        what = _LANGCHAIN
+    content = fields.get("content")
+    first = content[0] if is_list(content) and content else None
+    if is_object(first) and _BLOCKS.get(_text(first.get("type"))) == _AI_SDK:
+        what = _AI_SDK
+    return f": {what}" if what else ""
+
+
+def hint_at_block_format(block: Mapping[str, Any]) -> str:
+    """What API a block without a type may be of; empty where nothing says so."""
+    what = next((api for key, api in _PARTS.items() if key in block), "")
+    if not what and isinstance(block.get("text"), str):
+        what = 'a text block is {"type": "text", "text": …}'
+    return f": {what}" if what else ""
+
+
+def _is_shown(key: str, fields: Mapping[str, Any]) -> bool:
+    """Whether these are images that a model made: beside an answer no API takes any."""
+    return key == "images" and fields.get("role") == "assistant"
+
+
+def _of_parts(fields: Mapping[str, Any]) -> str:
+    """Whose ``parts`` a message has: those of the AI SDK say their type, those of Gemini do not."""
+    parts = fields.get("parts")
+    typed = is_list(parts) and any(is_object(one) and "type" in one for one in parts)
+    return _AI_SDK_PARTS if typed else ""
+
+
+def _is_langchain(fields: Mapping[str, Any]) -> bool:
+    return _text(fields.get("type")) in _ITEMS or "additional_kwargs" in fields
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class UnknownBlockWarning(UserWarning):
+    """A message has a block of a type that the Messages API does not take there, as far as is known.
+
+    It is kept as it came, and shown to the model as text. Told once for each type.
+    """
+
+
+_told: set[str] = set()
+
+
+def warn_of_unknown(kinds: Iterable[str]) -> None:
+    """Warn of block types that are not known, of each once in a process."""
+    for kind in kinds:
+        if kind not in _told:
+            _told.add(kind)
+            warnings.warn(
+                f"a content block of the type {kind[:80]!r} is unknown here: it is kept as it came, and "
+                "shown to the model as text. Where the type is right, this version of refold is older",
+                UnknownBlockWarning,
+                stacklevel=2,
+            )
+
+
+def forget_told() -> None:
+    """Warn once more of each type."""
+    _told.clear()
+
+
+def check_blocks(content: Sequence[Block], role: str, place: str) -> None:
+    """Refuse blocks that no request could have, by themselves or together.
+
+    Raises:
+        InvalidMessage: names the field; of a block of another API, its converter.
+    """
+    for index, block in enumerate(content):
+        check_block(block, role, f"{place}[{index}]")
+    # Calls of the program's own tools and of the provider's.
+    calls = ((n, b) for n, b in enumerate(content) if str(b.get("type")).endswith("tool_use"))
+    refuse_ids_of_two((call.get("id"), f"{place}[{n}].id") for n, call in calls)
+
+
+def check_block(block: Block, role: str, place: str) -> None:
+    """Refuse a block that no request could have.
+
+    Raises:
+        InvalidMessage: names the field; of a block of another API, its converter.
+    """
+    kind = str(block.get("type"))
+    refuse_foreign_block(block, place)
+    for field, check, wanted in _REQUIRED.get(kind, ()):
+        if not check(block.get(field)):
+            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}")
+    allowed = _ROLE_OF.get(kind)
+    if allowed is not None and role != allowed:
+        raise InvalidMessage(
+            f"{place}.type", f"{kind} belongs in {allowed} messages, not in {role}"
+        )
+    if (problem := source_problem(block)) is not None:
+        raise InvalidMessage(f"{place}.{problem.path}", f"must be {problem.wanted}")
+    inside = block.get("content")
+    if kind == "tool_result" and is_list(inside):
+        for index, part in enumerate(inside):
+            _check_part(part, f"{place}.content[{index}]")
+
+
+def refuse_ids_of_two(ids: Iterable[tuple[object, str]]) -> None:
+    """Refuse an id that two calls of a message have: a result could be of either.
+
+    ``ids``: with the place of each; what is no id counts for nothing.
+
+    Raises:
+        InvalidMessage: names the second of the two, and the first.
+    """
+    known: dict[str, str] = {}
+    for call_id, place in ids:
+        if not isinstance(call_id, str) or not call_id:
+            continue
+        if call_id in known:
+            raise InvalidMessage(
+                place,
+                f"{call_id!r} is the id of two calls, here and in {known[call_id]}: give each its own",
+            )
+        known[call_id] = place
+
+
+def is_id(value: object) -> bool:
+    """Whether a value is text that names something."""
+    return isinstance(value, str) and bool(value)
+
+
+def _check_part(part: object, place: str) -> None:
+    if not is_object(part):
+        kind = f"a value of type {type(part).__name__}"
+        raise InvalidMessage(place, f"must be a content block, not {kind}")
+    if not is_id(part.get("type")):
+        raise InvalidMessage(f"{place}.type", f"is missing{hint_at_block_format(part)}")
+    if part["type"] in _ROLE_OF:
+        raise InvalidMessage(f"{place}.type", f"{part['type']} cannot stand in a tool_result")
+    check_block(part, "user", place)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_result(value: object) -> bool:
+    return value is None or isinstance(value, str | list)
+
+
+_Check = tuple[str, Callable[[object], bool], str]
+_REQUIRED: Mapping[str, tuple[_Check, ...]] = {
+    "text": (("text", _is_text, "a string"),),
+    "thinking": (("thinking", _is_text, "a string"),),
+    "tool_use": (
+        ("id", is_id, "the id of the call"),
+        ("name", is_id, "the name of the tool"),
+        ("input", is_object, "an object"),
+    ),
+    "tool_result": (
+        ("tool_use_id", is_id, "the id of the call it answers"),
+        ("content", _is_result, "a string or a list of blocks"),
+    ),
+}
+_ROLE_OF = {
+    "tool_use": "assistant",
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_result": "user",
+}

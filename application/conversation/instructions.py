@@ -1,0 +1,238 @@
+"""Instruction files such as AGENTS.md: budgeted, then one text behind the caller's system prompt."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.compaction.budget import InstructionFileSize
+from refold.domain.errors import InvalidSetting
+
+logger = plain_logger(__name__)
+
+CHARACTERS = 20_000
+"""Of one file (requirement C5)."""
+TOTAL = 24_000
+"""Of all files together, with their headings (requirement C5)."""
+LEAST = 64
+"""With less room than this left, a file is skipped (requirement C5)."""
+_HEAD, _TAIL = 0.7, 0.2
+_NEAR = 10
+"""A cut moves to the end of a line that lies within this part, a tenth, of what is shown there."""
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HEADING = re.compile(r"(?:\A|(?<=\n\n))\[Instructions from ([^\[\]\n]*)\]\n")
+
+
+class InstructionFile(NamedTuple):
+    """A file, and what stands in it."""
+
+    name: str
+    text: str
+    problem: str = ""
+    """Why it cannot be read; then ``text`` is empty."""
+
+
+class ShownFile(NamedTuple):
+    """What became of a file."""
+
+    name: str
+    text: str
+    """As it is shown; empty where it is skipped."""
+    cut: int
+    """How many of its characters are not shown."""
+    skipped: str = ""
+    """Why nothing of it is shown, in a few words."""
+
+
+class Instructions(NamedTuple):
+    """The text of all files, and what became of each."""
+
+    text: str = ""
+    """Empty where there is nothing to say."""
+    files: tuple[ShownFile, ...] = ()
+
+
+def budgeted(
+    files: Iterable[InstructionFile], *, characters: int = CHARACTERS, total: int = TOTAL
+) -> Instructions:
+    """The files one after the other, each under a heading with its name, within their budget.
+
+    Of a file that is too long 70 % of its room are taken from its beginning and 20 % from its end, with a
+    marker between them that says how much is left out and which file to read for all of it; the marker
+    counts towards the room. A file that cannot be read is skipped, and one for which fewer than 64
+    characters or less than its marker are left. The log warns of each file that is cut or skipped; a blank
+    one says nothing.
+    """
+    shown: list[ShownFile] = []
+    parts: list[str] = []
+    left = total
+    for file in files:
+        heading = f"{heading_of(file.name)}\n"
+        room = left - len(heading) - (2 if parts else 0)
+        part = _shown(file, min(room, characters), f"{max(0, room)} of {total}")
+        shown.append(part)
+        if part.text:
+            parts.append(heading + part.text)
+            left = room - len(part.text)
+    return Instructions("\n\n".join(parts), tuple(shown))
+
+
+def instruction_text(
+    files: Mapping[str, str], *, characters: int = CHARACTERS, total: int = TOTAL
+) -> str:
+    """The system text that instruction files make, budgeted as a memory does it; for agents without one.
+
+    ``files``: what stands in each, by name, in the order in which they are to be read. ``characters``: of
+    one file at most; ``total``: of all together. A file that is too long shows beginning and end, with a
+    marker between them; one for which no room is left is skipped. The logger ``refold`` warns of both.
+
+    Raises:
+        InvalidSetting: a budget of fewer than 64 characters.
+    """
+    for setting, value in (("characters", characters), ("total", total)):
+        if value < LEAST:
+            raise InvalidSetting(
+                f"{setting} = {value}: must be at least {LEAST}", setting=setting, value=value
+            )
+    given = (InstructionFile(name, text) for name, text in files.items())
+    return budgeted(given, characters=characters, total=total).text
+
+
+def heading_of(name: str) -> str:
+    """What stands above the text of a file."""
+    return f"[Instructions from {_printable(name)}]"
+
+
+def instruction_sizes(
+    text: str, files: Sequence[ShownFile], count: Callable[[str], int]
+) -> tuple[InstructionFileSize, ...]:
+    """The size of each file in the text of all of them, those that are skipped included.
+
+    Each one's is what it adds to those before it, so that they sum up to the size of the text. ``files``:
+    what became of each. Without them, as for a text that was recorded earlier, the headings in the text say
+    which files it has.
+    """
+    sizes: list[InstructionFileSize] = []
+    end = before = 0
+    for file in files or _recorded(text):
+        tokens = 0
+        if file.text:
+            end += (2 if end else 0) + len(heading_of(file.name)) + 1 + len(file.text)
+            size = count(text[:end])
+            before, tokens = size, max(0, size - before)
+        sizes.append(
+            InstructionFileSize(name=file.name, tokens=tokens, cut=file.cut, skipped=file.skipped)
+        )
+    return tuple(sizes)
+
+
+def _recorded(text: str) -> Sequence[ShownFile]:
+    found = list(_HEADING.finditer(text))
+    ends = [*(heading.start() - 2 for heading in found[1:]), len(text)]
+    return [
+        ShownFile(heading[1], text[heading.end() : end], 0)
+        for heading, end in zip(found, ends, strict=False)
+    ]
+
+
+def _shown(file: InstructionFile, room: int, left: str) -> ShownFile:
+    """The file within its room, or why it is skipped; ``left`` says what is left of the room for all."""
+    told = _CONTROLS.sub("_", file.name)
+    if file.problem:
+        logger.warning("instruction file %s is skipped: it %s", told, file.problem)
+        return ShownFile(file.name, "", 0, file.problem)
+    if not file.text.strip():
+        return ShownFile(file.name, "", 0, "is blank")
+    part = _within(file, room) if room >= LEAST else None
+    if part is None:
+        logger.warning(
+            "instruction file %s is skipped: only %s characters for all such files are left",
+            told,
+            left,
+        )
+        return ShownFile(file.name, "", len(file.text), "no room is left for it")
+    if part.cut:
+        logger.warning(
+            "instruction file %s is cut: %s of its %s characters are left out",
+            told,
+            f"{part.cut:,}",
+            f"{len(file.text):,}",
+        )
+    return part
+
+
+def _within(file: InstructionFile, room: int) -> ShownFile | None:
+    """As much of the file as its room holds; None where it does not hold the marker."""
+    text = file.text.strip("\r\n").rstrip()
+    if len(text) <= room:
+        return ShownFile(file.name, text, 0)
+    whole = len(file.text)
+    beside = room - len(_marker(file.name, whole))
+    if beside < 0:
+        return None
+    head = min(int(room * _HEAD), beside * 7 // 9)
+    begin = _head_of(text, head)
+    end = _tail_of(text, min(int(room * _TAIL), beside - head))
+    cut = whole - len(begin) - len(end)
+    return ShownFile(file.name, begin + _marker(file.name, cut) + end, cut)
+
+
+def _marker(name: str, cut: int) -> str:
+    """The marker, no longer for a smaller ``cut``. It has the whole path: a part of one cannot be read."""
+    path = _CONTROLS.sub("_", name)
+    return f"\n[… {cut:,} characters cut, read {path} for the full content …]\n"
+
+
+def _printable(name: str) -> str:
+    """The name without anything that could end the line it stands on, or the brackets around it."""
+    return re.sub(r"[\[\]]", "_", _CONTROLS.sub("_", name))
+
+
+def _head_of(text: str, most: int) -> str:
+    """At most so many characters from the beginning, to the end of a line where one is near."""
+    most = _whole(text, most)
+    line = text.rfind("\n", most - most // _NEAR, most + 1)
+    return text[: line if line > 0 else most].rstrip()
+
+
+def _tail_of(text: str, most: int) -> str:
+    """At most so many characters from the end, from the beginning of a line where one is near."""
+    start = len(text) - most
+    while start < len(text) and not _is_boundary(text, start):
+        start += 1
+    line = text.find("\n", max(0, start - 1), start + most // _NEAR)
+    return text[line + 1 if line >= 0 else start :].lstrip()
+
+
+def _whole(text: str, place: int) -> int:
+    """The last place up to this one where no character that people see is parted."""
+    while place > 0 and not _is_boundary(text, place):
+        place -= 1
+    return place
+
+
+_JOINER = "\u200d"
+_MODIFIERS = range(0x1F3FB, 0x1F400)
+_TAGS = range(0xE0020, 0xE0080)
+_FLAGS = range(0x1F1E6, 0x1F200)
+
+
+def _is_boundary(text: str, place: int) -> bool:
+    """Whether a text may be cut before this place: what is written as one stays one."""
+    if not 0 < place < len(text):
+        return True
+    before, after = text[place - 1], text[place]
+    if unicodedata.category(after) in ("Mn", "Mc", "Me") or _JOINER in (before, after):
+        return False
+    if ord(after) in _MODIFIERS or ord(after) in _TAGS or (before, after) == ("\r", "\n"):
+        return False
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return False
+    if ord(before) in _FLAGS and ord(after) in _FLAGS:
+        first = place
+        while first > 0 and ord(text[first - 1]) in _FLAGS:
+            first -= 1
+        return (place - first) % 2 == 0
+    # Hangul written letter by letter.
+    return not (0x1160 <= ord(after) <= 0x11FF)

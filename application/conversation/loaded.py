@@ -1,0 +1,46 @@
+"""A conversation as a use case works on it: the state to decide on and the window to render."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from refold.application.projections.window import Window, project
+from refold.domain.conversation import Conversation
+from refold.domain.errors import ConversationGone
+from refold.domain.events import Event
+from refold.domain.evolve import fold
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConversation:
+    """State and window of one conversation at one version."""
+
+    thread_id: str
+    state: Conversation = field(default_factory=Conversation)
+    window: Window = field(default_factory=Window)
+
+    def __post_init__(self) -> None:
+        """Have the window show the thinking that the state says is shown."""
+        window, first = self.window, self.state.thinking_from
+        once = self.state.frame is not None
+        if (window.thinking_from, window.thoughts_once) != (first, once):
+            shown = replace(window, thinking_from=first, thoughts_once=once)
+            object.__setattr__(self, "window", shown)
+
+    def present(self) -> "LoadedConversation":
+        """This conversation, unless it was erased.
+
+        Raises:
+            ConversationGone: it was.
+        """
+        if self.state.erased:
+            raise ConversationGone(self.thread_id)
+        return self
+
+    def after(self, events: Sequence[Event]) -> "LoadedConversation":
+        """The conversation after these events, none of which undoes a compaction.
+
+        ``must_reload`` of the window's projection tells; then it is loaded from the log again.
+        """
+        return LoadedConversation(
+            self.thread_id, fold(events, self.state), project(self.window, events)
+        )

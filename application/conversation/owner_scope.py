@@ -1,0 +1,97 @@
+"""How far somebody may look: one conversation, those of an owner, those of nobody, or all."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from refold.application.runtime.core import Core
+from refold.domain.errors import InvalidSetting
+
+from .owners import Visible, refuse_other_owner
+
+Scope = Literal["conversation", "owner", "all"]
+"""``conversation``: this one alone; ``owner``: what is of the same owner in all conversations; ``all``:
+everything in the log, whoever it is of."""
+
+
+def read_scope(scope: object) -> Scope:
+    """Return a usable scope.
+
+    Raises:
+        InvalidSetting: there is no such scope.
+    """
+    for known in get_args(Scope):
+        if scope == known:
+            return known  # type: ignore[no-any-return]
+    raise InvalidSetting(
+        f"scope={str(scope)[:80]!r} cannot be: it must be one of {', '.join(get_args(Scope))}",
+        setting="scope",
+        value=scope,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerScope:
+    """How far somebody may look who belongs to a conversation (``home``), to an owner, or to neither.
+
+    ``scope``: None stands for what is nobody's, which is all that a stranger sees.
+    """
+
+    core: Core
+    scope: Scope | None
+    home: str | None = None
+    owner: str | None = None
+    """Of somebody without a conversation; of a conversation whose it is said to be."""
+
+    def check_owner(self) -> None:
+        """Check that the conversation is not somebody else's.
+
+        Raises:
+            OwnerConflict: it has another owner than the one that was given.
+        """
+        if self.home is not None and self.owner is not None:
+            refuse_other_owner(self.home, self.core.log.load(self.home).state, self.owner)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether more than one conversation can be within reach."""
+        return self.scope != "conversation"
+
+    def visible(self) -> Visible | None:
+        """Return what may be found; None if all of the log may be."""
+        if self.scope == "all":
+            return None
+        owner = self.owner
+        if self.home is not None:
+            owner = self.core.log.load(self.home).state.owner
+            if owner is None or self.scope == "conversation":
+                # Who has no owner shares nothing; nobody else has an id that no thread can have.
+                return Visible("", frozenset(), self.home)
+        if owner is not None:
+            rows = self.core.views.conversations_of(owner)
+            return Visible(owner, frozenset(row.thread_id for row in rows), self.home)
+        rows = self.core.views.conversations()
+        return Visible(None, frozenset(row.thread_id for row in rows if row.owner is not None))
+
+    def reaches(self, thread_id: str) -> bool:
+        """Whether something of a conversation is within reach."""
+        visible = self.visible()
+        if visible is None or visible.lets_conversation(thread_id):
+            return True
+        return any(
+            visible.lets(o, thread_id) for o in self.core.views.owners_of(thread_id).values()
+        )
+
+    def hidden(self, thread_id: str) -> frozenset[int]:
+        """The positions of messages of a conversation that are out of reach."""
+        visible = self.visible()
+        if visible is None or thread_id == self.home:
+            return frozenset()
+        owners = self.core.views.owners_of(thread_id)
+        own = frozenset(at for at, owner in owners.items() if visible.lets(owner, thread_id))
+        if visible.lets_conversation(thread_id):
+            return frozenset(owners) - own
+        return frozenset(range(self.core.log.load(thread_id).state.length)) - own
+
+    def hides(self, thread_id: str, start: int, stop: int) -> bool:
+        """Whether one of the messages at these positions is out of reach."""
+        return any(start <= position < stop for position in self.hidden(thread_id))

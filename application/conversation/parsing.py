@@ -1,0 +1,305 @@
+"""The edge where messages come in: checks their shape and names the field that is wrong."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeGuard, cast, get_args
+
+from refold.domain.blocks import unknown_kinds
+from refold.domain.errors import InvalidMessage, InvalidThreadId
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Author, Block, Message, Role, gist
+
+from .block_checks import (
+    check_blocks,
+    hint_at_block_format,
+    hint_at_format,
+    is_id,
+    refuse_foreign,
+    warn_of_unknown,
+)
+
+ROLES: tuple[str, ...] = get_args(Role)
+AUTHORS: tuple[str, ...] = get_args(Author)
+LONGEST_THREAD_ID = 500
+LARGEST_INT = 10**4_000
+LONGEST_PATH = 160
+"""Characters of the path that an error names."""
+DEEPEST = 200
+"""Levels of nesting that a content block may have."""
+
+
+Json = dict[object, object]
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Intake(NamedTuple):
+    """A message as it came, with what the object said about its origin."""
+
+    message: Message
+    message_id: str | None
+    model: str | None
+    stop_reason: str | None
+
+
+def read_thread_id(thread_id: object) -> str:
+    """A usable thread id.
+
+    Raises:
+        InvalidThreadId: it is missing, blank, too long, or has control characters (requirement A11).
+    """
+    if not isinstance(thread_id, str) or not thread_id.strip():
+        raise InvalidThreadId(
+            f"a thread id is required, not {thread_id!r}: pass the id of your conversation, "
+            'such as memory.conversation("thread-42")'
+        )
+    if len(thread_id) > LONGEST_THREAD_ID or not thread_id.isprintable():
+        raise InvalidThreadId(
+            f"the thread id {thread_id[:40]!r}… must be printable text of at most "
+            f"{LONGEST_THREAD_ID} characters"
+        )
+    return thread_id
+
+
+def read_author(given: object) -> Author | None:
+    """Return the author that was given, or None.
+
+    Raises:
+        InvalidMessage: the author is not one of "person", "program" and "tool".
+    """
+    if given is not None and given not in AUTHORS:
+        raise InvalidMessage("author", f"must be one of {', '.join(AUTHORS)}, not {given!r}")
+    return cast(Author | None, given)
+
+
+def _with_author(message: Message, author: Author | None) -> Message:
+    """Set the author of a message of the role user that says something and names none itself."""
+    if author is None or message.author or message.role != "user" or not gist(message).speaks:
+        return message
+    return message.replaced(author=author)
+
+
+def read_messages(
+    given: object, *, recorded: bool = False, author: Author | None = None
+) -> list[Intake]:
+    """One message or a list of them: mappings, or objects of the SDK (anything with ``model_dump``).
+
+    ``recorded``: history is taken as it came, as long as it has a role and blocks at all. ``author``: who
+    wrote those of the role user that do not say so themselves.
+
+    Raises:
+        InvalidMessage: names the message and the field that is wrong.
+    """
+    places = (
+        [f"messages[{index}]" for index in range(len(given))] if is_list(given) else ["message"]
+    )
+    taken = [
+        read_message(m, p, recorded=recorded, author=author)
+        for m, p in zip(given if is_list(given) else [given], places, strict=True)
+    ]
+    if author is not None and taken and all(item.message.role != "user" for item in taken):
+        raise InvalidMessage(
+            "author", "says who wrote messages of the role user, and none is given"
+        )
+    return taken
+
+
+def plain_message(message: Message) -> Message:
+    """A recorded message, whatever its blocks are, as long as JSON can hold it.
+
+    Raises:
+        InvalidMessage: names what JSON cannot hold.
+    """
+    extra = None if message.extra is None else _plain(message.extra, "extra")
+    if isinstance(message.content, str):
+        return message.replaced(content=_text(message.content), extra=extra)
+    plain = message.replaced(content=tuple(_plain(list(message.content), "content")), extra=extra)
+    return plain.replaced(unknown=unknown_kinds(plain))
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be stored as UTF-8: no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_message(
+    given: object,
+    place: str = "message",
+    *,
+    recorded: bool = False,
+    author: Author | None = None,
+) -> Intake:
+    """See ``read_messages``."""
+    if isinstance(given, Message):
+        own = {"role": given.role, "content": given.content, "author": given.author}
+        given = {**(given.extra or {}), **own}
+    fields = _plain(given, place)
+    if not is_object(fields):
+        raise InvalidMessage(place, f"must be a message with role and content, not {_kind(given)}")
+    refuse_foreign(fields, place)
+    role, content = _said(fields, place)
+    is_user = role == "user"
+    # Checked field by field, with better words than a schema has.
+    message = Message.trusted(
+        {
+            "role": role,
+            "content": content,
+            # Of other programs' messages, and of those of other roles, this may be anything.
+            "author": cast(
+                Author | None, _taken(fields, "author", lambda it: is_user and it in AUTHORS)
+            ),
+            "extra": None,
+            "unknown": (),
+        }
+    )
+    if unknown := unknown_kinds(message):
+        message = message.replaced(unknown=unknown)
+    if not recorded:
+        _check_live(message, f"{place}.content")
+    ids = [cast(str | None, _taken(fields, name, is_id)) for name in _OF_THE_ANSWER]
+    if fields:
+        message = message.replaced(extra=fields)
+    return Intake(_with_author(message, author), *ids)
+
+
+def _said(fields: Block, place: str) -> tuple[str, str | tuple[Block, ...]]:
+    """Take out role and content."""
+    role = fields.pop("role", None)
+    if role not in ROLES:
+        hint = hint_at_format(fields, role)
+        problem = f"must be one of {', '.join(ROLES)}, not {role!r}{hint}"
+        raise InvalidMessage(f"{place}.role", problem)
+    if "content" not in fields:
+        raise InvalidMessage(f"{place}.content", f"is missing{hint_at_format(fields, role)}")
+    return role, _content(fields.pop("content"), f"{place}.content")
+
+
+_OF_THE_ANSWER = ("id", "model", "stop_reason")
+
+
+def _taken(fields: Block, name: str, fits: Callable[[Any], bool]) -> object:
+    """Take out a field that has a place of its own; what does not fit there stays where it is."""
+    value = fields.get(name)
+    if value is None or not isinstance(value, str) or not fits(value):
+        if value is None:
+            fields.pop(name, None)
+        return None
+    return fields.pop(name)
+
+
+def _content(content: object, place: str) -> str | tuple[Block, ...]:
+    if isinstance(content, str):
+        return content
+    if not is_list(content):
+        raise InvalidMessage(place, f"must be a string or a list of blocks, not {_kind(content)}")
+    for index, block in enumerate(content):
+        if not is_object(block):
+            raise InvalidMessage(
+                f"{place}[{index}]", f"must be a content block, not {_kind(block)}"
+            )
+        if not is_id(block.get("type")):
+            raise InvalidMessage(
+                f"{place}[{index}].type", f"is missing{hint_at_block_format(block)}"
+            )
+    return tuple(content)
+
+
+def _check_live(message: Message, place: str) -> None:
+    content = message.content
+    if not content and message.role != "assistant":
+        raise InvalidMessage(place, "is empty")
+    if not isinstance(content, str):
+        check_blocks(content, message.role, place)
+    if message.unknown:
+        warn_of_unknown(message.unknown)
+
+
+def _plain(value: object, place: str) -> Any:
+    """A deep copy as plain JSON data; what JSON cannot say is refused with its place."""
+    try:
+        return _copied(value, 0)
+    except _NotJson:
+        return _located(value, place, 0)
+
+
+class _NotJson(Exception):
+    """Something in a value is not plain JSON; where, a slower walk finds out."""
+
+
+def _copied(value: object, depth: int) -> Any:
+    kind = type(value)
+    if kind is str:
+        return _text(cast(str, value))
+    if value is None or kind is bool:
+        return value
+    if kind is dict and depth < DEEPEST:
+        return {_key(k): _copied(v, depth + 1) for k, v in cast(Json, value).items()}
+    if kind is list and depth < DEEPEST:
+        return [_copied(v, depth + 1) for v in cast(list[object], value)]
+    if kind is int and -LARGEST_INT < cast(int, value) < LARGEST_INT:
+        return value
+    if kind is float and math.isfinite(cast(float, value)):
+        return value
+    raise _NotJson
+
+
+def _key(key: object) -> str:
+    if type(key) is not str:
+        raise _NotJson
+    return _text(key)
+
+
+def _text(text: str) -> str:
+    # Two halves of a character that stand together are that character: JSON reads them so.
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _located(value: object, place: str, depth: int) -> Any:
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if depth > DEEPEST:
+        problem = f"is nested deeper than {DEEPEST} levels, or contains itself"
+        raise InvalidMessage(_short(place), problem)
+    if isinstance(value, int):
+        if not -LARGEST_INT < value < LARGEST_INT:
+            raise InvalidMessage(_short(place), "is a whole number of more than 4,000 digits")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidMessage(_short(place), f"{value} is not a number of JSON")
+        return value
+    if _is_mapping(value):
+        return {_name(k, place): _located(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
+    if is_list(value):
+        return [_located(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        # What the server did not send is not sent back: unset fields stay out.
+        return _located(dump(mode="json", exclude_unset=True, by_alias=True), place, depth + 1)
+    raise InvalidMessage(_short(place), f"is {_kind(value)}, which JSON cannot hold")
+
+
+def _short(place: str) -> str:
+    return place if len(place) <= LONGEST_PATH else f"{place[: LONGEST_PATH - 40]}…{place[-39:]}"
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
+def _name(key: object, place: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidMessage(_short(place), f"has the key {key!r}; keys must be strings")
+    return _text(key)
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"

@@ -1,0 +1,229 @@
+"""Find and read messages and decisions of a conversation without reading all that lies between them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from refold.application.api.results import CompactionMark, StoredMessage
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.read_models import SummaryRow
+from refold.application.projections.row_changes import utc
+from refold.application.runtime.core import Core
+from refold.domain.errors import UnknownMessage
+from refold.domain.events import Event, EventLost, MessageAppended
+
+from .addresses import position_in
+
+ReadEvents = Callable[[int, int], Sequence[LoggedEvent]]
+"""Reads the events of one stream from one version to another, both included."""
+
+AT_ONCE = 2_000
+"""Events read in one go."""
+NEAR = 64
+"""Fewer events than so many are read one after the other: a search would read as many."""
+_BESIDE = 4
+"""So many decisions may lie among messages that are read in one go."""
+_DENSE = 32
+"""With one decision in so many events, all events are read: a search would read as many."""
+
+
+class _Mark(NamedTuple):
+    """How many events up to a version are no messages."""
+
+    version: int
+    others: int
+
+
+class StreamPlaces:
+    """Where messages and decisions lie in the stream of one conversation.
+
+    A message has the position of the one before it plus one, and a version that grows with every event.
+    So two messages tell how many decisions lie between them, and where none does nothing is read.
+    """
+
+    def __init__(self, read: ReadEvents, newest: int, length: int) -> None:
+        """``newest``: the version up to which events are looked for; ``length``: messages up to there."""
+        self._events = read
+        self._newest = newest
+        self._others = newest - length
+
+    def version_of(self, position: int) -> int | None:
+        """The version of the message at this position; None where it was lost."""
+        low, high = position + 1, min(self._newest, position + 1 + self._others)
+        while low <= high:
+            middle = (low + high) // 2
+            near = self._message_from(middle, high)
+            if near is None:
+                high = middle - 1
+                continue
+            version, found = near
+            if found == position:
+                return version
+            if found > position:
+                high = middle - 1
+            else:
+                low = version + position - found
+        return None
+
+    def messages(self, start: int, stop: int) -> Iterator[LoggedEvent]:
+        """The messages at positions ``start`` up to but not including ``stop``, and what lies among them."""
+        found = map(self.version_of, range(start, min(stop, self._newest - self._others)))
+        version = next((one for one in found if one is not None), self._newest + 1)
+        size = stop - start + _BESIDE
+        while version <= self._newest:
+            for logged in self.between(version, min(version + size - 1, self._newest)):
+                position = _position(logged.event)
+                if position is not None and position >= stop:
+                    return
+                yield logged
+            version += size
+            size = min(2 * size, AT_ONCE)
+
+    def between(self, first: int, last: int) -> Iterator[LoggedEvent]:
+        """All events with these versions, both included."""
+        for version in range(first, last + 1, AT_ONCE):
+            yield from self._events(version, min(version + AT_ONCE - 1, last))
+
+    def decisions_after(self, version: int) -> Iterator[LoggedEvent]:
+        """The events after this version that are no messages, oldest first."""
+        begin = self._message_before(version)
+        # The end counts as the place of the next message.
+        yield from self._others_in(begin, _Mark(self._newest + 1, self._others), version)
+
+    def _others_in(self, low: _Mark, high: _Mark, after: int) -> Iterator[LoggedEvent]:
+        """Those between two messages that come ``after`` a version."""
+        wanted, distance = high.others - low.others, high.version - low.version
+        if wanted <= 0 or high.version - 1 <= after:
+            return
+        if distance <= NEAR or wanted * _DENSE >= distance:
+            for logged in self.between(max(low.version, after) + 1, high.version - 1):
+                if not isinstance(logged.event, MessageAppended):
+                    yield logged
+            return
+        middle = (low.version + high.version) // 2
+        below, between, above = self._around(middle, low, high)
+        yield from self._others_in(low, below, after)
+        yield from (logged for logged in between if logged.version > after)
+        yield from self._others_in(above, high, after)
+
+    def _around(
+        self, version: int, low: _Mark, high: _Mark
+    ) -> tuple[_Mark, list[LoggedEvent], _Mark]:
+        """The nearest messages up to a version and behind it, and the events between them."""
+        between: list[LoggedEvent] = []
+        below, above = low, high
+        for at in range(version, low.version, -1):
+            logged = self._read(at)
+            if (position := _position(logged.event)) is not None:
+                below = _Mark(at, at - position - 1)
+                break
+            between.insert(0, logged)
+        for at in range(version + 1, high.version):
+            logged = self._read(at)
+            if (position := _position(logged.event)) is not None:
+                above = _Mark(at, at - position - 1)
+                break
+            between.append(logged)
+        return below, between, above
+
+    def _message_before(self, version: int) -> _Mark:
+        for at in range(min(version, self._newest), 0, -1):
+            position = _position(self._read(at).event)
+            if position is not None:
+                return _Mark(at, at - position - 1)
+        return _Mark(0, 0)
+
+    def _message_from(self, version: int, last: int) -> tuple[int, int] | None:
+        """Version and position of the first message at a version or behind it, up to ``last``."""
+        for at in range(version, last + 1):
+            position = _position(self._read(at).event)
+            if position is not None:
+                return at, position
+        return None
+
+    def _read(self, version: int) -> LoggedEvent:
+        (logged,) = self._events(version, version)
+        return logged
+
+
+def _position(event: Event) -> int | None:
+    match event:
+        case MessageAppended(position=position) | EventLost(position=int(position)):
+            return position
+        case _:
+            return None
+
+
+def stored_messages(
+    core: Core, thread_id: str, start: int = 0, stop: int | None = None
+) -> list[StoredMessage]:
+    """The messages at positions ``start`` up to but not including ``stop``, from the log.
+
+    Negative numbers count from the end, as in a slice.
+    """
+    length = core.log.load(thread_id).state.length
+    first, last, _ = slice(start, stop).indices(length)
+    if first >= last:
+        return []
+    rows = core.views.messages(thread_id, first, last)
+    if not rows:
+        return []
+    logged = core.log.read(thread_id, rows[0].version, rows[-1].version)
+    summary = _active(core, thread_id)
+    mark = None if summary is None else _mark(summary)
+    first_kept = mark.first_kept_index if mark else None
+    found: list[StoredMessage] = []
+    for item in logged:
+        event = item.event
+        if isinstance(event, MessageAppended):
+            at = utc(event.written_at) if event.written_at else item.at
+            found.append(
+                StoredMessage(
+                    position=event.position,
+                    message_id=event.message_id,
+                    version=item.version,
+                    message=event.message,
+                    at=at,
+                    tokens=event.tokens,
+                    mark=mark if event.position == first_kept else None,
+                    summary_id=summary.summary_id
+                    if summary and summary.covers(event.position)
+                    else None,
+                    erased=item.erased,
+                )
+            )
+    return found
+
+
+def _active(core: Core, thread_id: str) -> SummaryRow | None:
+    return next((row for row in core.views.summaries(thread_id) if row.is_active), None)
+
+
+def _mark(row: SummaryRow) -> CompactionMark:
+    return CompactionMark(
+        summary_id=row.summary_id,
+        compact_up_to_index=row.compact_up_to_index,
+        first_kept_index=row.first_kept_index,
+        compacted_at=row.compacted_at,
+        message_count=row.message_count,
+        compacted_time=datetime.fromisoformat(row.compacted_at).timestamp(),
+        is_split_turn=row.is_split_turn,
+    )
+
+
+def read_back(core: Core, thread_id: str, where: str | int) -> StoredMessage:
+    """The message at an address of this conversation, or at a position, word for word.
+
+    Raises:
+        InvalidAddress, ForeignAddress: it is no address, or one of another conversation.
+        UnknownMessage: there is no message at this position, or it was lost by damage.
+        ConversationGone: the conversation was erased.
+    """
+    position = position_in(thread_id, where)
+    length = core.log.load(thread_id).present().state.length
+    if not 0 <= position < length:
+        raise UnknownMessage(position, length)
+    found = stored_messages(core, thread_id, position, position + 1)
+    if not found:
+        raise UnknownMessage(position, length, lost=True)
+    return found[0]

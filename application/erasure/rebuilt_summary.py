@@ -1,0 +1,348 @@
+"""Rebuild the active summary, by code, from what remains when some of its sources are erased."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
+from refold.application.rendering.context_blocks import topics_tokens
+from refold.application.runtime.core import Core, Extras
+from refold.application.summaries.chunking import naming, unread
+from refold.application.summaries.fallbacks import NoteSummariser, cut
+from refold.application.summaries.leaves import headed, leaf_within, text_of_leaves
+from refold.application.summaries.summary import Gathering, KeptLedger
+from refold.application.topics.summary_topics import TopicGathering
+from refold.domain.coverage import Coverage
+from refold.domain.erasing import WITHDRAWN
+from refold.domain.events import (
+    CompactionPerformed,
+    CompactionRequested,
+    Event,
+    LeafSummary,
+    MessageAppended,
+    OmittedMessage,
+    SummarySuperseded,
+)
+from refold.domain.impersonation import broken_up
+from refold.domain.messages import gist
+
+MOST = 1_536
+"""More covered messages than so many are not all read again: each takes half a millisecond."""
+FIRST = 64
+"""So many of the oldest are: what a conversation is about stands there."""
+NEWEST = 512
+"""So many of the newest are."""
+_BESIDE = 1
+"""Messages beside one that a line of the ledger comes from: the call to a result, the answer to a request."""
+_APART = 8
+"""Positions that are read on over, where nothing is wanted."""
+
+
+class Stretch(NamedTuple):
+    """Positions from the first up to but not including the second."""
+
+    start: int
+    stop: int
+
+
+def reread_positions(
+    old: CompactionPerformed, touched: Iterable[Stretch], gone: frozenset[int]
+) -> Sequence[int]:
+    """Which of the covered messages are read again, oldest first.
+
+    ``touched``: the parts that lose an extract. Of a long history: its beginning and its end and those of
+    each such part, and where the lines of the ledger come from, so that these are found again.
+    """
+    coverage = old.coverage
+    whole = Stretch(coverage.start, coverage.stop)
+    if coverage.count <= MOST:
+        wanted = set(range(*whole))
+    else:
+        wanted = _ends(whole).union(*map(_ends, touched))
+        for line in old.ledger:
+            wanted.update(range(line.position - _BESIDE, line.position + _BESIDE + 1))
+    return sorted(p for p in wanted - gone if coverage.covers(p))
+
+
+def read_again(
+    core: Core, loaded: LoadedConversation, positions: Sequence[int]
+) -> Iterator[MessageAppended]:
+    """The messages at these positions that were not erased before."""
+    state, thread_id = loaded.state, loaded.thread_id
+    places = StreamPlaces(partial(core.log.read, thread_id), state.version, state.length)
+    wanted = frozenset(positions)
+    for start, stop in _runs(positions):
+        for logged in places.messages(start, stop):
+            event = logged.event
+            if (
+                isinstance(event, MessageAppended)
+                and not logged.erased
+                and event.position in wanted
+            ):
+                yield event
+
+
+def stretch_of(covered: Coverage, before: Coverage | None) -> Stretch:
+    """What a compaction covered first."""
+    return Stretch(before.stop if before else covered.start, covered.stop)
+
+
+def _ends(part: Stretch) -> set[int]:
+    if part.stop - part.start <= FIRST + NEWEST:
+        return set(range(*part))
+    return {
+        *range(part.start, part.start + FIRST),
+        *range(part.stop - NEWEST, part.stop),
+    }
+
+
+def _runs(positions: Sequence[int]) -> Iterator[Stretch]:
+    start = stop = -1
+    for position in positions:
+        if start < 0 or position > stop + _APART:
+            if start >= 0:
+                yield Stretch(start, stop)
+            start = position
+        stop = position + 1
+    if start >= 0:
+        yield Stretch(start, stop)
+
+
+ALGORITHM = "refold-remains-1"
+_FINGERPRINT = sha256(ALGORITHM.encode()).hexdigest()
+_NOTHING_LEFT = "[Everything that was said here was erased.]"
+_SLICE = 40_000
+"""Tokens of messages that one extract is made of."""
+_NAMING_SHARE = 3
+
+
+class Remade(NamedTuple):
+    """A summary in the place of one that must go."""
+
+    replaces: str
+    """The id of the other one."""
+    events: tuple[Event, ...]
+    summary: CompactionPerformed
+
+
+class _Part(NamedTuple):
+    """What one compaction covered first."""
+
+    leaf: LeafSummary | None
+    covered: Coverage
+    before: Coverage | None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether no extract of them is left."""
+        return self.leaf is None or self.leaf.text == WITHDRAWN
+
+    def has(self, position: int) -> bool:
+        """Whether a message is one of these."""
+        return self.covered.covers(position) and not (self.before and self.before.covers(position))
+
+
+def remade(
+    core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str | None = None
+) -> Remade:
+    """The active summary without the messages ``gone``: over the same coverage, and no larger,
+    unless it was shorter than a note of some 60 tokens, which is the least that there is.
+
+    Extracts of messages of which none is gone are taken as they are; the others are made anew, and
+    so is the ledger. ``into``: the conversation that it is for, if it is a copy. Needs no model. Runs a
+    loop of its own: call it from a thread without one.
+    """
+    return asyncio.run(_Remaking(core, loaded, gone, into or loaded.thread_id).remade())
+
+
+class _Remaking:
+    def __init__(
+        self, core: Core, loaded: LoadedConversation, gone: frozenset[int], into: str
+    ) -> None:
+        assert loaded.window.summary is not None
+        self._core = core
+        self._loaded = loaded
+        self._source = loaded.thread_id
+        self._thread_id = into
+        self._gone = gone
+        self._old = loaded.window.summary
+        self._count = core.counter.count_text
+        self._overhead = core.budget(Extras()).summary_overhead
+        self._unread = ""
+
+    async def remade(self) -> Remade:
+        parts = self._parts()
+        touched = [p for p in parts if p.is_withdrawn or any(map(p.has, self._gone))]
+        stretches = [stretch_of(part.covered, part.before) for part in touched]
+        positions = reread_positions(self._old, stretches, self._gone)
+        self._unread = self._unread_of(len(positions))
+        gathering, fresh = Gathering(self._core, self._thread_id), dict[_Part, list[LeafSummary]]()
+        topics = TopicGathering(self._core, self._thread_id)
+        for messages in _sliced(read_again(self._core, self._loaded, positions)):
+            await asyncio.to_thread(gathering.take, messages)
+            await asyncio.to_thread(topics.take, messages)
+            for part in touched:
+                own = [m for m in messages if part.has(m.position)]
+                if own:
+                    fresh.setdefault(part, []).append(await self._leaf(own))
+        leaves = [leaf for part in parts for leaf in _leaves(part, touched, fresh)]
+        room = self._old.tokens - self._overhead - self._limit - self._of_topics
+        ledger = await asyncio.to_thread(gathering.kept, max(0, room))
+        text = broken_up(await self._text(leaves))
+        return self._recorded(leaves, text, ledger, topics)
+
+    @property
+    def _of_topics(self) -> int:
+        """What the topics of the old one take."""
+        shown = self._old.topics[: self._old.topics_shown]
+        return topics_tokens(
+            shown, self._count, apart=self._old.block is not None, ask=self._old.topics_ask
+        )
+
+    @property
+    def _limit(self) -> int:
+        return self._old.text_tokens or self._count(self._old.text)
+
+    def _parts(self) -> list[_Part]:
+        state, before = self._loaded.state, None
+        parts: list[_Part] = []
+        for version in state.summary.leaves if state.summary else ():
+            [logged] = self._core.log.read(self._source, version, version)
+            assert isinstance(logged.event, CompactionPerformed)
+            parts.append(_Part(logged.event.leaf, logged.event.coverage, before))
+            before = logged.event.coverage
+        return parts or [_Part(None, self._old.coverage, None)]
+
+    def _unread_of(self, read: int) -> str:
+        """What is said of the covered messages that were not read again."""
+        coverage = self._old.coverage
+        left = coverage.count - sum(map(coverage.covers, self._gone)) - read
+        return unread(self._thread_id, coverage.start, coverage.stop - 1, left)
+
+    async def _leaf(self, messages: Sequence[SourceMessage]) -> LeafSummary:
+        target = self._core.settings.policy.leaf_tokens
+        return await leaf_within(self._core, self._thread_id, messages, target)
+
+    async def _text(self, leaves: Sequence[LeafSummary]) -> str:
+        if not leaves:
+            return _NOTHING_LEFT
+        omitted = self._omitted()
+        named = naming(self._thread_id, omitted, self._limit // _NAMING_SHARE, self._count)
+        named = self._unread + named
+        room = max(1, self._limit - self._count(named))
+        text = await text_of_leaves(self._core, self._thread_id, leaves, room)
+        kept = cut(text, room, self._count)
+        # The note names what is left by itself: with both, it would outgrow the text before.
+        return (kept + named).strip() if kept else await self._note(leaves)
+
+    async def _note(self, leaves: Sequence[LeafSummary]) -> str:
+        # Nothing else fits: it says where all that is left can be read.
+        left = tuple(OmittedMessage(position=n.start, tokens=0) for n in leaves) + tuple(
+            OmittedMessage(position=n.stop - 1, tokens=0) for n in leaves
+        )
+        request = SummaryRequest(messages=(), omitted=left, limit_tokens=self._limit)
+        return (await NoteSummariser(self._thread_id, self._count).summarise(request)).text
+
+    def _omitted(self) -> tuple[OmittedMessage, ...]:
+        return tuple(one for one in self._old.omitted if one.position not in self._gone)
+
+    def _recorded(
+        self,
+        leaves: Sequence[LeafSummary],
+        text: str,
+        ledger: KeptLedger,
+        gathered: TopicGathering,
+    ) -> Remade:
+        old, before = self._old, self._loaded.state.tokens
+        whole = ("\n\n".join(map(headed, leaves)) or _NOTHING_LEFT) + self._unread
+        digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+        requested = _requested(self._core, old, before, digest)
+        text_tokens = self._count(text)
+        tokens = text_tokens + self._overhead + ledger.tokens
+        topics = gathered.kept(old.tokens - tokens, apart=False, ask=old.topics_ask)
+        tokens += topics.tokens
+        performed = _performed(requested, old).replaced(
+            summary_id=self._core.new_id(),
+            text=text,
+            text_tokens=text_tokens,
+            tokens=tokens,
+            tokens_after=before - old.tokens + tokens,
+            ledger=ledger.lines,
+            ledger_shown=ledger.shown,
+            leaf=LeafSummary(
+                start=old.coverage.start,
+                stop=old.coverage.stop,
+                text=whole,
+                tokens=self._count(whole),
+            ),
+            omitted=self._omitted(),
+            topics=topics.topics,
+            topics_shown=topics.shown,
+        )
+        superseded = SummarySuperseded(summary_id=old.summary_id, by=performed.summary_id)
+        return Remade(old.summary_id, (requested, performed, superseded), performed)
+
+
+def _requested(
+    core: Core, old: CompactionPerformed, tokens_before: int, digest: str
+) -> CompactionRequested:
+    return CompactionRequested(
+        attempt_id=core.new_id(),
+        requested_at=core.clock(),
+        trigger="erasure",
+        coverage=old.coverage,
+        supersedes=old.summary_id,
+        source_digest=digest,
+        summariser=core.fallback.name,
+        policy=core.settings.policy,
+        tokens_before=tokens_before,
+        rebuilds=True,
+    )
+
+
+def _performed(requested: CompactionRequested, old: CompactionPerformed) -> CompactionPerformed:
+    return old.replaced(
+        attempt_id=requested.attempt_id,
+        source_digest=requested.source_digest,
+        trigger=requested.trigger,
+        policy=requested.policy,
+        summariser=requested.summariser,
+        model=ALGORITHM,
+        prompt_fingerprint=_FINGERPRINT,
+        tokens_before=requested.tokens_before,
+        focus=None,
+        is_split_turn=False,
+        split_turn_prefix=None,
+        split_at=None,
+        generation=0,
+        given_in_part=(),
+        block=None,
+        model_calls=0,
+    )
+
+
+def _leaves(
+    part: _Part, touched: Sequence[_Part], fresh: Mapping[_Part, Sequence[LeafSummary]]
+) -> Sequence[LeafSummary]:
+    if part in touched:
+        return fresh.get(part, ())
+    assert part.leaf is not None
+    return (part.leaf,)
+
+
+def _sliced(events: Iterable[MessageAppended]) -> Iterator[tuple[SourceMessage, ...]]:
+    """The messages in portions, none of which begins with the result of a call in the one before."""
+    portion: list[SourceMessage] = []
+    size = 0
+    for event in events:
+        if size >= _SLICE and not gist(event.message).results:
+            yield tuple(portion)
+            portion, size = [], 0
+        portion.append(SourceMessage(position=event.position, message=event.message))
+        size += event.tokens
+    if portion:
+        yield tuple(portion)

@@ -1,0 +1,322 @@
+"""Record the frame of a request with whatever is stored next: no commit of its own."""
+
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from operator import attrgetter
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError
+from refold.application.ports.conversation_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event, MessageAppended
+from refold.domain.frames import RequestFrameChanged
+
+from .frame import Frame, RecordedFrame
+
+REMEMBERED = 10_000
+"""Of so many conversations it is known what was asked last."""
+
+
+_position = attrgetter("position")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The newest requests of one conversation."""
+
+    recorded: RecordedFrame
+    version: int | None = None
+    """What the first request since the newest change showed; None before one was made."""
+    newest: int = 0
+    """The version that the newest request showed."""
+    length: int = 0
+    """How many messages the newest request showed."""
+    open: int = 0
+    """How many requests have no answer."""
+    answered: bool = False
+    """Whether one of the newest has."""
+    spoken: bool = False
+    """Whether somebody spoke after that answer: what has none by then was given up."""
+    unclear: bool = False
+    """Whether those without an answer differ: nobody knows which one the next answer belongs to."""
+    end: int = -1
+    """The position that goes on with the newest answer."""
+    changed: bool = False
+    """Whether the frame may have changed and back since it was recorded."""
+    chose: bool = False
+    """Whether memories were chosen for the first request: then that request is recorded even if it is bare."""
+
+    def look(self, state: Conversation) -> None:
+        """Find answers that another process stored."""
+        seen = max(self.length, self.end)
+        newer = islice(state.live, bisect_left(state.live, seen, key=_position), None)
+        found = next((m.position for m in newer if m.role == "assistant" and m.thinking), None)
+        if found is not None:
+            # Theirs is the first if it stands behind the request; of others nobody knows what they answer.
+            if self.unclear or found != self.length:
+                self.changed, self.version = True, None
+            self.open, self.unclear = 0, False
+
+    def with_frame(self, frame: Frame) -> None:
+        """Take another frame."""
+        if self.spoken:
+            self.open, self.unclear = 0, False
+        self.unclear = self.open > 0
+        self.recorded, self.version = RecordedFrame(frame), None
+
+    def made(self, version: int, length: int) -> None:
+        """A request was made."""
+        if self.spoken or not self.open:
+            self.open, self.unclear = 0, False
+            self.answered = self.spoken = False
+        elif length != self.length:
+            self.unclear = True
+        self.open, self.length = self.open + 1, length
+        if self.version is None:
+            self.version = version
+
+    def is_answer(self, position: int) -> bool:
+        """Whether what the model says at this position surely answers what stands before it."""
+        if not self.recorded.frame.binds_thinking:
+            return True
+        if self.open:
+            return not self.unclear and position == self.length
+        return not self.answered or position == self.end
+
+
+class Asked:
+    """The newest requests of each conversation. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Asked] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def expect(self, thread_id: str, frame: Frame, state: Conversation) -> None:
+        """A request with this frame is about to be made."""
+        with self._lock:
+            known = self._known.get(thread_id)
+            if known is None:
+                self._known[thread_id] = _Asked(RecordedFrame(frame), newest=state.version)
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+                return
+            self._known.move_to_end(thread_id)
+            if state.frame is not None and state.frame.version > known.newest:
+                known.version = None  # Another process recorded a frame since.
+            known.newest = state.version
+            if known.open:
+                known.look(state)
+            if known.recorded.frame != frame and known.recorded.frame != frame.copied():
+                known.with_frame(frame)
+
+    def newest(self, thread_id: str) -> Frame | None:
+        """What the newest request of this process carried, if one is known."""
+        known = self._known.get(thread_id)
+        return None if known is None else known.recorded.frame
+
+    def chose(self, thread_id: str) -> None:
+        """Note that memories were chosen for the first request: it is recorded, whatever it carries."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.chose = True
+
+    def has_chosen(self, thread_id: str) -> bool:
+        """Return whether this process chose memories for the first request."""
+        known = self._known.get(thread_id)
+        return known is not None and known.chose
+
+    def made(self, thread_id: str, version: int, length: int) -> None:
+        """A request was made that shows this version, which has so many messages."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.made(version, length)
+
+    def is_answer(self, thread_id: str, position: int) -> bool:
+        """Whether an answer at this position is to what stands before it, as far as is known here."""
+        known = self._known.get(thread_id)
+        return known is None or known.is_answer(position)
+
+    def answered(self, thread_id: str, end: int) -> None:
+        """An answer was stored, and what goes on with it: up to the position ``end``."""
+        with self._lock:
+            if (known := self._known.get(thread_id)) is not None:
+                known.open, known.end = max(0, known.open - 1), end
+                known.answered, known.spoken = True, False
+
+    def said(self, thread_id: str, position: int, end: int, *, speaks: bool) -> None:
+        """Messages from ``position`` up to ``end`` were stored that are no answer.
+
+        ``speaks``: somebody says something; else they are results, which go on with an answer.
+        """
+        with self._lock:
+            known = self._known.get(thread_id)
+            if known is None:
+                return
+            if speaks:
+                known.spoken = known.answered
+            elif position == known.end:
+                known.end = end
+
+    def change(
+        self, thread_id: str, state: Conversation, *, thinks: bool = False
+    ) -> RequestFrameChanged | None:
+        """The event that the frame of the newest request has changed; None if it has not.
+
+        ``thinks``: whether an answer with thinking is about to be stored. A request that carries nothing is
+        not worth an event before that, but for the first one where something might have been quoted.
+        """
+        known = self._known.get(thread_id)
+        if known is None or state.erased:
+            return None
+        recorded, before = known.recorded, state.frame
+        if before is not None:
+            is_recorded = before.digest == recorded.digest and not known.changed
+            if is_recorded or before.version > known.newest:
+                return None  # In the second case another process made a newer request.
+        thinks = thinks or any(message.thinking for message in state.live)
+        if before is None and recorded.frame.is_bare and not (thinks or known.chose):
+            return None
+        digests = {part.digest for part in before.parts} if before is not None else set[str]()
+        asked_at = state.version if known.version is None else known.version
+        return recorded.changed(digests, asked_at)
+
+    def waiting(self) -> list[str]:
+        """Return the conversations whose newest request has no answer yet."""
+        with self._lock:
+            return [thread_id for thread_id, known in self._known.items() if known.open]
+
+    def framed(self, loaded: LoadedConversation) -> LoadedConversation:
+        """The conversation as the newest request shows it: after the change that is not recorded yet."""
+        change = self.change(loaded.thread_id, loaded.state)
+        return loaded if change is None else loaded.after((change,))
+
+    def recorded(self, thread_id: str) -> None:
+        """The change was recorded."""
+        known = self._known.get(thread_id)
+        if known is not None:
+            known.changed = False
+
+    def forget(self, thread_id: str) -> None:
+        """Forget what was asked: the conversation was erased."""
+        self._known.pop(thread_id, None)
+
+
+class FramedLog:
+    """``log``, with the changes of frames that ``asked`` knows of."""
+
+    def __init__(self, log: ConversationLog, asked: Asked) -> None:
+        self._log = log
+        self._asked = asked
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Decide behind a frame that has changed, and store both."""
+        is_noted = False
+
+        def framed(loaded: LoadedConversation) -> Sequence[Event]:
+            nonlocal is_noted
+            change = self._asked.change(thread_id, loaded.state)
+            events = decide(loaded if change is None else loaded.after((change,)))
+            if change is None and any(map(_thinks, events)):
+                change = self._asked.change(thread_id, loaded.state, thinks=True)
+                events = events if change is None else decide(loaded.after((change,)))
+            is_noted = change is not None and bool(events)
+            return (change, *events) if change is not None and events else events
+
+        stored = self._log.transact(thread_id, framed, at=at)
+        if is_noted:
+            self._asked.recorded(thread_id)
+        return stored
+
+    def record_waiting(self, *, at: datetime, wait: float) -> None:
+        """Record the frames of requests without an answer, before the memory is closed.
+
+        Another process may store the answer without knowing the request. A busy log is waited for only
+        briefly; a frame that cannot be recorded is lost.
+        """
+        for thread_id in self._asked.waiting():
+            try:
+                with waiting_at_most(min(wait, BRIEFLY)):
+                    self._log.transact(thread_id, self._changed, at=at)
+            except LogError:
+                return
+
+    def _changed(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Return the change of the frame, if an earlier frame or a first choice of memories makes it matter."""
+        if loaded.state.frame is None and not self._asked.has_chosen(loaded.thread_id):
+            return ()
+        change = self._asked.change(loaded.thread_id, loaded.state)
+        return () if change is None else (change,)
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog.load``."""
+        return self._log.load(thread_id, at=at)
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """See ``ConversationLog.erase``."""
+        return self._log.erase(decide, at=at)
+
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """See ``ConversationLog.finish_erasures``."""
+        return self._log.finish_erasures(drop)
+
+    def newest(self) -> int:
+        """See ``ConversationLog.newest``."""
+        return self._log.newest()
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """See ``ConversationLog.fork``."""
+        return self._log.fork(source, version, into, decide, at=at)
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog.forks``."""
+        return self._log.forks()
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog.version_at``."""
+        return self._log.version_at(thread_id, moment)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog.versions_of_keys``."""
+        return self._log.versions_of_keys(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog.read``."""
+        return self._log.read(thread_id, first, last)
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog.read_at``."""
+        return self._log.read_at(thread_id, versions)
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog.scan``."""
+        return self._log.scan(after)
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog.check``."""
+        return self._log.check()
+
+    def close(self) -> None:
+        """See ``ConversationLog.close``."""
+        self._log.close()
+
+
+def _thinks(event: Event) -> bool:
+    return isinstance(event, MessageAppended) and event.thinking_tokens > 0

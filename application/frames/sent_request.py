@@ -1,0 +1,93 @@
+"""The frame that a request had: read back from the log, so that a version alone gives the bytes that were sent."""
+
+from contextlib import suppress
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogDamaged
+from refold.application.runtime.core import Core, Extras, Layout
+from refold.domain.erasing import WITHDRAWN
+from refold.domain.frames import FramePart, RequestFrameChanged
+
+from .frame import Frame, frame_of
+
+NEXT = 16
+"""A frame is recorded with the next append or decision of the process that made the request. Between the two
+at most so many events of other processes are looked through."""
+
+
+def as_sent(
+    core: Core, loaded: LoadedConversation, extras: Extras
+) -> tuple[LoadedConversation, Extras]:
+    """The conversation as the request at this version showed it, and what the request carried besides.
+
+    What is given explicitly in ``extras`` counts before what is recorded; all of it does where nothing is.
+    """
+    version = loaded.state.version
+    event = _next_change(core, loaded.thread_id, version)
+    if event is not None:
+        loaded = loaded.after((event,))
+    elif (event := _recorded(core, loaded)) is None:
+        return loaded, extras
+    frame = frame_of(event, _parts(core, loaded, event), WITHDRAWN)
+    model = frame.model if extras.model is None else extras.model
+    return loaded, Extras(
+        frame.system if extras.system is None else extras.system,
+        tuple(extras.tools) or frame.tools,
+        model,
+        Layout(frame.instructions, frame.place, frame.signed and model == frame.model),
+    )
+
+
+def as_carried(core: Core, thread_id: str, extras: Extras) -> Extras:
+    """Return what the next request most likely carries: what is given; for the rest, what the newest one did.
+
+    For what is decided between two requests, whose sizes it cannot know otherwise. Instruction files are
+    those of today.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    frame = core.asked.newest(thread_id) or _newest_recorded(core, thread_id)
+    if frame is None:
+        return extras
+    system = frame.system if extras.system is None else extras.system
+    return Extras(system, tuple(extras.tools) or frame.tools, extras.model or frame.model)
+
+
+def _newest_recorded(core: Core, thread_id: str) -> Frame | None:
+    loaded = core.log.load(thread_id)
+    event = _recorded(core, loaded)
+    return None if event is None else frame_of(event, _parts(core, loaded, event), WITHDRAWN)
+
+
+def _next_change(core: Core, thread_id: str, version: int) -> RequestFrameChanged | None:
+    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+        for logged in core.log.read(thread_id, version + 1, version + NEXT):
+            event = logged.event
+            if isinstance(event, RequestFrameChanged) and event.asked_at <= version:
+                return event
+    return None
+
+
+def _recorded(core: Core, loaded: LoadedConversation) -> RequestFrameChanged | None:
+    known = loaded.state.frame
+    if known is None:
+        return None
+    for logged in core.log.read_at(loaded.thread_id, [known.version]):
+        if isinstance(logged.event, RequestFrameChanged):
+            return logged.event
+    return None
+
+
+def _parts(
+    core: Core, loaded: LoadedConversation, event: RequestFrameChanged
+) -> dict[str, FramePart]:
+    known = loaded.state.frame
+    wanted = {*(event.system or ()), *event.instructions, *event.tools}
+    wanted -= {part.digest for part in event.parts}
+    versions = {p.version for p in known.parts if p.digest in wanted} if known else set[int]()
+    found = {part.digest: part for part in event.parts}
+    for logged in core.log.read_at(loaded.thread_id, versions) if versions else ():
+        if isinstance(logged.event, RequestFrameChanged):
+            found |= {part.digest: part for part in logged.event.parts if part.digest in wanted}
+    return found

@@ -1,0 +1,1 @@
+"""Looking back: explain, compare, fork, export and query a conversation."""

@@ -1,0 +1,235 @@
+"""Two requests line by line, so that a person sees what differs."""
+
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+from refold.application.api.context import Context
+from refold.application.compaction.next_request import context_of
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.stream_places import AT_ONCE
+from refold.application.projections.fates import Fate
+from refold.application.runtime.core import Core, Extras
+from refold.domain.events import Event, MessageErased
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import text_of
+from refold.domain.value import Value
+
+from .explain import MessageFate, explain
+from .moments import At, loaded_at
+
+LONGEST_DATA = 200
+"""Characters of binary data in base64 that are shown; of more only the digest is."""
+
+
+def unified(before: Context, after: Context) -> str:
+    """What differs, in the form of ``diff -u``; empty where nothing does."""
+    lines = difflib.unified_diff(
+        list(_lines(before)),
+        list(_lines(after)),
+        f"version {before.version}",
+        f"version {after.version}",
+        lineterm="",
+    )
+    return "\n".join(lines)
+
+
+def _lines(made: Context) -> Iterator[str]:
+    system = made.system
+    texts = [system] if isinstance(system, str) else map(text_of, system)
+    for line in "\n".join(texts).splitlines():
+        yield f"system: {line}"
+    for index, message in enumerate(made.messages):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for number, block in enumerate(blocks):
+            if not index and number < made.opening and block.get("type") == "text":
+                yield from (f"memory: {line}" for line in text_of(block).splitlines())
+            else:
+                yield f"{message['role']}: {_json(block)}"
+
+
+def _json(block: Mapping[str, Any]) -> str:
+    return json.dumps(_shortened(block), ensure_ascii=False)
+
+
+def _shortened(value: object) -> object:
+    """The value with binary data named instead of shown."""
+    if is_object(value):
+        short = {key: _shortened(part) for key, part in value.items()}
+        data = value.get("data")
+        if value.get("type") == "base64" and isinstance(data, str) and len(data) > LONGEST_DATA:
+            digest = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            short["data"] = f"{len(data):,} characters, SHA-256 {digest}…"
+        return short
+    if is_list(value):
+        return [_shortened(part) for part in value]
+    return value
+
+
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+class EventCount(Value, frozen=True):
+    """How often something happened."""
+
+    what: str
+    """In words: ``message appended``, ``compaction performed`` …"""
+    count: int
+
+
+class MessageChange(Value, frozen=True):
+    """A message that the model sees in another way than before."""
+
+    position: int
+    message_id: str
+    role: str
+    before: Fate | None
+    """None where it had not been appended yet."""
+    after: Fate | None
+    tokens_before: int
+    """What it took up in the context."""
+    tokens_after: int
+    thinking_dropped: bool
+    """Whether its thinking was shown before and is no more."""
+    why: str
+    """The reason for ``after``, in words."""
+
+
+class ContextDiff(Value, frozen=True):
+    """What became of a request from one version to another; ``before`` may be the newer one."""
+
+    thread_id: str
+    before: int
+    """The version."""
+    after: int
+    tokens_before: int
+    """Of the whole request."""
+    tokens_after: int
+    summary_before: str | None
+    """The id of the active summary."""
+    summary_after: str | None
+    events: tuple[EventCount, ...]
+    """What happened in between."""
+    changes: tuple[MessageChange, ...]
+    """By position."""
+    unified: str
+    """Both requests line by line, as ``diff -u`` has it: what stands for older messages as it is
+    written, then a line of JSON for each content block."""
+
+    @property
+    def freed(self) -> int:
+        """By how many tokens the request is smaller."""
+        return self.tokens_before - self.tokens_after
+
+
+def diff(core: Core, thread_id: str, before: At, after: At, model: str | None) -> ContextDiff:
+    """Compare the requests at two versions or times.
+
+    Raises:
+        InvalidSetting: there is no such version, or a time has no time zone.
+    """
+    extras = Extras(model=model)
+    loaded = loaded_at(core, thread_id, before), loaded_at(core, thread_id, after)
+    older, newer = (context_of(core, then, extras) for then in loaded)
+    was, now = older.version, newer.version
+    between = list(_between(core, thread_id, min(was, now), max(was, now)))
+    return ContextDiff(
+        thread_id=thread_id,
+        before=was,
+        after=now,
+        tokens_before=older.tokens,
+        tokens_after=newer.tokens,
+        summary_before=older.summary.summary_id if older.summary else None,
+        summary_after=newer.summary.summary_id if newer.summary else None,
+        events=_counted(between),
+        changes=_changes(core, *loaded, between),
+        unified=unified(older, newer),
+    )
+
+
+def _between(core: Core, thread_id: str, first: int, last: int) -> Iterator[Event]:
+    for version in range(first + 1, last + 1, AT_ONCE):
+        for logged in core.log.read(thread_id, version, min(version + AT_ONCE - 1, last)):
+            yield logged.event
+
+
+def _counted(events: Iterable[Event]) -> tuple[EventCount, ...]:
+    # Events are named by what happened.
+    words = Counter(_WORD.sub(" ", type(event).__name__).lower() for event in events)
+    return tuple(EventCount(what=what, count=count) for what, count in words.items())
+
+
+def _changes(
+    core: Core, older: LoadedConversation, newer: LoadedConversation, between: Iterable[Event]
+) -> tuple[MessageChange, ...]:
+    touched = _shown_otherwise(older, newer)
+    touched |= {event.position for event in between if isinstance(event, MessageErased)}
+    if not touched:
+        return ()
+    first, stop = min(touched), max(touched) + 1
+    fates = [
+        {
+            fate.position: fate
+            for fate in explain(core, then.thread_id, first, stop, version=then.state.version)
+        }
+        for then in (older, newer)
+    ]
+    pairs = ((fates[0].get(p), fates[1].get(p)) for p in sorted(touched))
+    return tuple(change for a, b in pairs if (change := _change(a, b)) is not None)
+
+
+def _shown_otherwise(older: LoadedConversation, newer: LoadedConversation) -> set[int]:
+    """Positions whose place in the request may differ; what is covered in both is not among them."""
+    lengths = sorted((older.state.length, newer.state.length))
+    views = _views(older), _views(newer)
+    either = views[0].keys() | views[1].keys()
+    return {*range(*lengths), *(p for p in either if views[0].get(p) != views[1].get(p))}
+
+
+def _views(loaded: LoadedConversation) -> dict[int, object]:
+    window, pinned = loaded.window, loaded.state.pinned_positions
+    reaches = loaded.state.covered_to
+    previews: dict[int, list[object]] = {}
+    for (position, *part), preview in window.previews.items():
+        previews.setdefault(position, []).append((*part, preview))
+    return {
+        e.position: (
+            e.tokens,
+            e.thinking and e.position < window.thinking_from,
+            e.position in pinned,
+            e.position < reaches,
+            previews.get(e.position),
+        )
+        for e in window.entries
+    }
+
+
+def _change(before: MessageFate | None, after: MessageFate | None) -> MessageChange | None:
+    known = after or before
+    if known is None or (before and after and _seen(before) == _seen(after)):
+        return None
+    return MessageChange(
+        position=known.position,
+        message_id=known.message_id,
+        role=known.role,
+        before=before.fate if before else None,
+        after=after.fate if after else None,
+        tokens_before=before.shown_tokens if before else 0,
+        tokens_after=after.shown_tokens if after else 0,
+        thinking_dropped=bool(
+            before
+            and after
+            and after.thinking_dropped_at is not None
+            and before.thinking_dropped_at is None
+        ),
+        why=after.why if after else "it was not appended yet",
+    )
+
+
+def _seen(fate: MessageFate) -> tuple[object, ...]:
+    return fate.fate, fate.shown_tokens, fate.thinking_dropped_at is None

@@ -1,0 +1,244 @@
+"""Use case: say of each message how the model sees it now, since when, and why."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from refold.application.conversation.addresses import address_of
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.stream_places import StreamPlaces
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.entries import Entry, entries_between
+from refold.application.projections.fates import Decisions, Fate, When, fate_of
+from refold.application.projections.window import SAID, Preview, PreviewKey
+from refold.application.runtime.core import Core
+from refold.domain.events import MessageAppended
+from refold.domain.turns import open_requests
+from refold.domain.value import Value
+
+
+class MessageFate(Value, frozen=True):
+    """How the model sees one message now. Every message has exactly one fate."""
+
+    position: int
+    message_id: str
+    role: str
+    tokens: int
+    """Of the whole message, as it was appended."""
+    shown_tokens: int
+    """What it takes up in the context now; 0 if it is covered."""
+    fate: Fate
+    why: str
+    """The reason, in words."""
+    thinking_dropped_at: int | None
+    """The version since which its thinking is left out: what stands before it was changed then."""
+    since_version: int
+    """The version of the event that decided this: of the compaction that covered it first, of the
+    newest decision to show it shorter; for a message as it came, its own."""
+    since: str
+    """When that was logged: ISO 8601, UTC."""
+    summary_id: str | None
+    """The active summary, where that stands for the message or reaches beyond it."""
+    address: str
+    """Under which the whole message can be read back: see ``Chat.read``."""
+
+
+def explain(
+    core: Core,
+    thread_id: str,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    version: int | None = None,
+) -> tuple[MessageFate, ...]:
+    """The fates of the messages at positions ``start`` up to but not including ``stop``.
+
+    Negative numbers count from the end, as in a slice. ``version``: as it was at this version.
+    """
+    loaded = core.log.load(thread_id, at=version)
+    first, last, _ = slice(start, stop).indices(loaded.state.length)
+    if first >= last:
+        return ()
+    decisions, said = Decisions(), list[LoggedEvent]()
+    for logged in _events_about(core, loaded, first, last):
+        event = logged.event
+        if not isinstance(event, MessageAppended):
+            decisions.fold(logged)
+        elif first <= event.position < last:
+            said.append(logged)
+    entries = entries_between(loaded.window.entries, first, last)
+    judge = _Judge(loaded, decisions, {entry.position: entry for entry in entries})
+    return tuple(judge.fate(logged) for logged in said)
+
+
+def _events_about(
+    core: Core, loaded: LoadedConversation, first: int, last: int
+) -> Iterator[LoggedEvent]:
+    """The messages asked for, and all that was decided since the first of them was said."""
+    newest = loaded.state.version
+    places = StreamPlaces(partial(core.log.read, loaded.thread_id), newest, loaded.state.length)
+    begin = places.version_of(first) or 1  # A lost message has no place that is known.
+    end = places.version_of(last - 1) or newest
+    yield from places.between(begin, end)
+    yield from places.decisions_after(end)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    fate: Fate
+    why: str
+    when: When
+    shown: int = 0
+    by_summary: bool = False
+    dropped: When | None = None
+
+
+class _Judge:
+    """Decides what became of a message, from the window that is rendered and what was decided."""
+
+    def __init__(
+        self, loaded: LoadedConversation, decisions: Decisions, entries: Mapping[int, Entry]
+    ) -> None:
+        self._loaded = loaded
+        self._decisions = decisions
+        self._entries = entries
+        self._coverage = loaded.window.summary.coverage if loaded.window.summary else None
+
+    def fate(self, logged: LoggedEvent) -> MessageFate:
+        """What became of the message that this event appended."""
+        event = logged.event
+        assert isinstance(event, MessageAppended)
+        entry = self._entries.get(event.position)
+        erased = logged.erased or event.position in self._decisions.erased
+        previews = tuple(self._previews.get(event.position, {}).values())
+        fate = fate_of(self._loaded, event.position, entry, previews, erased=erased)
+        if fate == "erased":
+            verdict = self._erased(event.position, When(logged.version, logged.at), entry)
+        elif entry is None:
+            verdict = self._covered(event.position, fate)
+        else:
+            verdict = self._shown(entry, fate, When(logged.version, logged.at))
+        summary = self._loaded.window.summary
+        return MessageFate(
+            position=event.position,
+            message_id=event.message_id,
+            role=event.message.role,
+            tokens=event.tokens,
+            shown_tokens=verdict.shown,
+            fate=verdict.fate,
+            why=verdict.why,
+            thinking_dropped_at=verdict.dropped.version if verdict.dropped else None,
+            since_version=verdict.when.version,
+            since=verdict.when.at,
+            summary_id=summary.summary_id if summary and verdict.by_summary else None,
+            address=address_of(self._loaded.thread_id, event.position),
+        )
+
+    def _erased(self, position: int, said: When, entry: Entry | None) -> _Verdict:
+        when = self._decisions.erased.get(position, said)
+        shown = entry.tokens if entry else 0
+        return _Verdict("erased", "its content was erased", when, shown)
+
+    def _covered(self, position: int, fate: Fate) -> _Verdict:
+        first = self._decisions.covering(position)
+        assert first is not None
+        if fate == "omitted":
+            why = "too large to be summarised: the summary only names it"
+            return _Verdict("omitted", why, first.when, by_summary=True)
+        assert self._loaded.window.summary is not None
+        why = f"summary {self._loaded.window.summary.summary_id} stands for it"
+        if part := self._decisions.given_in_part(position):
+            why += f", made from {part.given:,} of its {part.characters:,} characters"
+        if any(pin.position == position for pin in self._loaded.state.pins):
+            why += "; its words are pinned in the ledger"
+        quoted = self._loaded.window.memories
+        if quoted is not None and any(one.position == position for one in quoted.memories):
+            why += "; quoted in the system text"
+        return _Verdict("summarised", why, first.when, by_summary=True)
+
+    def _shown(self, entry: Entry, fate: Fate, said: When) -> _Verdict:
+        position = entry.position
+        previews = self._previews.get(position, {})
+        match fate:
+            case "preamble":
+                why = "a system message before the first turn is part of the system text"
+                verdict = _Verdict(fate, why, said)
+            case "offloaded" | "condensed":
+                when = self._decisions.shortened.get(position, said)
+                why = _shortening(previews)
+                if position in self._loaded.state.pinned_positions:
+                    why += "; pinned"
+                verdict = _Verdict(fate, why, when)
+            case "pinned":
+                verdict = self._pinned(position, said)
+            case "protected":
+                standing = self._decisions.standing
+                when = standing[-1].when if standing else said
+                verdict = _Verdict(fate, self._protection(position), when, by_summary=True)
+            case _:
+                verdict = _Verdict("full", *self._reason(position, said))
+        less = entry.position < self._loaded.window.thinking_from and entry.thinking > 0
+        freed = sum(preview.tokens_freed for preview in previews.values())
+        return replace(
+            verdict,
+            shown=entry.tokens - freed - (entry.thinking if less else 0),
+            dropped=self._decisions.thinking_dropped(said.version) if less else None,
+        )
+
+    def _pinned(self, position: int, said: When) -> _Verdict:
+        pin = next(p for p in self._loaded.state.pins if p.position == position and not p.tokens)
+        when = self._decisions.pinned.get(pin.pin_id, said)
+        inside = self._coverage is not None and position < self._coverage.stop
+        return _Verdict("pinned", f"pinned as {pin.pin_id}", when, by_summary=inside)
+
+    def _protection(self, position: int) -> str:
+        if position in self._requested:
+            return "part of a request of the running turn"
+        if position in self._decisions.once_pinned:
+            return "was pinned when the summary was made"
+        if self._loaded.state.pinned_positions:
+            return "part of an open request or of a pinned tool round when the summary was made"
+        return "was part of an open request when the summary was made"
+
+    def _reason(self, position: int, said: When) -> tuple[str, When]:
+        undone = self._decisions.uncovering(position)
+        if undone is not None:
+            made = undone.compaction
+            return f"summary {made.event.summary_id} covered it, and was undone", undone.when
+        if self._coverage is None:
+            return "nothing is summarised", said
+        return "newer than the active summary", said
+
+    @cached_property
+    def _previews(self) -> dict[int, dict[PreviewKey, Preview]]:
+        found: dict[int, dict[PreviewKey, Preview]] = {}
+        for key, preview in self._loaded.window.previews.items():
+            found.setdefault(key[0], {})[key] = preview
+        return found
+
+    @cached_property
+    def _requested(self) -> frozenset[int]:
+        requests = open_requests(self._loaded.state)
+        return frozenset(message.position for request in requests for message in request)
+
+
+def _shortening(previews: Mapping[PreviewKey, Preview]) -> str:
+    ways = dict.fromkeys(
+        f"{'what the user said' if side == SAID else 'tool content'} {_way(preview)}"
+        for (_, _, side), preview in previews.items()
+    )
+    return "; ".join(ways)
+
+
+def _way(preview: Preview) -> str:
+    match preview.method:
+        case "offload" if not preview.head:
+            return "left out, but for a marker"
+        case "offload":
+            return f"shown by {preview.head:,} + {preview.tail:,} characters"
+        case "soft-trim":
+            return f"cut to {preview.head:,} characters"
+        case "hard-clear":
+            return "left out, but for a marker"
+        case "left-out":
+            return "left out, but for a marker that it shares with what stands next to it"

@@ -1,0 +1,197 @@
+"""Begin a new conversation as a copy of another, without what was erased of it since."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.parsing import read_thread_id
+from refold.application.erasure.erasing_plan import erased_message, renoted
+from refold.application.erasure.lineage import read
+from refold.application.erasure.rebuilt_summary import remade
+from refold.application.errors import LogDamaged
+from refold.application.rendering.context_blocks import memories_size, memories_text
+from refold.application.runtime.core import Core
+from refold.domain.choosing_memories import withdraw_memories
+from refold.domain.compaction.compacting import abandon_compaction
+from refold.domain.conversation import Conversation
+from refold.domain.erasing import WITHDRAWN, Withdrawn, erase_messages
+from refold.domain.errors import InvalidSetting
+from refold.domain.events import ConversationForked, Event, MessageErased
+from refold.domain.evolve import fold
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.domain.value import Rewritten
+
+from .moments import At, loaded_at
+
+
+class _Later(NamedTuple):
+    """What was erased of a conversation after a version of it."""
+
+    messages: Mapping[int, MessageErased] = {}
+    """Of the messages that it had by then, by position."""
+    rewritten: Mapping[int, tuple[Rewritten, int]] = {}
+    """By version, up to that one: what is left of the event, and the message that it was erased for."""
+
+
+def erased_since(
+    core: Core, then: LoadedConversation, state: Conversation, into: str
+) -> tuple[Event, ...]:
+    """What must follow a copy of the conversation as it was ``then``, which has come to ``state`` since.
+
+    Each event of it that has lost content is vouched for, and the active summary is made anew for
+    ``into`` if it was withdrawn.
+    """
+    later = _erased_later(core, then)
+    vouched = _vouched(core, then, later) if later.rewritten else ()
+    gone = [erased_message(then, e.position, e.message_id, e.tokens) for e in vouched]
+    pins = frozenset(pin.pin_id for pin in state.pins if pin.version in later.rewritten)
+    withdrawn = Withdrawn(pins=pins, memories=then.window.memories is None)
+    events = erase_messages(
+        state, gone, {e.position: e.rewritten for e in vouched}, withdrawn=withdrawn
+    )
+    reasons = {event.position: event.reason for event in vouched}
+    recorded = (
+        e.replaced(reason=reasons[e.position]) if isinstance(e, MessageErased) else e
+        for e in events
+    )
+    lost = frozenset(later.messages)
+    return (
+        *recorded,
+        *_quotations(core, then, state),
+        *_summary(core, then, lost, into),
+        *_notes(core, then, later, lost),
+    )
+
+
+def _quotations(
+    core: Core, then: LoadedConversation, state: Conversation
+) -> tuple[MemoriesChosen, ...]:
+    """Vouch for choices of memories that were withdrawn since, for what other conversations lost."""
+    version, newest = then.state.version, core.log.load(then.thread_id).state.version
+    rewritten = {
+        one.version: one
+        for logged in read(core, then.thread_id, version + 1, newest)
+        if isinstance(logged.event, MemoriesChosen)
+        for one in logged.event.rewritten
+        if one.version <= version
+    }
+    if not rewritten:
+        return ()
+    return withdraw_memories(state, then.window.memories, tuple(rewritten.values()))
+
+
+def _summary(
+    core: Core, then: LoadedConversation, gone: frozenset[int], into: str
+) -> tuple[Event, ...]:
+    summary = then.window.summary
+    if summary is None or summary.text != WITHDRAWN:
+        return ()
+    return remade(core, then, gone, into).events
+
+
+def _notes(
+    core: Core, then: LoadedConversation, later: _Later, gone: frozenset[int]
+) -> tuple[Event, ...]:
+    """What is noted anew in the place of notes that lost their content since."""
+    withdrawn = {
+        version: logged.event
+        for version in sorted(later.rewritten)
+        for logged in core.log.read(then.thread_id, version, version)
+        if isinstance(logged.event, NotesFlushed)
+    }
+    return renoted(core, then.thread_id, withdrawn, gone, then.state.version).events
+
+
+def _erased_later(core: Core, then: LoadedConversation) -> _Later:
+    version, newest = then.state.version, core.log.load(then.thread_id).state.version
+    messages: dict[int, MessageErased] = {}
+    rewritten: dict[int, tuple[Rewritten, int]] = {}
+    for logged in read(core, then.thread_id, version + 1, newest):
+        event = logged.event
+        if not isinstance(event, MessageErased):
+            continue
+        if event.position < then.state.length:
+            messages[event.position] = event
+        # Of an event that lost content twice, what the second time left is there.
+        here = (one for one in event.rewritten if one.version <= version)
+        rewritten.update((one.version, (one, event.position)) for one in here)
+    return _Later(messages, rewritten)
+
+
+def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[MessageErased]:
+    """The erasures, each with those events of the copy that it vouches for."""
+    owners = dict(later.messages)
+    by_position: dict[int, list[Rewritten]] = {position: [] for position in owners}
+    for _, (one, position) in sorted(later.rewritten.items()):
+        if position not in owners:
+            # It quoted a message that the copy does not have. Another erasure can vouch for it; without
+            # one, nothing in the copy tells of an erasure, and it is an event like any other.
+            owner = next(iter(owners.values()), None) or _any_before(core, then)
+            if owner is None:
+                continue
+            position = owner.position
+            owners[position] = owner
+        by_position.setdefault(position, []).append(one)
+    return [
+        event.replaced(rewritten=tuple(by_position[position]))
+        for position, event in sorted(owners.items())
+    ]
+
+
+def _any_before(core: Core, then: LoadedConversation) -> MessageErased | None:
+    events = (logged.event for logged in read(core, then.thread_id, 1, then.state.version))
+    return next((event for event in events if isinstance(event, MessageErased)), None)
+
+
+def fork(core: Core, thread_id: str, at: At | None, into: str | None) -> str:
+    """Copy the conversation as it was at ``at`` (None: as it is); the id of the copy.
+
+    What was erased since is erased in the copy: it is marked as that, and a summary that was made of it
+    is made anew. Blocks, and may run a loop of its own: call it from a thread without one.
+
+    Raises:
+        ThreadExists: ``into`` is taken.
+        InvalidThreadId: ``into`` is no usable id.
+        InvalidSetting: there is no such version, or nothing had been said by then.
+        ConversationGone: the conversation was erased.
+    """
+    target = f"fork-{core.new_id()}" if into is None else read_thread_id(into)
+    then = core.log.load(thread_id).present() if at is None else loaded_at(core, thread_id, at)
+    version = then.state.version
+    if version == 0:
+        when = "" if at is None else f" at {at}"
+        raise InvalidSetting(
+            f"conversation {thread_id!r} has no events{when}: there is nothing to fork",
+            setting="at",
+            value=at,
+        )
+
+    def decide(copied: LoadedConversation) -> tuple[Event, ...]:
+        return tuple(_beginning(core, copied, target))
+
+    core.log.fork(thread_id, version, target, decide, at=core.clock())
+    return target
+
+
+def _beginning(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+    state = copied.state
+    forked = ConversationForked(source=copied.thread_id, version=state.version)
+    # Whoever works on an attempt works for the other conversation: nobody will end the copied one.
+    ended = abandon_compaction(state, "it was under way where the conversation was forked")
+    yield forked
+    yield from ended
+    with suppress(LogDamaged):  # What lies before the damage can still be copied.
+        yield from erased_since(core, copied, fold((forked, *ended), state), into)
+    yield from _quoted_anew(core, copied, into)
+
+
+def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[Event]:
+    """The memories that are quoted, measured as they are rendered in the copy: addresses name it."""
+    present = copied.window.memories
+    if present is not None:
+        source = memories_text(copied.thread_id, present.memories)
+        if memories_text(into, present.memories) != source:
+            # Thinking in the copy was signed for the old text: recording the new one drops it.
+            tokens = memories_size(into, present.memories, core.counter.count_text)
+            yield present.replaced(tokens=tokens)

@@ -1,0 +1,133 @@
+"""Finds a conversation as it was: at the version, or at the time, that a caller names."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TypeAlias, cast
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogDamaged
+from refold.application.projections.row_changes import utc
+from refold.application.runtime.core import Core
+from refold.domain.errors import InvalidSetting, UnknownMessage
+
+At: TypeAlias = int | datetime | str
+"""A version of a conversation, or a time with a time zone, also as text in ISO 8601, as results give it: then as
+it was after the newest message that was written by then, as ``messages`` and ``refold show`` give the times,
+and after what was decided by then."""
+_MOST = 2**63 - 1
+"""The highest version that a store can look for."""
+
+
+def loaded_at(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    """The conversation as it was at a version or a time; empty for a time before its first event.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+        ConversationGone: it was erased.
+    """
+    with suppress(LogDamaged):  # What lies before the damage can still be looked at.
+        core.log.load(thread_id).present()
+    return _then(core, thread_id, at)
+
+
+def version_at(core: Core, thread_id: str, at: At) -> int:
+    """The version that ``at`` means, of a conversation that may have been erased.
+
+    Raises:
+        InvalidSetting: there is no such version, or the time has no time zone.
+    """
+    return _then(core, thread_id, at).state.version
+
+
+def _then(core: Core, thread_id: str, at: At) -> LoadedConversation:
+    version = _version(core, thread_id, at)
+    loaded = core.log.load(thread_id, at=min(version, _MOST))
+    if version < 0 or loaded.state.version != version:
+        newest = core.log.load(thread_id).state.version
+        raise InvalidSetting(
+            f"at={at}: the conversation has versions 0 to {newest}", setting="at", value=at
+        )
+    return loaded
+
+
+def _version(core: Core, thread_id: str, at: At) -> int:
+    if isinstance(at, str):
+        at = _moment(at)
+    if isinstance(at, datetime):
+        if at.tzinfo is None or at.utcoffset() is None:
+            raise InvalidSetting(
+                f"at={at.isoformat()}: the time has no time zone; add one, such as "
+                f"{at.isoformat()}+00:00",
+                setting="at",
+                value=at,
+            )
+        return _version_by(core, thread_id, _in_utc(at))
+    # A caller without a type checker may pass anything.
+    given = cast("object", at)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidSetting(
+            f"at={given!r} is neither a version (an int) nor a datetime", setting="at", value=given
+        )
+    return given
+
+
+def _version_by(core: Core, thread_id: str, moment: datetime) -> int:
+    """The newest message that was written by then, and what was decided after it and logged by then.
+
+    A recording has the times of long ago, and all of it is logged when it is imported.
+    """
+    decided = core.log.version_at(thread_id, moment)
+    said = core.views.newest_message_by(thread_id, utc(moment))
+    return decided if said is None else max(decided, said.version)
+
+
+def version_of(core: Core, thread_id: str, position: int) -> int:
+    """The version of a conversation right after the message at this position.
+
+    Raises:
+        UnknownMessage: there is no such message.
+        InvalidSetting: this is no position.
+    """
+    given = cast("object", position)
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InvalidSetting(
+            f"position={given!r} is no position, such as 17", setting="position", value=given
+        )
+    length = core.log.load(thread_id).present().state.length
+    if not 0 <= given < length:
+        raise UnknownMessage(given, length)
+    return core.views.messages(thread_id, given, given + 1)[0].version
+
+
+def one_moment(core: Core, thread_id: str, at: At | None, position: int | None) -> At | None:
+    """What ``at`` or ``position`` names; None: as it is.
+
+    Raises:
+        InvalidSetting: both are given.
+        UnknownMessage: there is no message at the position.
+    """
+    if position is None:
+        return at
+    if at is not None:
+        raise InvalidSetting(
+            f"at={at} and position={position}: give one of them", setting="position", value=position
+        )
+    return version_of(core, thread_id, position)
+
+
+def _moment(given: str) -> datetime:
+    try:
+        return datetime.fromisoformat(given.strip())
+    except ValueError:
+        raise InvalidSetting(
+            f"at={given[:80]!r} is no time with a time zone, such as 2026-01-02T03:04:05Z",
+            setting="at",
+            value=given,
+        ) from None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+        return moment.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""Playing and simulating recorded conversations, and what they cost."""

@@ -1,0 +1,355 @@
+"""How much of a request repeats the beginning of the one before it: what a prompt cache can serve."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.api.results import CompactionResult
+from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
+from refold.application.ports.summariser import TokenCounter
+from refold.application.rendering.turn_builder import FRAME_TOKENS
+from refold.domain.errors import ContextWindowExceeded
+from refold.domain.messages import Message
+from refold.domain.value import Value
+
+
+class Part(NamedTuple):
+    """A part of a request, in the order in which providers cache them: tools, system, messages."""
+
+    kind: Literal["tools", "system", "message"]
+    value: Any
+
+
+Measure = Callable[[Part], int]
+"""The size of a part."""
+
+
+class Repeated(NamedTuple):
+    """The size of a request, and of the part that the one before began with."""
+
+    size: int
+    repeated: int
+
+
+class RepeatedPrefix:
+    """Compares each request of a conversation with the one before, part by part."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+        self._parts: list[Part] = []
+        self._sizes: list[int] = []
+
+    def compare(self, context: Context) -> Repeated:
+        """Measure this request, and what of it repeats the beginning of the last one."""
+        parts = _parts(context)
+        same = 0
+        for before, now in zip(self._parts, parts, strict=False):
+            if before != now:
+                break
+            same += 1
+        repeated = sum(self._sizes[:same])
+        sizes = self._sizes[:same] + [self._measure(part) for part in parts[same:]]
+        self._parts, self._sizes = parts, sizes
+        return Repeated(sum(sizes), repeated)
+
+
+def in_characters(part: Part) -> int:
+    """The length of a part as JSON."""
+    return len(json.dumps(part.value)) if part.value else 0
+
+
+def in_tokens(counter: TokenCounter) -> Measure:
+    """Measures parts as a token counter does."""
+
+    def measure(part: Part) -> int:
+        if not part.value:
+            return 0
+        match part.kind:
+            case "tools":
+                return counter.count_tools(tuple(part.value))
+            case "system":
+                text = part.value if isinstance(part.value, str) else json.dumps(part.value)
+                return counter.count_text(text) + FRAME_TOKENS
+            case "message":
+                content = part.value["content"]
+                if not isinstance(content, str):
+                    content = tuple(content)
+                return counter.count_message(
+                    Message(role=part.value["role"], content=content)
+                ).total
+
+    return measure
+
+
+def _parts(context: Context) -> list[Part]:
+    head = [Part("tools", context.tools), Part("system", context.system)]
+    return head + [Part("message", message) for message in context.messages]
+
+
+class Played(Value, frozen=True):
+    """One thing that happened while playing, for whoever watches."""
+
+    index: int
+    """Which message of the recording it was, from 0."""
+    total: int
+    compaction: CompactionResult | None = None
+    refused: str | None = None
+    """Why a request could not be made, if it could not."""
+    restarted: bool = False
+
+
+class PlayFigures(Value, frozen=True):
+    """What playing showed. Sizes are tokens as estimated; times are milliseconds."""
+
+    thread_id: str
+    messages: int
+    messages_known: int
+    """Of these, what the store had already: it was not played, and the figures are of the rest."""
+    requests: int
+    requests_refused: int
+    """Requests that could not be made: what must be shown word for word does not fit."""
+    requests_over_budget: int
+    compactions: int
+    compactions_failed: int
+    splits: int
+    """Compactions that divided a turn."""
+    rebuilds: int
+    """Compactions that built their summary anew from leaf summaries."""
+    results_offloaded: int
+    """Tool results and inputs that were replaced by previews."""
+    results_condensed: int
+    """Older tool results that were cut short."""
+    restarts: int
+    largest_request: int
+    budget: int
+    tokens_sent: int
+    tokens_without_compaction: int
+    """What the same requests would have carried with the whole history in each."""
+    unchanged_prefix_share: float
+    """The share of what was sent that repeats the beginning of the request before, byte for byte."""
+    append_p50_ms: float
+    append_p99_ms: float
+    context_p50_ms: float
+    context_p99_ms: float
+
+
+def combined(figures: Sequence[PlayFigures]) -> PlayFigures:
+    """The figures of several conversations together: sums, the largest, weighted means of times."""
+    if len(figures) == 1:
+        return figures[0]
+    requests = max(1, sum(f.requests for f in figures))
+    values: dict[str, Any] = {"thread_id": ""}
+    for name in PlayFigures.model_fields.keys() - {"thread_id"}:
+        column = [getattr(f, name) for f in figures]
+        if name in ("largest_request", "budget"):
+            values[name] = max(column)
+        elif isinstance(column[0], int):
+            values[name] = sum(column)
+        else:
+            weighted = sum(v * f.requests for v, f in zip(column, figures, strict=True))
+            values[name] = round(weighted / requests, 4)
+    return PlayFigures(**values)
+
+
+@dataclass
+class _Tally:
+    known: int = 0
+    requests: int = 0
+    refused: int = 0
+    over_budget: int = 0
+    performed: int = 0
+    failed: int = 0
+    splits: int = 0
+    rebuilds: int = 0
+    offloaded: int = 0
+    condensed: int = 0
+    restarts: int = 0
+    largest: int = 0
+    limit: int = 0
+    sent: int = 0
+    whole: int = 0
+    history: int = 0
+    characters_sent: int = 0
+    characters_repeated: int = 0
+    append_times: list[float] = field(default_factory=list[float])
+    context_times: list[float] = field(default_factory=list[float])
+
+
+class Player:
+    """Plays one conversation against a memory that it may close and open again."""
+
+    def __init__(
+        self,
+        open_memory: Callable[[], Memory],
+        recorded: RecordedConversation,
+        *,
+        thread_id: str | None = None,
+        model: str | None = None,
+        restart_every: int = 0,
+        on_request: Callable[[int, Context], None] | None = None,
+        on_event: Callable[[Played], None] | None = None,
+        on_end: Callable[[Chat], None] | None = None,
+    ) -> None:
+        """``restart_every``: close and reopen the store after so many messages; 0: never.
+        ``on_end`` is asked before the store is closed for good.
+        """
+        self._open = open_memory
+        self._recorded = recorded
+        self._thread_id = thread_id or recorded.thread_id
+        self._model = model
+        self._restart_every = restart_every
+        self._on_request = on_request
+        self._on_event = on_event
+        self._on_end = on_end
+        self._tally = _Tally()
+        self._prefix = RepeatedPrefix(in_characters)
+
+    def play(self) -> PlayFigures:
+        """Play to the end; what was played before, into the same store, is not played again."""
+        memory = self._open()
+        since_restart = 0
+        try:
+            for turn in _turns(self._recorded.messages):
+                chat = memory.conversation(self._thread_id)
+                self._play_turn(chat, turn)
+                since_restart += len(turn.messages) + (turn.answer is not None)
+                if self._restart_every and since_restart >= self._restart_every:
+                    memory.close()
+                    memory = self._open()
+                    since_restart = 0
+                    self._tally.restarts += 1
+                    self._tell(turn, restarted=True)
+            chat = memory.conversation(self._thread_id)
+            if self._recorded.label:
+                chat.label(self._recorded.label, recorded=True)
+            if self._on_end is not None:
+                self._on_end(chat)
+        finally:
+            memory.close()
+        return self._figures()
+
+    def _play_turn(self, chat: Chat, turn: "_Turn") -> None:
+        fresh = self._append(chat, turn.messages)
+        if turn.answer is None:
+            return
+        if fresh or not chat.knows(turn.answer):
+            self._request(chat, turn)
+        self._append(chat, [turn.answer])
+        self._tell(turn)
+
+    def _append(self, chat: Chat, messages: Sequence[RecordedMessage]) -> bool:
+        if not messages:
+            return False
+        start = time.perf_counter()
+        appended = chat.append_recorded(messages)
+        seconds, known = time.perf_counter() - start, sum(not m.new for m in appended.messages)
+        self._tally.history += sum(m.tokens for m in appended.messages)
+        self._tally.known += known
+        if known == len(appended.messages):
+            return False
+        self._tally.append_times.append(seconds)
+        return True
+
+    def _request(self, chat: Chat, turn: "_Turn") -> None:
+        tally = self._tally
+        start = time.perf_counter()
+        try:
+            context = chat.context(tools=self._recorded.tools, model=self._model or turn.model)
+        except ContextWindowExceeded as error:
+            tally.refused += 1
+            tally.limit = error.budget
+            self._tell(turn, refused=str(error))
+            return
+        if not context.messages:
+            return  # The recording begins with the model's words: nobody had asked.
+        tally.context_times.append(time.perf_counter() - start)
+        tally.requests += 1
+        tally.largest = max(tally.largest, context.tokens)
+        tally.limit = context.budget.limit
+        tally.over_budget += context.tokens > context.budget.limit
+        tally.sent += context.tokens
+        tally.whole += tally.history + context.budget.fixed
+        compared = self._prefix.compare(context)
+        tally.characters_sent += compared.size
+        tally.characters_repeated += compared.repeated
+        for result in context.compactions:
+            tally.performed += result.outcome == "performed"
+            tally.failed += result.outcome == "failed"
+            tally.splits += result.outcome == "performed" and result.is_split_turn
+            tally.rebuilds += result.outcome == "performed" and result.rebuilt
+            tally.offloaded += result.results_offloaded
+            tally.condensed += result.results_condensed
+            self._tell(turn, compaction=result)
+        if self._on_request is not None:
+            self._on_request(turn.index, context)
+
+    def _tell(self, turn: "_Turn", **what: Any) -> None:
+        if self._on_event is None:
+            return
+        total = len(self._recorded.messages)
+        self._on_event(Played(index=turn.index, total=total, **what))
+
+    def _figures(self) -> PlayFigures:
+        tally = self._tally
+        return PlayFigures(
+            thread_id=self._thread_id,
+            messages=len(self._recorded.messages),
+            messages_known=tally.known,
+            requests=tally.requests,
+            requests_refused=tally.refused,
+            requests_over_budget=tally.over_budget,
+            compactions=tally.performed,
+            compactions_failed=tally.failed,
+            splits=tally.splits,
+            rebuilds=tally.rebuilds,
+            results_offloaded=tally.offloaded,
+            results_condensed=tally.condensed,
+            restarts=tally.restarts,
+            largest_request=tally.largest,
+            budget=tally.limit,
+            tokens_sent=tally.sent,
+            tokens_without_compaction=tally.whole,
+            unchanged_prefix_share=round(
+                tally.characters_repeated / max(1, tally.characters_sent), 4
+            ),
+            append_p50_ms=_quantile(tally.append_times, 0.5),
+            append_p99_ms=_quantile(tally.append_times, 0.99),
+            context_p50_ms=_quantile(tally.context_times, 0.5),
+            context_p99_ms=_quantile(tally.context_times, 0.99),
+        )
+
+
+@dataclass
+class _Turn:
+    index: int
+    messages: list[RecordedMessage]
+    answer: RecordedMessage | None
+
+    @property
+    def model(self) -> str | None:
+        return self.answer.model if self.answer else None
+
+
+def _turns(messages: Sequence[RecordedMessage]) -> Iterator[_Turn]:
+    """What is appended between two requests, with the answer that the model gave then."""
+    waiting: list[RecordedMessage] = []
+    for index, message in enumerate(messages):
+        if message.message.role == "assistant":
+            yield _Turn(index, waiting, message)
+            waiting = []
+        else:
+            waiting.append(message)
+    if waiting:
+        yield _Turn(len(messages) - 1, waiting, None)
+
+
+def _quantile(times: Sequence[float], share: float) -> float:
+    if not times:
+        return 0.0
+    ordered = sorted(times)
+    return round(1000 * ordered[min(len(ordered) - 1, int(len(ordered) * share))], 3)

@@ -1,1 +1,0 @@
-"""The ladder: the steps that make a request smaller, each one recorded decision."""

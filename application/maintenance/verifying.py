@@ -1,0 +1,172 @@
+"""What can be done about each kind of damage, in words."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from refold.application.generations.log_by_thread import thread_of
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.log_keeper import Checked
+from refold.application.runtime.core import Core
+from refold.domain.value import Value
+
+from .derived_files import check_derived, repair_derived
+
+_RESTORE = "restore the log from a backup, or copy every intact event with `refold salvage NEW.db`"
+_BEHIND = (
+    "put the newer file back; or copy what is here with `refold salvage NEW.db`; or, to go on with the log "
+    "as it is, `refold anchor --accept`"
+)
+_OF_LOG: Mapping[str, str] = MappingProxyType(
+    {
+        "behind": _BEHIND,
+        "missing": _BEHIND,
+        "empty": _BEHIND,
+        "erased": "nobody recorded this erasure: restore the log from a backup, if there is one of before",
+        "restored": "erase it again: `refold erase`",
+        "newer": "install a newer refold",
+        "write-ahead": "copy every intact event with `refold salvage NEW.db`, which reads it frame by frame, "
+        "then put that in place: `refold restore NEW.db --force`",
+        "unsealed": "somebody without the key put it there: see who may write the file; "
+        f"{_RESTORE}, which leaves it out",
+    }
+)
+_OF_SNAPSHOTS = (
+    "nothing is lost: it is not used, and replaced at the next load or by `refold verify --repair`"
+)
+_OF_KEYS = (
+    "nothing is lost or doubled: it is not believed, and made anew from the messages when a key of the "
+    "conversation is used next, or by `refold verify --repair`"
+)
+_OF_ANCHOR = "nothing is lost: `refold verify --repair` makes the anchor anew from the log"
+_OF_VECTORS = "nothing is lost: it is made again when somebody searches by meaning; `refold verify --repair` deletes it"
+_OF_VIEWS = (
+    "nothing is lost: it is rebuilt when it is read, by `refold verify --repair` or `refold replay`"
+)
+
+_OF_FOREIGN = (
+    "nothing is lost: it is left alone, and what would lie there is kept in memory meanwhile; give that "
+    "file, or the log, another name"
+)
+
+
+def remedy_of(damage: Damage) -> str:
+    """What can be done about it."""
+    match damage.place:
+        case "log":
+            return _OF_LOG.get(damage.kind, _RESTORE)
+        case _ if damage.kind == "foreign":
+            return _OF_FOREIGN
+        case "snapshots":
+            return _OF_SNAPSHOTS
+        case "keys":
+            return _OF_KEYS
+        case "anchor":
+            return _OF_ANCHOR
+        case "vectors":
+            return _OF_VECTORS
+        case _:
+            return _OF_VIEWS
+
+
+class DamageReport(Value, frozen=True):
+    """One finding of a verification."""
+
+    place: str
+    """``log``, ``snapshots``, ``keys``, ``anchor``, or the name of a table that is folded from the log."""
+    thread_id: str
+    version: int
+    kind: str
+    detail: str
+    remedy: str
+    """What can be done about it."""
+
+
+class Verification(Value, frozen=True):
+    """What a verification found."""
+
+    ok: bool
+    """Whether nothing is damaged, or not any more."""
+    events: int
+    """How many events of the log were read."""
+    conversations: int
+    """All that the log has; ``erased`` says how many of them nothing can be read from any more."""
+    erased: int = 0
+    damage: tuple[DamageReport, ...] = ()
+    """What is damaged; what was repaired is not among it."""
+    repaired: tuple[str, ...] = ()
+    """What was damaged and is repaired."""
+    notices: tuple[str, ...] = ()
+    """What is to be known of the files beside the log, and is no damage."""
+
+    @property
+    def log_damaged(self) -> bool:
+        """Whether the log itself is damaged: replay cannot repair that."""
+        return any(d.place == "log" for d in self.damage)
+
+
+class Replayed(Value, frozen=True):
+    """What a replay rebuilt."""
+
+    events: int
+    passages: int = 0
+    """How many passages the recall index has."""
+
+
+class AnchorState(Value, frozen=True):
+    """An anchor, and what it knows."""
+
+    path: Path | None
+    """Where it was written; None where none is kept."""
+    conversations: int
+    accepted: bool
+    """Whether it was made anew from the log."""
+
+
+def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
+    """Check every event of the log, then compare every read model and the recall index with a fresh fold.
+
+    Vectors that are kept are checked as well: that they are what was stored.
+
+    ``repair``: whether these, snapshots, the index of keys and the anchor are made anew where they are damaged; the
+    events are never touched. ``anchor``: one that was exported, to hold the log against as well.
+    """
+    found = _looked(core, anchor)
+    if not found.damage:
+        return report_of(found, erased=found.conversations - len(core.views.conversations()))
+    if not repair:
+        return report_of(found)
+    repaired = tuple(core.keeper.repair(found.damage))
+    if not any(d.place == "log" for d in found.damage):
+        repaired += tuple(repair_derived(core))
+    return report_of(_looked(core, anchor), repaired)
+
+
+def replay(core: Core) -> Replayed:
+    """Drop every read model and the recall index, and fold the log again. No model is called."""
+    return Replayed(events=core.views.rebuild(), passages=core.recall.index.rebuild())
+
+
+def report_of(checked: Checked, repaired: Sequence[str] = (), *, erased: int = 0) -> Verification:
+    """What was found, for the caller."""
+    return Verification(
+        ok=not checked.damage,
+        events=checked.events,
+        conversations=checked.conversations,
+        erased=max(0, erased),
+        damage=tuple(_report(d) for d in checked.damage),
+        repaired=tuple(repaired),
+        notices=checked.notices,
+    )
+
+
+def _looked(core: Core, anchor: Path | None) -> Checked:
+    found = core.keeper.check(anchor)
+    if any(d.place == "log" for d in found.damage):
+        return found  # There is nothing to compare read models with.
+    return found._replace(damage=(*found.damage, *check_derived(core)))
+
+
+def _report(damage: Damage) -> DamageReport:
+    named = damage._replace(thread_id=thread_of(damage.thread_id))
+    return DamageReport(**named._asdict(), remedy=remedy_of(damage))

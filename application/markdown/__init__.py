@@ -1,1 +1,0 @@
-"""Search over the Markdown notes of the workspace, hand edits included."""

@@ -1,0 +1,282 @@
+"""The messages that notes are taken of: live ones from the window, covered ones from the log."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from refold.application.api.blocking import to_the_end
+from refold.application.compaction.unwritten import Unwritten
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogError, SummariserError
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes, note_taking
+from refold.application.ports.summariser import SourceMessage, Summariser
+from refold.application.projections.entries import entries_between
+from refold.application.runtime.core import Core
+from refold.application.runtime.foreign_code import Contained
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.domain.compaction.budget import Budget
+from refold.domain.conversation import Conversation
+from refold.domain.events import Event, MessageAppended, MessageErased
+from refold.domain.notes import Note, NotesFlushed
+from refold.domain.noting import (
+    LEDGER,
+    MOST_NOTES,
+    fitting_notes,
+    flush_notes,
+    is_noted,
+    notes_by_code,
+    notes_start,
+)
+
+from .note_files import write_notes
+
+AT_ONCE = 1_000
+"""Events read in one go."""
+
+
+def messages_to_note(
+    core: Core, loaded: LoadedConversation, start: int, stop: int
+) -> tuple[SourceMessage, ...]:
+    """The messages at positions ``start`` up to but not including ``stop``, oldest first.
+
+    Those that a summary covers already are there as well: not every cycle reaches as far as the
+    compaction that ends it.
+    """
+    found = {
+        entry.position: SourceMessage(position=entry.position, message=entry.message)
+        for entry in entries_between(loaded.window.entries, start, stop)
+    }
+    if start < loaded.state.covered_to:
+        # A message never has a smaller version than the number of messages up to it.
+        for logged in _read(core, loaded.thread_id, start + 1, loaded.state.version):
+            event = logged.event
+            if not isinstance(event, MessageAppended) or event.position < start:
+                continue
+            if event.position >= min(stop, loaded.state.covered_to):
+                break
+            if not logged.erased:
+                source = SourceMessage(position=event.position, message=event.message)
+                found.setdefault(event.position, source)
+    return tuple(found[position] for position in sorted(found))
+
+
+def earlier_notes(core: Core, loaded: LoadedConversation) -> tuple[Note, ...]:
+    """What was noted before, the newest of it: the same line is not noted twice."""
+    events = core.log.read_at(loaded.thread_id, loaded.state.notes_versions)
+    flushes = [logged.event for logged in events if isinstance(logged.event, NotesFlushed)]
+    return tuple(note for flush in flushes for note in flush.notes)
+
+
+def is_erased_since(core: Core, then: LoadedConversation, now: LoadedConversation) -> bool:
+    """Whether a message was erased since: then notes may hold what is to be forgotten."""
+    if then.state.first_message_id not in ("", now.state.first_message_id):
+        return True  # All of it was, and something else was begun.
+    events = _read(core, then.thread_id, then.state.version + 1, now.state.version)
+    return any(isinstance(logged.event, MessageErased) for logged in events)
+
+
+def _read(core: Core, thread_id: str, first: int, last: int) -> Iterator[LoggedEvent]:
+    for version in range(first, last + 1, AT_ONCE):
+        yield from core.log.read(thread_id, version, min(version + AT_ONCE - 1, last))
+
+
+logger = plain_logger(__name__)
+T = TypeVar("T")
+
+PATIENCE = 5
+"""Beside a summary a model gets at most a fifth of a compaction's lease for notes: then code takes them."""
+
+
+def notes_from(core: Core, state: Conversation, budget: Budget) -> int | None:
+    """The size of a request from which on notes are taken before any compaction (requirement C1); None
+    where they were taken in this cycle, and where that lies no higher than what a compaction leaves.
+    """
+    settings = core.settings.notes
+    least = budget.window - settings.reserve_tokens - settings.soft_tokens
+    is_done = settings.by == "off" or is_noted(state) or state.notes_to >= state.length
+    return None if is_done or least <= budget.target else least
+
+
+def notes_are_due(core: Core, state: Conversation, budget: Budget, size: int) -> bool:
+    """Whether a request of ``size`` tokens is large enough for that."""
+    least = notes_from(core, state, budget)
+    return least is not None and size >= least
+
+
+async def take_notes_if_due(
+    core: Core, loaded: LoadedConversation, budget: Budget, size: int
+) -> None:
+    """Take notes of all that was said, if a request of ``size`` tokens is large enough for that."""
+    if notes_are_due(core, loaded.state, budget, size):
+        taking = NoteTaking(core, loaded.thread_id, core.summariser)
+        await taking.take(loaded, loaded.state.length)
+
+
+class _Taken(NamedTuple):
+    """What came of asking."""
+
+    draft: NotesDraft | None = None
+    """None where code is to take them."""
+    calls: int = 0
+    reason: str = ""
+
+
+class NoteTaking:
+    """Notes of one conversation, by the model of ``summariser`` or by code. Raises nothing of its own:
+    what goes wrong is logged, and the compaction goes on.
+    """
+
+    def __init__(self, core: Core, thread_id: str, summariser: Summariser) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._summariser = summariser.name
+        by_model = core.settings.notes.by == "auto"
+        self._ask: TakeNotes | None = note_taking(summariser) if by_model else None
+        self._work: asyncio.Future[Any] | None = None
+        """What the turn waits for besides; None: nothing."""
+
+    async def beside(
+        self, loaded: LoadedConversation, stop: int, work: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Do ``work``, and take notes of the messages before ``stop``: by code before it begins, by a
+        model at the same time. Both have ended when this returns or raises. Only where ``work`` ends
+        before the time-out of notes, these are waited for beyond it.
+        """
+        if self._ask is None:
+            await self.take(loaded, stop)
+            return await work()
+        working = asyncio.ensure_future(_awaited(work))
+        self._work = working
+        done, _ = await asyncio.gather(working, self.take(loaded, stop), return_exceptions=True)
+        if isinstance(done, BaseException):
+            raise done
+        return done
+
+    async def take(self, loaded: LoadedConversation, stop: int) -> None:
+        """Take notes of the messages before ``stop``, unless that was done since the last compaction."""
+        if self._core.settings.notes.by == "off" or is_noted(loaded.state):
+            return
+        start = notes_start(loaded.state, stop)
+        if start >= stop:
+            return
+        try:
+            messages = await asyncio.to_thread(messages_to_note, self._core, loaded, start, stop)
+            taken = await self._asked(messages)
+            flush = await asyncio.to_thread(
+                self._flush, loaded, range(start, stop), messages, taken
+            )
+            recorded = await to_the_end(self._recorded, loaded, flush)
+        except LogError as error:
+            logger.warning("%s: no notes were taken: %s", conversation(self._thread_id), error)
+            return
+        except Exception as error:  # Notes cost neither the compaction nor the turn.
+            logger.warning(
+                "%s: no notes were taken: %s", conversation(self._thread_id), raised(error)
+            )
+            return
+        if recorded:
+            await to_the_end(write_notes, self._core)
+
+    async def _asked(self, messages: Sequence[SourceMessage]) -> _Taken:
+        if self._ask is None:
+            return _Taken()
+        request = NotesRequest(messages=tuple(messages), most=MOST_NOTES)
+        logger.debug("%s: a model takes notes", conversation(self._thread_id))
+        call = asyncio.ensure_future(_contained(self._ask, request))
+        try:
+            await self._wait_for(call)
+            if not call.done():
+                logger.warning(
+                    "%s: code takes notes: %s gave none in time, and its call is given up; "
+                    "the setting notes_timeout can allow more",
+                    conversation(self._thread_id),
+                    self._summariser,
+                )
+                return _Taken(reason="timeout", calls=1)
+            if call.cancelled():
+                return _Taken(reason="error", calls=1)
+            draft = call.result()
+        except SummariserError as error:
+            # The event has the reason; trouble that summaries have as well is told of those.
+            logger.info("%s: code takes notes: %s", conversation(self._thread_id), error)
+            return _Taken(reason=error.reason, calls=error.attempts)
+        except Exception as error:  # A summariser of the user's own may raise anything.
+            logger.warning("%s: code takes notes: %s", conversation(self._thread_id), raised(error))
+            return _Taken(reason="error", calls=1)
+        finally:
+            # Not waited for: what does not let itself be cancelled must not hold up the turn.
+            call.cancel()
+            call.add_done_callback(_forgotten)
+        return _Taken(draft, draft.attempts)
+
+    async def _wait_for(self, call: asyncio.Future[NotesDraft]) -> None:
+        """Wait until the call ends or is late. While the turn waits for a summary, it costs no time."""
+        settings = self._core.settings
+        await asyncio.wait({call}, timeout=settings.notes.timeout)
+        if not call.done() and self._work is not None:
+            longest = settings.policy.lease_seconds / PATIENCE - settings.notes.timeout
+            either: set[asyncio.Future[Any]] = {call, self._work}
+            await asyncio.wait(
+                either, timeout=max(0.0, longest), return_when=asyncio.FIRST_COMPLETED
+            )
+
+    def _flush(
+        self,
+        loaded: LoadedConversation,
+        span: range,
+        messages: Sequence[SourceMessage],
+        taken: _Taken,
+    ) -> NotesFlushed:
+        draft = taken.draft
+        notes = draft.notes if draft else notes_by_code((m.position, m.message) for m in messages)
+        known = earlier_notes(self._core, loaded)
+        sources = frozenset(source.position for source in messages)
+        return NotesFlushed(
+            flush_id=self._core.new_id(),
+            start=span.start,
+            stop=span.stop,
+            notes=fitting_notes(notes, known, sources),
+            taken_by=self._summariser if draft else LEDGER,
+            model=draft.model if draft else "",
+            prompt_fingerprint=draft.prompt_fingerprint if draft else "",
+            model_calls=taken.calls,
+            reason=taken.reason,
+        )
+
+    def _recorded(self, then: LoadedConversation, flush: NotesFlushed) -> bool:
+        """Record them, now or as soon as the log can be written; whether that is done."""
+
+        def decide(now: LoadedConversation) -> Sequence[Event]:
+            if is_erased_since(self._core, then, now):
+                return ()  # The next cycle takes notes of what is left.
+            return flush_notes(now.state, flush)
+
+        def written(_: LoadedConversation, events: Sequence[Event]) -> None:
+            if events:
+                write_notes(self._core)
+
+        try:
+            _, events = self._core.log.transact(self._thread_id, decide, at=self._core.clock())
+        except LogError as error:
+            if flush.taken_by == LEDGER:
+                raise  # Code takes them again.
+            kept = Unwritten("notes of a model", decide, written)
+            self._core.unwritten.keep(self._thread_id, kept, error)
+            return False
+        return bool(events)
+
+
+async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
+
+
+async def _contained(ask: TakeNotes, request: NotesRequest) -> NotesDraft:
+    with Contained():
+        return await ask(request)
+
+
+def _forgotten(call: asyncio.Future[NotesDraft]) -> None:
+    """Take note of how a call ended that was given up: nobody is left to tell."""
+    if not call.cancelled():
+        call.exception()

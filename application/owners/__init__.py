@@ -1,1 +1,0 @@
-"""Whose conversations and messages are, and who may see them."""

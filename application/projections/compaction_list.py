@@ -1,0 +1,117 @@
+"""Which compactions were tried, and how did each end?"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.read_models import CompactionRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+
+from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
+
+VERSION = 2
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """A request makes the row of its attempt; its end is written into it."""
+    event = logged.event
+    match event:
+        case CompactionRequested():
+            return (Added(_requested(logged, event)),)
+        case CompactionPerformed():
+            return _ended(
+                logged,
+                event.attempt_id,
+                outcome="performed",
+                summary_id=event.summary_id,
+                tokens_after=event.tokens_after,
+                model_calls=event.model_calls,
+            )
+        case CompactionFailed():
+            to: dict[str, Cell] = {"reason": event.reason, "model_calls": event.model_calls}
+            return _ended(logged, event.attempt_id, outcome="failed", **to)
+        case CompactionReverted():
+            return _undone(logged, event)
+        case (
+            MessageAppended()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | UserContentShortened()
+            | MessagePinned()
+            | MessageUnpinned()
+            | NotesFlushed()
+            | MemoriesChosen()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | RequestFrameChanged()
+            | EventLost()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+changes_of_run = one_by_one(
+    changes, CompactionRequested, CompactionPerformed, CompactionFailed, CompactionReverted
+)
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """A focus that quoted what was erased is withdrawn."""
+    event = left.event
+    if not isinstance(event, CompactionRequested):
+        return ()
+    attempt = {"thread_id": left.thread_id, "attempt_id": event.attempt_id}
+    return (Changed(attempt, {"focus": event.focus}),)
+
+
+def _undone(logged: LoggedEvent, event: CompactionReverted) -> tuple[Changed]:
+    undone = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+    return (Changed(undone, {"outcome": "reverted"}),)
+
+
+def _ended(logged: LoggedEvent, attempt_id: str, **to: Cell) -> tuple[Changed]:
+    attempt = {"thread_id": logged.thread_id, "attempt_id": attempt_id}
+    return (Changed(attempt, {"ended_at": logged.at, **to}),)
+
+
+def _requested(logged: LoggedEvent, event: CompactionRequested) -> CompactionRow:
+    return CompactionRow(
+        attempt_id=event.attempt_id,
+        thread_id=logged.thread_id,
+        trigger=event.trigger,
+        outcome="requested",
+        reason=None,
+        summariser=event.summariser,
+        summary_id=None,
+        requested_at=utc(event.requested_at),
+        ended_at=None,
+        tokens_before=event.tokens_before,
+        tokens_after=None,
+        covered_count=event.coverage.count,
+        focus=event.focus,
+        model_calls=0,
+    )

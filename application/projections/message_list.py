@@ -1,0 +1,128 @@
+"""What was said, message by message, as people read it?"""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.domain.blocks import block_words
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.messages import THINKING, Block, Message
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+
+from .row_changes import Appended, Cell, Change, Replaced, utc
+
+VERSION = 4
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+LOST = "[lost]"
+"""Stands for a message that was damaged: see ``refold salvage``."""
+
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+# Made once: `json.dumps` with settings makes an encoder for every call.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
+def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
+    """Each message is one row; summaries and offloads do not touch it."""
+    rows: list[tuple[Cell, ...]] = []
+    for logged in run:
+        event = logged.event
+        match event:
+            case MessageAppended():
+                rows.append(_said(logged, event))
+            case EventLost(position=int(position)):
+                rows.append(_lost(logged, position))
+            case (
+                CompactionRequested()
+                | CompactionPerformed()
+                | CompactionFailed()
+                | CompactionReverted()
+                | SummarySuperseded()
+                | ToolContentOffloaded()
+                | MessagesCondensed()
+                | UserContentShortened()
+                | MessagePinned()
+                | MessageUnpinned()
+                | NotesFlushed()
+                | MemoriesChosen()
+                | ConversationLabelled()
+                | MessageErased()
+                | ConversationErased()
+                | ConversationForked()
+                | RequestFrameChanged()
+                | EventLost()
+            ):
+                pass
+            case _:
+                assert_never(event)
+    return (Appended(rows),) if rows else ()
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """What is left of a message takes the place of what it said."""
+    event = left.event
+    return (Replaced(_said(left, event)),) if isinstance(event, MessageAppended) else ()
+
+
+def readable(message: Message) -> str:
+    """Words in full, tool calls as ``→ name {input}``, results and documents as text; thinking is left out."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "\n".join([part for _, part in readable_blocks(content)])
+
+
+def readable_blocks(content: Sequence[Block]) -> list[tuple[Block, str]]:
+    """What is to be read of each block, where there is something; ``readable`` joins it with new lines."""
+    parts = [(block, _readable(block)) for block in content if block.get("type") not in THINKING]
+    return [part for part in parts if part[1] and not part[1].isspace()]
+
+
+def _readable(block: Block) -> str:
+    kind = block.get("type")
+    if kind in CALLS:
+        return f"→ {block.get('name')} {_as_json(block.get('input'))}"
+    # Blank text says nothing; a block without text (an image) is at least named.
+    return block_words(block) or ("" if kind == "text" else f"[{kind}]")
+
+
+def _said(logged: LoggedEvent, event: MessageAppended) -> tuple[Cell, ...]:
+    """The columns of ``MessageRow`` in their order; an object for each would cost as much again."""
+    message = event.message
+    return (
+        logged.thread_id,
+        event.position,
+        logged.version,
+        event.message_id,
+        message.role,
+        utc(event.written_at) if event.written_at else logged.at,
+        event.tokens,
+        readable(message),
+        event.owner,
+    )
+
+
+def _lost(logged: LoggedEvent, position: int) -> tuple[Cell, ...]:
+    """The row of a message of which only the place is left, so that positions have no gaps."""
+    place = (logged.thread_id, position, logged.version)
+    return (*place, f"lost-{position}", "unknown", logged.at, 0, LOST, None)

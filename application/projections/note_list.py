@@ -1,0 +1,95 @@
+"""What was noted for longer than its conversation is in view, when, and from which messages?"""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.read_models import NoteRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+
+from .row_changes import Added, Change, Removed, one_by_one
+
+VERSION = 3
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """Each note is one row, which never changes: what was withdrawn is in the log no more."""
+    event = logged.event
+    match event:
+        case NotesFlushed():
+            return [Added(row) for row in _rows(logged, event)]
+        case (
+            MessageAppended()
+            | CompactionRequested()
+            | CompactionPerformed()
+            | CompactionFailed()
+            | CompactionReverted()
+            | SummarySuperseded()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | UserContentShortened()
+            | MessagePinned()
+            | MessageUnpinned()
+            | MemoriesChosen()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | RequestFrameChanged()
+            | EventLost()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+changes_of_run = one_by_one(changes, NotesFlushed)
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """Notes that were withdrawn go."""
+    event = left.event
+    if not isinstance(event, NotesFlushed) or event.notes:
+        return ()
+    return (Removed({"thread_id": left.thread_id, "flush_id": event.flush_id}),)
+
+
+def _rows(logged: LoggedEvent, event: NotesFlushed) -> Sequence[NoteRow]:
+    return [
+        NoteRow(
+            thread_id=logged.thread_id,
+            flush_id=event.flush_id,
+            number=number,
+            kind=note.kind,
+            text=note.text,
+            positions=json.dumps(note.positions),
+            taken_at=event.taken_at or logged.at,
+            taken_by=event.taken_by,
+            start=event.start,
+            stop=event.stop,
+            version=logged.version,
+            reason=event.reason,
+        )
+        for number, note in enumerate(event.notes)
+    ]

@@ -1,0 +1,121 @@
+"""Which summaries were ever made, what does each stand for, and which one is active?"""
+
+import json
+from collections.abc import Sequence
+from typing import assert_never
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.read_models import SummaryRow
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SummarySuperseded,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.frames import RequestFrameChanged
+from refold.domain.notes import MemoriesChosen, NotesFlushed
+
+from .row_changes import Added, Cell, Change, Changed, one_by_one
+
+VERSION = 3
+"""Grows when the fold or the row changes: stored rows of another version are dropped and replayed."""
+
+
+def changes(logged: LoggedEvent) -> Sequence[Change]:
+    """A new summary is active from its event on, and none before it is (requirement A3)."""
+    event = logged.event
+    match event:
+        case MessageAppended():
+            return ()
+        case CompactionPerformed():
+            active: dict[str, Cell] = {"thread_id": logged.thread_id, "is_active": 1}
+            return (Changed(active, {"is_active": 0}), Added(_made(logged, event)))
+        case SummarySuperseded():
+            old = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+            return (Changed(old, {"superseded_by": event.by}),)
+        case CompactionReverted():
+            return _undone(logged, event)
+        case (
+            CompactionRequested()
+            | CompactionFailed()
+            | ToolContentOffloaded()
+            | MessagesCondensed()
+            | UserContentShortened()
+            | MessagePinned()
+            | MessageUnpinned()
+            | NotesFlushed()
+            | MemoriesChosen()
+            | ConversationLabelled()
+            | MessageErased()
+            | ConversationErased()
+            | ConversationForked()
+            | RequestFrameChanged()
+            | EventLost()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)
+
+
+def erased_changes(left: LoggedEvent) -> Sequence[Change]:
+    """Nothing of a summary stays but what it stands for, and what became of it."""
+    event = left.event
+    if not isinstance(event, CompactionPerformed):
+        return ()
+    made = {"thread_id": left.thread_id, "summary_id": event.summary_id}
+    to: dict[str, Cell] = {
+        "summary_text": event.text,
+        "split_turn_prefix": event.split_turn_prefix,
+    }
+    return (Changed(made, to),)
+
+
+def _undone(logged: LoggedEvent, event: CompactionReverted) -> Sequence[Change]:
+    made = {"thread_id": logged.thread_id, "summary_id": event.summary_id}
+    undone = Changed(made, {"is_active": 0, "is_reverted": 1})
+    if event.restored is None:
+        return (undone,)
+    before = {"thread_id": logged.thread_id, "summary_id": event.restored.summary_id}
+    return (undone, Changed(before, {"is_active": 1, "superseded_by": None}))
+
+
+def _made(logged: LoggedEvent, event: CompactionPerformed) -> SummaryRow:
+    coverage = event.coverage
+    return SummaryRow(
+        summary_id=event.summary_id,
+        thread_id=logged.thread_id,
+        summary_text=event.text,
+        compact_up_to_index=coverage.stop - 1,
+        first_kept_index=coverage.stop,
+        compacted_at=logged.at,
+        message_count=event.message_count,
+        is_split_turn=event.is_split_turn,
+        split_turn_prefix=event.split_turn_prefix,
+        is_active=True,
+        created_at=logged.at,
+        covered_from=coverage.start,
+        covered_count=coverage.count,
+        exclusions=json.dumps(coverage.exclusions),
+        first_message_id=coverage.first_message_id,
+        last_message_id=coverage.last_message_id,
+        version=logged.version,
+        tokens=event.tokens,
+        model=event.model,
+        superseded_by=None,
+        is_reverted=False,
+    )

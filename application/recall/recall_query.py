@@ -1,0 +1,221 @@
+"""What somebody asks recall for: checked, with every refusal saying what is allowed."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, TypedDict, cast, get_args
+
+from refold.application.conversation.owner_scope import Scope, read_scope
+from refold.application.ports.recall_index import Filters
+from refold.application.projections.row_changes import utc
+from refold.domain.errors import InvalidSetting
+
+from .hits import RecallMode
+from .passages import PassageKind
+
+InContext = Literal["mark", "leave_out"]
+"""Whether hits that the context shows already are marked, or left out and counted."""
+Moment = datetime | str
+"""A time with a time zone; as text in ISO 8601."""
+Names = str | Iterable[str] | None
+"""One name or several; none, or None, stands for any."""
+
+ROLES = ("user", "assistant", "system", "tool")
+MOST_HITS = 50
+MOST_NEIGHBOURS = 10
+LEAST_TOKENS, MOST_TOKENS = 50, 1_000_000
+
+
+class RecallOptions(TypedDict, total=False):
+    """How to look something up; all of it can be left out."""
+
+    topic: str | None
+    """Only messages of this topic, as ``topics()`` lists it; without a question those in which it comes up
+    most. Every listed topic has at least one."""
+    mode: RecallMode | None
+    """By words (``keyword``), by meaning (``vector``) or by both (``hybrid``). None: by both where an
+    embedder is configured, else by words."""
+    limit: int
+    """How many hits at most: 1 to 50, 5 by default."""
+    min_score: float
+    """Only hits with at least this share of the best one's score: 0 to 1, 0 by default."""
+    roles: Names
+    """Only what these said: ``user``, ``assistant``, ``system``, ``tool``."""
+    tools: Names
+    """Only calls and results of tools with these names."""
+    kinds: Names
+    """Only ``text`` (what was said in words), tool calls (``call``) or their results (``result``)."""
+    since: Moment | None
+    """Only what was written from then on."""
+    until: Moment | None
+    """Only what was written before then."""
+    in_context: InContext
+    """``mark`` (the default): what the context shows already is a hit like any other, and marked;
+    ``leave_out``: it is only counted."""
+    neighbours: int
+    """How many messages are shown before and after each hit: 0 to 10, 1 by default."""
+    max_tokens: int | None
+    """The room of the answer, hits and neighbours: from 50. None: as long as the settings say."""
+    scope: Scope
+    """How far to look: ``conversation`` (of a conversation the default), ``owner``, what is of the same owner
+    in all conversations, or ``all``, everything in the log, whoever it is of."""
+
+
+class Inquiry(NamedTuple):
+    """A question to the history, ready to be answered."""
+
+    query: str
+    mode: RecallMode | None
+    """None: by words and meaning where an embedder is configured, else by words."""
+    limit: int
+    min_score: float
+    """Relative to the best hit's."""
+    filters: Filters
+    leave_out: bool
+    """Whether what the context shows is left out."""
+    neighbours: int
+    """How many messages are shown before a hit, and after it."""
+    max_tokens: int | None
+    scope: Scope | None = None
+    """None: as far as is usual for who asks."""
+    topic: str = ""
+    """Empty: any."""
+
+
+def inquire(
+    query: str = "",
+    *,
+    topic: str | None = None,
+    thread_id: str | None = None,
+    mode: RecallMode | None = None,
+    limit: int = 5,
+    min_score: float = 0.0,
+    roles: Names = (),
+    tools: Names = (),
+    kinds: Names = (),
+    since: Moment | None = None,
+    until: Moment | None = None,
+    in_context: InContext = "mark",
+    neighbours: int = 1,
+    max_tokens: int | None = None,
+    scope: Scope | None = None,
+) -> Inquiry:
+    """Check everything that was given.
+
+    Raises:
+        InvalidSetting: says what cannot be, and what is allowed.
+    """
+    _check_asked(query, topic)
+    _check_how(mode, min_score, in_context)
+    if max_tokens is not None:
+        whole_number("max_tokens", max_tokens, LEAST_TOKENS, MOST_TOKENS)
+    return Inquiry(
+        query=query,
+        mode=mode,
+        limit=whole_number("limit", limit, 1, MOST_HITS),
+        min_score=float(min_score),
+        filters=_filters(thread_id, roles, tools, kinds, (since, until)),
+        leave_out=in_context == "leave_out",
+        neighbours=whole_number("neighbours", neighbours, 0, MOST_NEIGHBOURS),
+        max_tokens=max_tokens,
+        scope=None if scope is None else read_scope(scope),
+        topic=topic or "",
+    )
+
+
+def _check_asked(query: str, topic: str | None) -> None:
+    _check("query", query, isinstance(cast("object", query), str), "a question as text")
+    named = topic is None or (isinstance(cast("object", topic), str) and topic.strip())
+    _check("topic", topic, bool(named), "the name of a topic")
+
+
+def _check_how(mode: RecallMode | None, min_score: float, in_context: InContext) -> None:
+    if mode is not None:
+        _one_of("mode", mode, get_args(RecallMode))
+    _one_of("in_context", in_context, get_args(InContext))
+    share = isinstance(cast("object", min_score), int | float) and 0 <= min_score <= 1
+    _check("min_score", min_score, share, "a number from 0 to 1, relative to the best hit")
+
+
+def _filters(
+    thread_id: str | None,
+    roles: Names,
+    tools: Names,
+    kinds: Names,
+    period: tuple[Moment | None, Moment | None],
+) -> Filters:
+    begin, end = moment("since", period[0]), moment("until", period[1])
+    if begin is not None and end is not None:
+        _check("since", period[0], begin <= end, f"no later than until, {end}")
+    return Filters(
+        thread_id=thread_id,
+        roles=_names("roles", roles, ROLES),
+        kinds=cast("frozenset[PassageKind]", _names("kinds", kinds, get_args(PassageKind))),
+        tools=_names("tools", tools),
+        since=begin,
+        until=end,
+    )
+
+
+def moment(setting: str, given: Moment | None) -> str | None:
+    """A time as passages have it: ISO 8601, UTC, microseconds.
+
+    Raises:
+        InvalidSetting: it is no time, or has no time zone.
+    """
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        found = given
+    else:
+        try:
+            found = datetime.fromisoformat(str(given).strip())
+        except ValueError as error:
+            what = "a time with a time zone, such as 2026-01-02T03:04:05Z"
+            raise _refused(setting, given, what) from error
+    if found.tzinfo is None or found.utcoffset() is None:
+        written = found.isoformat()
+        what = f"the time has no time zone; add one, such as {written}+00:00"
+        raise InvalidSetting(f"{setting}={written}: {what}", setting=setting, value=given)
+    try:
+        return utc(found)
+    except OverflowError:  # Within a day of the end of the calendar: before or after everything.
+        return utc(found.replace(tzinfo=UTC))
+
+
+def _names(setting: str, given: Names, allowed: Sequence[str] = ()) -> frozenset[str]:
+    said = f"one of {', '.join(allowed)}" if allowed else "names of tools"
+    given = () if given is None else given
+    _check(setting, given, isinstance(cast("object", given), Iterable), said)
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        known = isinstance(cast("object", name), str) and (not allowed or name in allowed)
+        _check(setting, name, known, said)
+    return frozenset(names)
+
+
+def _one_of(setting: str, given: str, allowed: Sequence[str]) -> None:
+    _check(setting, given, given in allowed, f"one of {', '.join(allowed)}")
+
+
+def whole_number(setting: str, given: int, least: int, most: int) -> int:
+    """``given``, if it is a whole number in these bounds.
+
+    Raises:
+        InvalidSetting: it is none; says the bounds.
+    """
+    whole = isinstance(cast("object", given), int) and not isinstance(given, bool)
+    _check(setting, given, whole and least <= given <= most, f"a number from {least} to {most:,}")
+    return given
+
+
+def _check(setting: str, given: object, fine: bool, allowed: str) -> None:
+    if not fine:
+        raise _refused(setting, given, allowed)
+
+
+def _refused(setting: str, given: object, allowed: str) -> InvalidSetting:
+    return InvalidSetting(
+        f"{setting}={str(given)[:80]!r} cannot be: it must be {allowed}",
+        setting=setting,
+        value=given,
+    )

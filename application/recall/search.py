@@ -1,0 +1,333 @@
+"""Recall what was said and is out of sight, in one conversation or in all of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from refold.application.conversation.addresses import address_of
+from refold.application.conversation.owner_scope import OwnerScope
+from refold.application.conversation.owners import Visible
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.recall_index import Filters
+from refold.application.projections.message_list import readable
+from refold.application.projections.row_changes import utc
+from refold.application.runtime.core import Core
+from refold.domain.events import MessageAppended
+from refold.domain.messages import gist
+
+from .candidates_search import Finding
+from .context_visibility import Sight
+from .excerpts import fitted
+from .hits import Neighbour, Recalled, RecallHit
+from .passage_words import Place, events_at, text_in
+from .passages import PassageKind
+from .question import Question, ask
+from .ranking import Ranked
+from .recall_query import Inquiry, RecallOptions, inquire
+from .topic_messages import TopicMessages
+
+NEIGHBOUR_CHARACTERS = 300
+CUT = "…"
+Message = tuple[str, int]
+"""A conversation, and a position in it."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message as the log has it."""
+
+    logged: LoggedEvent
+    event: MessageAppended
+
+    @property
+    def at(self) -> str:
+        """When it was written, or else logged: ISO 8601, UTC."""
+        return utc(self.event.written_at) if self.event.written_at else self.logged.at
+
+    @property
+    def role(self) -> str:
+        """Of the message; ``tool`` where it has nothing but results."""
+        said = gist(self.event.message)
+        return "tool" if said.results and not said.speaks else self.event.message.role
+
+
+class Shower:
+    """Makes hits of passages, with so many ``neighbours`` on each side; remembers what it has read.
+
+    Nothing is shown that is not ``visible``, whatever the index says.
+    """
+
+    def __init__(self, core: Core, neighbours: int, visible: Visible | None = None) -> None:
+        self._visible = visible
+        self._core = core
+        self._number = neighbours
+        self._sights: dict[str, Sight | None] = {}
+        self._said: dict[Message, Said] = {}
+
+    def hits(self, found: Sequence[Ranked]) -> Iterator[RecallHit]:
+        """The hits, in their order, without neighbours. What is not in the log any more is left out; what
+        was erased since it was found is named as that.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+        self._read(self._near(found))
+        for one in found:
+            passage = one.passage
+            said = self._said.get((passage.thread_id, passage.position))
+            sight = self._sight(passage.thread_id)
+            if said is None or sight is None or said.logged.version != passage.version:
+                continue
+            text = text_in(passage, said.logged)
+            if text or said.logged.erased:
+                yield _hit(one, said, text, sight)
+
+    def with_neighbours(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
+        """The same hits with the messages beside them."""
+        if not self._number:
+            return list(hits)
+        wanted = {(hit.thread_id, p) for hit in hits for p in self._beside(hit)}
+        self._read(self._places_of(wanted - self._said.keys()))
+        return [hit.replaced(neighbours=tuple(self._neighbours(hit))) for hit in hits]
+
+    def _near(self, found: Sequence[Ranked]) -> Iterator[Place]:
+        """Where these stand, and what was logged right before and after: most often their neighbours."""
+        for one in found:
+            thread_id, version = one.passage.thread_id, one.passage.version
+            first = max(1, version - self._number)
+            yield from ((thread_id, v) for v in range(first, version + self._number + 1))
+
+    def _read(self, places: Iterable[Place]) -> None:
+        for logged in events_at(self._core, places).values():
+            if isinstance(logged.event, MessageAppended) and self._lets(logged, logged.event):
+                said = Said(logged, logged.event)
+                self._said[logged.thread_id, logged.event.position] = said
+
+    def _lets(self, logged: LoggedEvent, event: MessageAppended) -> bool:
+        return self._visible is None or self._visible.lets(event.owner, logged.thread_id)
+
+    def _beside(self, hit: RecallHit) -> Iterator[int]:
+        sight = self._sight(hit.thread_id)
+        length = 0 if sight is None else sight.length
+        first, last = hit.position - self._number, hit.position + self._number
+        return (p for p in range(max(0, first), min(last + 1, length)) if p != hit.position)
+
+    def _neighbours(self, hit: RecallHit) -> Iterator[Neighbour]:
+        for position in self._beside(hit):
+            found = self._said.get((hit.thread_id, position))
+            if found is not None:
+                yield _neighbour(found)
+
+    def _places_of(self, messages: Iterable[Message]) -> Iterator[Place]:
+        """Where messages stand in the log between which something else happened."""
+        for thread_id, position in messages:
+            for row in self._core.views.messages(thread_id, position, position + 1):
+                yield thread_id, row.version
+
+    def _sight(self, thread_id: str) -> Sight | None:
+        """What the context of a conversation shows; None where it was erased as a whole."""
+        if thread_id not in self._sights:
+            loaded = self._core.log.load(thread_id)
+            self._sights[thread_id] = None if loaded.state.erased else Sight(loaded)
+        return self._sights[thread_id]
+
+
+def _hit(found: Ranked, said: Said, text: str, sight: Sight) -> RecallHit:
+    passage, erased = found.passage, said.logged.erased
+    position = said.event.position
+    return RecallHit(
+        thread_id=passage.thread_id,
+        position=position,
+        version=said.logged.version,
+        message_id=said.event.message_id,
+        address=address_of(passage.thread_id, position),
+        role=passage.role,
+        kind=passage.kind,
+        tool=passage.tool or None,
+        at=said.at,
+        text=text,
+        start=0 if erased else passage.start,
+        stop=0 if erased else passage.start + len(text),
+        score=found.score,
+        why=("its content was erased since",) if erased else found.why(),
+        fate=sight.fate(position, erased=erased),
+        in_context=not erased and sight.shows(position, text),
+    )
+
+
+def _neighbour(said: Said) -> Neighbour:
+    text = readable(said.event.message)
+    cut = len(text) > NEIGHBOUR_CHARACTERS
+    return Neighbour(
+        position=said.event.position,
+        role=said.role,
+        text=text[: NEIGHBOUR_CHARACTERS - 1] + CUT if cut else text,
+        at=said.at,
+        erased=said.logged.erased,
+    )
+
+
+SAME_WORDS = 2
+"""Hits with the very same words, as long as there are others."""
+MOST_TOOLS = 20
+"""That are named where none was used that was asked for."""
+NO_WORDS = "the question has no words to look for"
+
+
+def recall(core: Core, thread_id: str, inquiry: Inquiry) -> Recalled:
+    """The passages that answer best: of one conversation, or as far as its owner asks for.
+
+    Raises:
+        ConversationGone: it was erased as a whole.
+        LogError: the log cannot be read.
+    """
+    loaded = core.log.load(thread_id).present()
+    if not loaded.state.version:
+        return _nothing(inquiry, f"there is no conversation {thread_id!r} in this log")
+    scope = inquiry.scope or "conversation"
+    if scope == "conversation":
+        asking = _Asking(core, inquiry)
+        answer = asking.answer(Sight(loaded) if inquiry.leave_out else None)
+    else:
+        visible = OwnerScope(core, scope, thread_id).visible()
+        filters = inquiry.filters._replace(thread_id=None, visible=visible)
+        # Without an owner it is this conversation alone: nothing else is its own.
+        answer = _Asking(core, inquiry._replace(filters=filters)).answer(None)
+    core.log.load(thread_id).present()  # Nothing of it is told if it was erased meanwhile.
+    return answer
+
+
+def search(core: Core, inquiry: Inquiry, visible: Visible | None = None) -> Recalled:
+    """The passages of all conversations that answer best, as far as they are ``visible``; each hit names
+    its own.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    filters = inquiry.filters._replace(visible=visible)
+    return _Asking(core, inquiry._replace(filters=filters)).answer(None)
+
+
+class _Selected(NamedTuple):
+    """The hits of an answer, and how many the context shows already."""
+
+    hits: list[RecallHit]
+    left_out: int
+    """Of those that would have been among the first."""
+
+
+class _Asking:
+    """One question, from its text to the hits."""
+
+    def __init__(self, core: Core, inquiry: Inquiry) -> None:
+        self._core = core
+        self._inquiry = inquiry
+        asked: Question = ask(inquiry.query)
+        self._question = asked if asked.tokens or not inquiry.topic else ask(inquiry.topic)
+        self._topic = TopicMessages(core, inquiry.topic) if inquiry.topic else None
+        self._shower = Shower(core, inquiry.neighbours, inquiry.filters.visible)
+
+    def answer(self, sight: Sight | None) -> Recalled:
+        """The answer; ``sight`` of the only conversation, where what it shows is left out."""
+        inquiry = self._inquiry
+        if not self._question.tokens:
+            return _nothing(inquiry, NO_WORDS)
+        finding = Finding(self._core, inquiry, self._question)
+        selected = self._select(self._ranked(finding, inquiry.filters))
+        left_out = selected.left_out
+        if left_out and sight is not None:
+            # What the context shows takes no place among the candidates any more.
+            hidden = inquiry.filters._replace(leave_out=sight.in_full())
+            selected = self._select(self._ranked(finding, hidden))
+        notices = [*finding.notices(), *self._unknown_tools(selected)]
+        if self._topic and (unlisted := self._topic.notice(inquiry.filters.thread_id)):
+            notices.append(unlisted)
+        hits = self._shower.with_neighbours(selected.hits)
+        room = inquiry.max_tokens or self._core.settings.recall_tokens
+        shown, tokens = fitted(hits, self._question.tokens, room, self._core.counter.count_text)
+        return Recalled(
+            query=inquiry.query,
+            hits=shown,
+            mode=finding.mode,
+            notice="; ".join(dict.fromkeys(notices)) or None,
+            left_out=left_out,
+            tokens=tokens,
+            topic=inquiry.topic or None,
+        )
+
+    def _ranked(self, finding: Finding, filters: Filters) -> Sequence[Ranked]:
+        found = finding.ranked(filters)
+        return found if self._topic is None else self._topic.narrowed(found, filters)
+
+    def _select(self, found: Sequence[Ranked]) -> _Selected:
+        """The best that are wanted."""
+        inquiry = self._inquiry
+        order = _unlike_first(found)
+        chosen: list[RecallHit] = []
+        left_out = 0
+        for begin in range(0, len(order), inquiry.limit):
+            hits = list(self._shower.hits(order[begin : begin + inquiry.limit]))
+            wanted = [hit for hit in hits if not (inquiry.leave_out and hit.in_context)]
+            left_out += len(hits) - len(wanted) if begin == 0 else 0
+            chosen += wanted
+            if len(chosen) >= inquiry.limit:
+                break
+        best = sorted(chosen[: inquiry.limit], key=lambda hit: -hit.score)
+        return _Selected(_relative(best, inquiry.min_score), left_out)
+
+    def _unknown_tools(self, selected: _Selected) -> Iterator[str]:
+        """What tools there are, where nothing was found of those that were named."""
+        filters = self._inquiry.filters
+        if selected.hits or selected.left_out or not filters.tools:
+            return
+        kinds = frozenset[PassageKind](("call", "result"))
+        of_tools = Filters(filters.thread_id, kinds=kinds, visible=filters.visible)
+        passages = self._core.recall.index.passages(filters=of_tools)
+        known = sorted({passage.tool for passage in passages if passage.tool})
+        if filters.tools.isdisjoint(known):
+            there = ", ".join(known[:MOST_TOOLS]) or "none"
+            yield f"no tool {', '.join(sorted(filters.tools))} was used; there are: {there}"
+
+
+def _unlike_first(found: Sequence[Ranked]) -> list[Ranked]:
+    """The same, those last whose words stand further in front often enough already: in forks, in files
+    that were read again and again."""
+    seen = Counter[str]()
+    first: list[Ranked] = []
+    again: list[Ranked] = []
+    for one in found:
+        seen[one.passage.digest] += 1
+        (first if seen[one.passage.digest] <= SAME_WORDS else again).append(one)
+    return first + again
+
+
+def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
+    """Scores relative to the best of these."""
+    if not hits:
+        return []
+    best = hits[0].score
+    scored = [hit.replaced(score=hit.score / best) for hit in hits]
+    return [hit for hit in scored if hit.score >= least]
+
+
+def _nothing(inquiry: Inquiry, notice: str) -> Recalled:
+    mode, topic = inquiry.mode or "keyword", inquiry.topic or None
+    return Recalled(query=inquiry.query, hits=(), mode=mode, notice=notice, topic=topic)
+
+
+def inquiry_of(
+    core: Core, query: str, options: RecallOptions, thread_id: str | None = None
+) -> Inquiry:
+    """A question with its options; for others, the settings say it.
+
+    Raises:
+        InvalidSetting: an option cannot be; says what is allowed.
+    """
+    settings = core.settings
+    defaults: RecallOptions = {
+        "limit": settings.recall_hits,
+        "min_score": settings.recall_least_score,
+        "mode": settings.recall_mode,
+    }
+    return inquire(query, thread_id=thread_id, **cast("RecallOptions", {**defaults, **options}))

@@ -1,0 +1,149 @@
+"""The messages of a topic: those in which its words come up, and the one that the list of topics names."""
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.ports.recall_index import Filters
+from refold.application.projections.message_list import readable
+from refold.application.projections.row_changes import utc
+from refold.application.runtime.core import Core
+from refold.application.topics.frequent_terms import topic_name
+from refold.domain.events import MessageAppended
+from refold.domain.messages import gist
+
+from .passage_words import events_at
+from .passages import Passage, digest_of, first_number
+from .ranking import LEAST, Ranked, let_through
+from .tokens import padded, tokens_of
+
+PASSAGES = 400
+"""That are looked at for the words of a topic, the best."""
+_SHOWN = 4_000
+"""Characters of a message that is in no index."""
+
+_Place = tuple[str, int]
+
+
+class TopicMessages:
+    """The messages of one topic.
+
+    A message is one of them if it has all words of the name. Where none has, as for a name that a model put
+    in words of its own, half of them are enough. The newest message of a listed topic always is one.
+    """
+
+    def __init__(self, core: Core, topic: str) -> None:
+        self._core = core
+        self.name = topic_name(topic) or " ".join(topic.split())
+        self._tokens = tuple(dict.fromkeys(tokens_of(self.name)))
+
+    def narrowed(self, found: Sequence[Ranked], filters: Filters) -> list[Ranked]:
+        """The messages of the topic: first those that were found, in their order, then the newest."""
+        pieces = self._pieces(filters)
+        first = [one for one in found if _place(one.passage) in pieces]
+        for one in first:
+            del pieces[_place(one.passage)]
+        why = (f"topic {self.name}",)
+        rest = sorted(pieces.values(), key=lambda passage: -passage.number)
+        return [*first, *(Ranked(passage, LEAST, lambda: why) for passage in rest)]
+
+    def notice(self, thread_id: str | None) -> str | None:
+        """What to say where a conversation does not list this topic."""
+        if thread_id is None:
+            return None
+        listed = [seen.topic for seen in self._core.views.topics(thread_id)]
+        if any(self._is(name) for name in listed):
+            return None
+        named = f"the topics are: {', '.join(listed)}" if listed else "there are no topics yet"
+        return f"topic {self.name!r} is not listed, its words were looked for; {named}"
+
+    def _pieces(self, filters: Filters) -> dict[_Place, Passage]:
+        """One passage of each message, the one with the most words of the name."""
+        pieces = self._by_words(filters)
+        for place in self._listed(filters, are_found=bool(pieces)):
+            if place not in pieces and (piece := self._piece_at(place, filters)) is not None:
+                pieces[place] = piece
+        return pieces
+
+    def _by_words(self, filters: Filters) -> dict[_Place, Passage]:
+        messages: dict[_Place, list[Passage]] = {}
+        found = self._core.recall.index.find(self._tokens, filters, limit=PASSAGES)
+        for passage in found.candidates:
+            messages.setdefault(_place(passage), []).append(passage)
+        has = {
+            place: sum(any(_has(p, token) for p in passages) for token in self._tokens)
+            for place, passages in messages.items()
+        }
+        whole = len(self._tokens)
+        least = whole if whole in has.values() else ceil(whole / 2)
+        return {
+            place: self._best(passages)
+            for place, passages in messages.items()
+            if has[place] >= least
+        }
+
+    def _listed(self, filters: Filters, *, are_found: bool) -> Iterator[_Place]:
+        """Where the topic came up last, as conversations list it."""
+        if filters.thread_id is not None:
+            threads = [filters.thread_id]
+        else:
+            # Of all conversations only where words do not lead to any: there may be very many.
+            rows = () if are_found else self._core.views.conversations()
+            threads = [row.thread_id for row in rows if row.compactions or row.erased_messages]
+        for thread_id in threads:
+            for seen in self._core.views.topics(thread_id):
+                if self._is(seen.topic):
+                    yield thread_id, seen.last_position
+
+    def _piece_at(self, place: _Place, filters: Filters) -> Passage | None:
+        thread_id, position = place
+        only = filters._replace(thread_id=thread_id, positions=(position, position + 1))
+        if pieces := self._core.recall.index.passages(filters=only):
+            return self._best(pieces)
+        for row in self._core.views.messages(thread_id, position, position + 1):
+            version = (thread_id, row.version)
+            logged = events_at(self._core, [version]).get(version)
+            if logged is not None and not logged.erased:
+                piece = _from_log(logged)
+                return piece if piece is not None and let_through(only, piece) else None
+        return None
+
+    def _best(self, pieces: Sequence[Passage]) -> Passage:
+        return max(pieces, key=lambda piece: sum(_has(piece, token) for token in self._tokens))
+
+    def _is(self, name: str) -> bool:
+        return name.casefold() == self.name.casefold()
+
+
+def _place(passage: Passage) -> _Place:
+    return passage.thread_id, passage.position
+
+
+def _has(passage: Passage, token: str) -> bool:
+    return f" {token} " in passage.tokens
+
+
+def _from_log(logged: LoggedEvent) -> Passage | None:
+    """A passage of a message that is in no index, such as an answer of the memory itself."""
+    event = logged.event
+    if not isinstance(event, MessageAppended):
+        return None
+    text, said = readable(event.message)[:_SHOWN], gist(event.message)
+    is_result = bool(said.results) and not said.speaks
+    return Passage(
+        number=first_number(logged),
+        thread_id=logged.thread_id,
+        position=event.position,
+        version=logged.version,
+        part=0,
+        role="tool" if is_result else event.message.role,
+        kind="result" if is_result else "text",
+        tool="",
+        at=utc(event.written_at) if event.written_at else logged.at,
+        session=0,
+        start=0,
+        stop=len(text),
+        is_question=False,
+        tokens=padded(tokens_of(text)),
+        digest=digest_of(text),
+    )

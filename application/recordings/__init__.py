@@ -1,1 +1,0 @@
-"""Recorded conversations: playing them, simulating policies, what they would have cost."""

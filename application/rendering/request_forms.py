@@ -1,0 +1,209 @@
+"""Other forms of a request: one text, the OpenAI Chat Completions API, covered messages by themselves."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from refold.application.ports.summariser import SourceMessage
+from refold.application.projections.entries import Entry
+from refold.application.projections.message_list import readable
+from refold.application.projections.window import Window
+from refold.domain.blocks import LONGEST_OPENAI, block_words, legal_name, name_problem
+from refold.domain.errors import InvalidMessage
+from refold.domain.json_data import is_list, is_object
+from refold.domain.messages import Block, Message, text_of
+
+from . import texts
+from .request_blocks import copied, signed_summary, text_block
+from .turn_builder import Turn, TurnBuilder
+
+
+def render_covered(
+    messages: Sequence[SourceMessage], previous: str | None = None, block: Block | None = None
+) -> list[Turn]:
+    """Legal turns of just these messages, behind the summary before them; none of them is answered.
+
+    ``block``: the provider's own block for ``previous``. Thinking is left out: what it was signed
+    behind is not here.
+    """
+    entries = tuple(Entry(s.position, "", s.message, 0, 0, None) for s in messages)
+    behind = messages[-1].position + 1 if messages else 0
+    builder = TurnBuilder(Window(entries, thinking_from=behind), _no_address, _no_count)
+    if previous:
+        said = text_block(texts.summary_text(copied(previous)))
+        builder.open([signed_summary(block) or said])
+    builder.add(entries)
+    return builder.finished(answered=False)
+
+
+def _no_address(position: int) -> str:
+    # Nothing here is shortened: a summary is made of the whole content (requirement D4).
+    return f"message {position}"
+
+
+def _no_count(text: str) -> int:
+    del text
+    return 0
+
+
+SUMMARY = "## PREVIOUS CONTEXT SUMMARY"
+RECENT = "## RECENT MESSAGES"
+
+
+_NOBODY_SAID = frozenset(
+    {
+        texts.NO_RESULT,
+        texts.EMPTY_RESULT,
+        texts.EMPTY_ERROR,
+        texts.BEGINS_WITH_ASSISTANT,
+        texts.CONTINUE,
+        texts.SILENCE,
+        texts.NO_CONTENT,
+    }
+)
+"""What only keeps a request of messages legal: one string needs none of it."""
+
+
+def text_form(
+    messages: Sequence[Mapping[str, Any]],
+    opening: int,
+    memory: Sequence[str],
+    limit: int | None = None,
+) -> str:
+    """``memory`` under a heading of its own, then every message behind the name of its role.
+
+    ``opening``: with how many blocks of ``memory`` the first message opens. ``limit``: so many of the
+    newest messages at most.
+    """
+    said: list[str] = []
+    for index, message in enumerate(messages):
+        content = message["content"]
+        if index == 0 and opening:
+            content = content[opening:]
+        said.extend(_parts(message["role"], content))
+    kept = said if limit is None else said[max(0, len(said) - limit) :]
+    return "\n\n".join([*([SUMMARY, *memory] if memory else []), RECENT, *kept])
+
+
+def _parts(role: str, content: Any) -> Iterator[str]:
+    """A message in words; notes of the system, which requests have in the user's turn, by themselves."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    own = [block for block in blocks if text_of(block) not in _NOBODY_SAID]
+    for is_note, some in groupby(own, lambda block: _is_note(role, block)):
+        text = readable(_message(role, tuple(some)))
+        if is_note:
+            yield "\n".join(
+                f"System: {note}" for note in text.split(texts.SYSTEM_NOTE) if note.strip()
+            )
+        elif text.strip():
+            yield f"{role.capitalize()}: {text}"
+
+
+def _is_note(role: str, block: Mapping[str, Any]) -> bool:
+    return role == "user" and str(block.get("text", "")).startswith(texts.SYSTEM_NOTE)
+
+
+def _message(role: str, content: tuple[Any, ...]) -> Message:
+    fields = {"role": role, "content": content, "author": None, "extra": None, "unknown": ()}
+    return Message.trusted(fields)
+
+
+_Message = dict[str, Any]
+
+
+def openai_request(
+    system: str | Sequence[Block], messages: Iterable[_Message], tools: Sequence[_Message]
+) -> dict[str, Any]:
+    """Messages and tools for ``client.chat.completions.create``.
+
+    Thinking and the calls of a provider's own tools are left out: they belong to the API that made them.
+
+    Raises:
+        InvalidMessage: one of the tools runs on a server of the other API, or its name is too long.
+    """
+    text = system if isinstance(system, str) else "\n\n".join(block_words(b) for b in system)
+    made: list[_Message] = [{"role": "system", "content": text}] if text.strip() else []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, str):
+            made.append({"role": message["role"], "content": content})
+        elif message["role"] == "assistant":
+            made.append(_answer(content))
+        else:
+            made.extend(_said(content))
+    request: dict[str, Any] = {"messages": made}
+    if tools:
+        request["tools"] = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(tools)]
+    return request
+
+
+def _answer(content: Sequence[Block]) -> _Message:
+    texts = [b["text"] for b in content if b.get("type") == "text"]
+    calls = [_call(b) for b in content if b.get("type") == "tool_use"]
+    said = "\n\n".join(texts)
+    if not calls:
+        return {"role": "assistant", "content": said}
+    return {"role": "assistant", "content": said or None, "tool_calls": calls}
+
+
+def _call(block: Block) -> _Message:
+    arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
+    function = {"name": legal_name(block["name"], LONGEST_OPENAI), "arguments": arguments}
+    return {"id": block["id"], "type": "function", "function": function}
+
+
+def _said(content: Sequence[Block]) -> Iterable[_Message]:
+    """The results of tools, each a message of its own, then what the user says and shows."""
+    parts: list[_Message] = []
+    for block in content:
+        if block.get("type") != "tool_result":
+            parts.extend(_content_parts(block))
+            continue
+        inside = block.get("content")
+        listed = inside if is_list(inside) else [{"type": "text", "text": inside or ""}]
+        shown = [part for one in listed if is_object(one) for part in _content_parts(one)]
+        text = "\n".join(part["text"] for part in shown if part["type"] == "text")
+        yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
+        # A result is text there: what it shows besides is shown by the user.
+        parts.extend(part for part in shown if part["type"] != "text")
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        yield {"role": "user", "content": parts[0]["text"]}
+    elif parts:
+        yield {"role": "user", "content": parts}
+
+
+def _content_parts(block: Block) -> Iterable[_Message]:
+    match block:
+        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            yield {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}}
+        case {"type": "image", "source": {"type": "url", "url": url}}:
+            yield {"type": "image_url", "image_url": {"url": url}}
+        case {"type": "document", "source": {"type": "base64", "media_type": kind, "data": data}}:
+            file = {
+                "filename": block.get("title") or "document",
+                "file_data": f"data:{kind};base64,{data}",
+            }
+            yield {"type": "file", "file": file}
+        case _:
+            # An empty text is one, too: a tool that gave nothing back.
+            words = block_words(block) or ("" if block.get("type") == "text" else _named(block))
+            yield {"type": "text", "text": words}
+
+
+def _named(block: Block) -> str:
+    return f"[{block.get('type')}]"
+
+
+def _tool(tool: _Message, place: str) -> _Message:
+    if "input_schema" not in tool:
+        problem = f"{tool.get('type')!r} runs on the servers of another API"
+        raise InvalidMessage(f"{place}.type", problem)
+    if (refused := name_problem(tool["name"], LONGEST_OPENAI)) is not None:
+        raise InvalidMessage(f"{place}.name", refused)
+    function: _Message = {"name": tool["name"], "parameters": tool["input_schema"]}
+    if tool.get("description"):
+        function["description"] = tool["description"]
+    if isinstance(tool.get("strict"), bool):
+        function["strict"] = tool["strict"]
+    return {"type": "function", "function": function}

@@ -1,0 +1,94 @@
+"""Use case: say where the tokens of a request go."""
+
+from collections import Counter
+from typing import Any, Literal, cast
+
+from refold.application.api.context import Context
+from refold.application.runtime.core import Core
+from refold.domain.messages import THINKING, Block, Message, Role, text_of
+from refold.domain.value import Value
+
+from .texts import LEDGER_HEADING
+
+PartKind = Literal[
+    "system",
+    "tools",
+    "summary",
+    "ledger",
+    "user",
+    "assistant",
+    "thinking",
+    "tool calls",
+    "tool results",
+    "images and documents",
+]
+_PICTURES = frozenset({"image", "document"})
+
+
+class RequestPart(Value, frozen=True):
+    """One kind of content of a request."""
+
+    kind: PartKind
+    """``system``: your system text, instruction files, and what the memory says there. ``user``,
+    ``assistant``: words. The others are what they are called."""
+    tokens: int
+    """Estimated, without what frames the messages."""
+    count: int
+    """How many texts, calls or results these are."""
+
+
+def request_parts(core: Core, context: Context) -> tuple[RequestPart, ...]:
+    """The kinds of content of a context, the largest first. It is counted part by part: for people who ask
+    why a request is so large, not for every request.
+    """
+    counted = _Counted(core)
+    system = context.system
+    blocks: list[Any] = [{"type": "text", "text": system}] if isinstance(system, str) else system
+    for block in blocks:
+        if text := text_of(block):
+            counted.add("system", core.counter.count_text(text))
+    for tool in context.tools:
+        counted.add("tools", core.counter.count_tools((tool,)))
+    for text in context.memory:
+        kind: PartKind = "ledger" if text.startswith(LEDGER_HEADING) else "summary"
+        counted.add(kind, core.counter.count_text(text))
+    for index, message in enumerate(context.messages):
+        content = message["content"]
+        own = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in own[context.opening :] if index == 0 else own:
+            counted.add_block(message["role"], block)
+    return counted.parts()
+
+
+class _Counted:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._tokens = Counter[PartKind]()
+        self._counts = Counter[PartKind]()
+
+    def add(self, kind: PartKind, tokens: int) -> None:
+        self._tokens[kind] += tokens
+        self._counts[kind] += 1
+
+    def add_block(self, role: str, block: Block) -> None:
+        said = Message(role=cast("Role", role), content=(block,))
+        self.add(_kind_of(role, block), self._core.counter.count_message(said).total)
+
+    def parts(self) -> tuple[RequestPart, ...]:
+        return tuple(
+            RequestPart(kind=kind, tokens=tokens, count=self._counts[kind])
+            for kind, tokens in self._tokens.most_common()
+        )
+
+
+def _kind_of(role: str, block: Block) -> PartKind:
+    kind = str(block.get("type"))
+    if kind in THINKING:
+        return "thinking"
+    if kind in _PICTURES:
+        return "images and documents"
+    if kind.endswith("tool_use"):
+        return "tool calls"
+    if kind.endswith("tool_result"):
+        return "tool results"
+    return "assistant" if role == "assistant" else "user"

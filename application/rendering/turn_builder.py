@@ -1,0 +1,296 @@
+"""What a user said and showed and nothing of is shown any more: one marker for a whole run of it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from refold.application.projections.entries import Entry
+from refold.application.projections.window import SAID, PreviewKey, Window
+from refold.domain.blocks import ToolNames, is_refused, is_unknown
+from refold.domain.json_data import byte_size
+from refold.domain.messages import THINKING, Block
+
+from . import request_blocks as blocks
+from . import texts
+from .request_blocks import shortened, text_block
+
+
+class LeftOut:
+    """A run of blocks next to each other that are left out; messages may begin and end in it."""
+
+    def __init__(self) -> None:
+        self.block = text_block("")
+        """What stands for the run; empty until it is ended."""
+        self._kinds: Counter[str] = Counter()
+        self._addresses: list[str] = []
+
+    def add(self, block: Block, address: str) -> None:
+        """Leave out this one as well."""
+        self._kinds[str(block.get("type"))] += 1
+        self._addresses = [*self._addresses[:1], address]
+
+    def ended(self) -> str:
+        """The marker, which the block now shows."""
+        what = ", ".join(f"{n:,} {kind}{'s' * (n > 1)}" for kind, n in self._kinds.items())
+        marker = texts.left_out_marker(what, self._addresses[0], self._addresses[-1])
+        self.block["text"] = marker
+        return marker
+
+
+Turn = dict[str, Any]
+FRAME_TOKENS = 40
+"""What a block or turn of ours costs besides its text: no less than any frame of the counters."""
+
+
+class TurnBuilder:
+    """Builds the turns of one request, oldest entry first."""
+
+    def __init__(self, window: Window, address: Callable[[int], str], count: Callable[[str], int]):
+        """``address`` gives the address of a position; ``count`` measures our own texts."""
+        self.turns: list[Turn] = []
+        self.extra_tokens = 0
+        """The size of everything here that no message brought along."""
+        self.extra_bytes = 0
+        """The same in bytes, less what is shown shorter."""
+        self.opening = 0
+        """With how many blocks of the memory the first turn opens."""
+        self._window = window
+        self._address = address
+        self._count = count
+        self._used_ids: set[str] = set()
+        self._names = ToolNames()
+        self._thoughts: set[tuple[Any, ...]] = set()
+        """The signed thinking so far: what is stored twice is valid in its first place only."""
+        self._server_calls = _server_calls(window)
+        self._calls: list[tuple[str, str]] = []
+        """Calls of the last assistant turn without a result: id as logged, id as rendered."""
+        self._results: list[Block] = []
+        self._others: list[Block] = []
+        self._left_out: LeftOut | None = None
+        """What is left out right before the next block."""
+        self._as_it_came: str | None = None
+        self._paused = False
+        self._silent = False
+        """Whether the model's last response holds nothing that can be shown."""
+
+    def open(self, memory: Sequence[Block]) -> None:
+        """Open with summary and ledger: data in the user's turn, never in the assistant's voice."""
+        self.opening = len(memory)
+        self._others.extend(memory)
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add messages in order."""
+        for entry in entries:
+            if self._silent and entry.message.role != "assistant":
+                self._end_silence()
+            match entry.message.role:
+                case "assistant":
+                    self._assistant(entry)
+                case "user":
+                    self._user(entry)
+                case "system":
+                    self._system(entry)
+
+    def finished(self, *, answered: bool = True) -> list[Turn]:
+        """Close the request: open calls are marked, and where it will be ``answered`` the user has the
+        last word."""
+        self._close_user_turn()
+        if not self.turns and self._window.entries:
+            self._say(texts.NO_CONTENT)
+        ends = answered and not self._paused
+        if ends and self.turns and self.turns[-1]["role"] == "assistant":
+            self._say(texts.CONTINUE)
+        return self.turns
+
+    def _user(self, entry: Entry) -> None:
+        content = entry.message.content
+        alone = not self._others and not self._results and not self._calls
+        self._as_it_came = None
+        for index, block in enumerate(entry.message.blocks()):
+            if block.get("type") == "tool_result":
+                self._result(entry, block)
+                continue
+            if is_unknown(block, entry.message.unknown) or is_refused(block):
+                self._other(self._as_text(entry, block))
+                continue
+            key = (entry.position, str(index), SAID)
+            said = self._as_shown(entry, block, key)
+            if self._is_left_out(key):
+                self._leave_out(entry, block)
+            elif (shown := blocks.user_block(said)) is not None:
+                self._other(shown)
+                if isinstance(content, str) and alone:
+                    self._as_it_came = shown["text"]
+
+    def _other(self, block: Block) -> None:
+        self._end_left_out()
+        self._others.append(block)
+
+    def _is_left_out(self, key: PreviewKey) -> bool:
+        preview = self._window.previews.get(key)
+        return preview is not None and preview.method == "left-out"
+
+    def _leave_out(self, entry: Entry, block: Block) -> None:
+        if self._left_out is None:
+            self._left_out = LeftOut()
+            self._others.append(self._left_out.block)
+        self._left_out.add(block, self._address(entry.position))
+
+    def _end_left_out(self) -> None:
+        if self._left_out is not None:
+            self._measure(self._left_out.ended())
+        self._left_out = None
+
+    def _result(self, entry: Entry, block: Block) -> None:
+        logged_id = str(block.get("tool_use_id"))
+        call_id = self._answered(logged_id)
+        block = self._as_shown(entry, block, (entry.position, logged_id, "result"))
+        block = blocks.parts_replaced(block, lambda part: self._known_part(entry, part))
+        if call_id is None:
+            self._other(blocks.orphan_result(block))
+            self.extra_tokens += FRAME_TOKENS
+        else:
+            shown = blocks.tool_result(block, call_id)
+            if shown.get("content") == texts.EMPTY_ERROR:
+                self._measure(texts.EMPTY_ERROR)
+            self._results.append(shown)
+
+    def _answered(self, logged_id: str) -> str | None:
+        for index, (logged, rendered) in enumerate(self._calls):
+            if logged == logged_id:
+                del self._calls[index]
+                return rendered
+        return None
+
+    def _system(self, entry: Entry) -> None:
+        # Not every model takes the system role between messages; as a note it is legal everywhere.
+        self._as_it_came = None
+        for block in entry.message.blocks():
+            if block.get("type") == "text" and str(block.get("text", "")).strip():
+                text = blocks.copied(str(block["text"]))
+                self._other(blocks.text_block(texts.SYSTEM_NOTE + text))
+                self.extra_tokens += FRAME_TOKENS
+
+    def _assistant(self, entry: Entry) -> None:
+        shown, calls = self._assistant_blocks(entry)
+        self._silent = not shown
+        if not shown:
+            return
+        self._close_user_turn()
+        self._calls = calls
+        content: str | list[Block] = shown
+        if isinstance(entry.message.content, str):
+            content = blocks.copied(entry.message.content)
+        if not self.turns:
+            self._say(texts.BEGINS_WITH_ASSISTANT)
+        if self.turns[-1]["role"] == "assistant" and self._paused:
+            self.turns[-1]["content"] = [*_as_blocks(self.turns[-1]["content"]), *shown]
+        else:
+            if self.turns[-1]["role"] == "assistant":
+                self._say(texts.CONTINUE)
+            self.turns.append({"role": "assistant", "content": content})
+        self._paused = entry.stop_reason == "pause_turn"
+
+    def _end_silence(self) -> None:
+        # Without a turn between them, what the user said before and after would become one turn, and
+        # requests that ended with the first part would not be repeated as they were.
+        self._silent = False
+        self._close_user_turn()
+        if self.turns and self.turns[-1]["role"] == "user":
+            self.turns.append({"role": "assistant", "content": texts.SILENCE})
+            self._measure(texts.SILENCE)
+
+    def _assistant_blocks(self, entry: Entry) -> tuple[list[Block], list[tuple[str, str]]]:
+        thinking = entry.position >= self._window.thinking_from
+        shown: list[Block] = []
+        calls: list[tuple[str, str]] = []
+        for logged in entry.message.blocks():
+            if is_unknown(logged, entry.message.unknown):
+                shown.append(self._as_text(entry, logged))
+                thinking = False  # What follows was signed behind the block as it came.
+                continue
+            block = logged
+            if block.get("type") == "tool_use":
+                key = (entry.position, str(block.get("id")), "call")
+                block = self._as_shown(entry, block, key)
+            is_new = self._is_new(block)
+            made = blocks.assistant_block(
+                block, thinking=thinking and is_new, calls=self._server_calls
+            )
+            if made is None:
+                continue
+            if made.get("type") == "tool_use":
+                made["id"] = self._unused_id(made["id"], entry.position)
+                made["name"] = self._names.shown(str(block.get("name") or "unknown"))
+                calls.append((str(block.get("id")), made["id"]))
+            shown.append(made)
+        while shown and shown[-1].get("type") in THINKING:
+            shown.pop()
+        return shown, calls
+
+    def _is_new(self, block: Block) -> bool:
+        if not self._window.thoughts_once or block.get("type") not in THINKING:
+            return True
+        thought = tuple(str(block.get(name)) for name in ("thinking", "signature", "data"))
+        is_new = thought not in self._thoughts
+        self._thoughts.add(thought)
+        return is_new
+
+    def _as_text(self, entry: Entry, block: Block) -> Block:
+        marker = blocks.unknown_marker(block, self._address(entry.position))
+        self._measure(marker)
+        return blocks.unknown_block(block, marker)
+
+    def _known_part(self, entry: Entry, part: Block) -> Block:
+        refused = is_unknown(part, entry.message.unknown) or is_refused(part)
+        return self._as_text(entry, part) if refused else part
+
+    def _as_shown(self, entry: Entry, block: Block, key: PreviewKey) -> Block:
+        preview = self._window.previews.get(key)
+        if preview is None:
+            return block
+        shown = shortened(block, preview, self._address(entry.position))
+        self.extra_bytes += byte_size(shown) - byte_size(block)
+        return shown
+
+    def _unused_id(self, call_id: str, position: int) -> str:
+        candidate, number = call_id, position
+        while candidate in self._used_ids:
+            candidate = f"{call_id}_{number}"
+            number += 1
+        self._used_ids.add(candidate)
+        return candidate
+
+    def _close_user_turn(self) -> None:
+        self._end_left_out()
+        for _, call_id in self._calls:
+            self._results.append(blocks.missing_result(call_id))
+            self._measure(texts.NO_RESULT)
+        self._calls = []
+        said = [*self._results, *self._others]
+        if said:
+            content: str | list[Block] = said
+            if self._as_it_came is not None and len(said) == 1:
+                content = self._as_it_came
+            self.turns.append({"role": "user", "content": content})
+        self._results, self._others, self._as_it_came = [], [], None
+
+    def _say(self, text: str) -> None:
+        self.turns.append({"role": "user", "content": text})
+        self._measure(text)
+
+    def _measure(self, text: str) -> None:
+        self.extra_bytes += byte_size(text) + 100
+        self.extra_tokens += self._count(text) + FRAME_TOKENS
+
+
+def _as_blocks(content: str | list[Block]) -> list[Block]:
+    return [blocks.text_block(content)] if isinstance(content, str) else content
+
+
+def _server_calls(window: Window) -> blocks.ServerCalls:
+    last = window.entries[-1] if window.entries else None
+    paused = last.message.blocks() if last and last.stop_reason == "pause_turn" else ()
+    return blocks.ServerCalls(
+        lambda: (b for e in window.entries for b in e.message.blocks()), paused
+    )

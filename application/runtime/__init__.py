@@ -1,0 +1,1 @@
+"""What all use cases share while they run: the core, observers, and code of the user."""

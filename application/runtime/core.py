@@ -1,0 +1,379 @@
+"""The core that all use cases share: the ports, the settings, and how a request is measured."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from refold.application.agent_tools.names import RECALL_MEMORY
+from refold.application.api.context import Context
+from refold.application.compaction.unwritten import UnwrittenWrites
+from refold.application.conversation.instructions import ShownFile, instruction_sizes
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.conversation.models import (
+    binds_thinking,
+    longest_prefix,
+    rules_for,
+    takes_signed_summaries,
+)
+from refold.application.conversation.turn_lock import Turns, TurnsInMemory
+from refold.application.frames.frame import Frame
+from refold.application.frames.frame_log import Asked
+from refold.application.notes.section_vectors import SectionVectors
+from refold.application.ports.conversation_log import ConversationLog
+from refold.application.ports.log_keeper import LogKeeper
+from refold.application.ports.markdown_pages import MarkdownPages
+from refold.application.ports.notes_folder import NotesFolder
+from refold.application.ports.read_models import ReadModels
+from refold.application.ports.sdk_tools import NO_SDK, SDKTools
+from refold.application.ports.summariser import (
+    NOBODY,
+    Clock,
+    NewId,
+    Observer,
+    Owner,
+    Summariser,
+    TokenCounter,
+    for_models,
+)
+from refold.application.ports.topic_extractor import TopicExtractor
+from refold.application.projections.window import PinnedText, Preview, PreviewKey
+from refold.application.recall.hits import RecallMode
+from refold.application.recall.recall_parts import RecallParts
+from refold.application.rendering.render import System, summary_overhead
+from refold.application.rendering.request_blocks import text_block
+from refold.application.rendering.turn_builder import FRAME_TOKENS
+from refold.application.topics.frequent_terms import FrequentTerms
+from refold.domain.compaction.budget import Budget, InstructionFileSize, budget_for
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.frames import SummaryPlace
+from refold.domain.json_data import byte_size
+from refold.domain.notes import MemoriesChosen
+from refold.domain.value import Value
+
+from .opening_process import OpeningProcess
+
+REMEMBERED = 1_000
+"""Of so many conversations the last request is remembered."""
+
+
+class _Request(NamedTuple):
+    model: str | None
+    system: str
+    fixed: int
+    tokens: int
+    decisions: int
+    """How many events of the conversation were no messages."""
+    summary_id: str | None
+    previews: Mapping[PreviewKey, Preview]
+    pins: tuple[PinnedText, ...]
+    memories: MemoriesChosen | None
+
+    def is_fixed_like(self, other: "_Request") -> bool:
+        """Whether system text and tools are the same, for the same model: caches know one only."""
+        return self[:3] == other[:3]
+
+    def is_decided_like(self, other: "_Request") -> bool:
+        """Whether no decision lies between that changes what is shown."""
+        return self.decisions == other.decisions or self[5:] == other[5:]
+
+
+class LastRequests:
+    """The last request of each conversation."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, _Request] = OrderedDict()
+
+    def repeated(self, loaded: LoadedConversation, context: Context, system: System) -> int:
+        """How many tokens of ``context`` the request before it began with; remembers this one.
+
+        Between two decisions a request begins with the whole request before (invariant 18); after
+        one, only the caller's system text and tools are sure to be the same.
+        """
+        window, state = loaded.window, loaded.state
+        now = _Request(
+            model=context.model,
+            system=system if isinstance(system, str) else json.dumps(system),
+            fixed=context.budget.fixed,
+            tokens=context.tokens,
+            decisions=state.version - state.length,
+            summary_id=window.summary.summary_id if window.summary else None,
+            previews=window.previews,
+            pins=window.pins,
+            memories=window.memories,
+        )
+        before = self._known.pop(context.thread_id, None)
+        self._known[context.thread_id] = now
+        while len(self._known) > REMEMBERED:
+            self._known.pop(next(iter(self._known)), None)
+        if before is None or not now.is_fixed_like(before):
+            return 0
+        return min(before.tokens if now.is_decided_like(before) else now.fixed, now.tokens)
+
+    def forget(self, thread_id: str) -> None:
+        """Forget the last request of a conversation: something that it showed was erased."""
+        self._known.pop(thread_id, None)
+
+
+_ENVELOPE_BYTES = 1_000
+"""What the body of a request has besides: the names of its fields, the model, its other parameters."""
+
+
+class ModelSettings(Value, frozen=True):
+    """What holds for requests to some models in place of the general settings."""
+
+    prefix: str
+    """How the names of these models begin; the longest prefix that fits counts, alone."""
+    window: int | None
+    policy: CompactionPolicy
+    request_bytes: int = 32_000_000
+
+
+class NotesSettings(Value, frozen=True):
+    """When durable notes are taken, by whom, and where they are written."""
+
+    by: Literal["auto", "ledger", "off"] = "auto"
+    """``auto``: the summariser's model where one makes summaries, else code, from the ledger."""
+    folder: Path | None = None
+    """Where ``MEMORY.md`` and ``memory/YYYY-MM-DD.md`` are kept; None: nowhere."""
+    searched: Path | None = None
+    """Where such files are searched; None: in ``folder``."""
+    reserve_tokens: int = 20_000
+    soft_tokens: int = 4_000
+    """Notes are taken when a request is larger than the window less both (requirement C1)."""
+    timeout: float = 3.0
+    """Seconds that a turn waits for notes by a model beyond what else it waits for (requirement C10)."""
+    timezone: str | None = None
+    """Whose days the daily files are of: a name or an offset; None: the zone of this machine."""
+
+
+OwnerMemories = Literal["notes", "summaries", "off"]
+
+
+class MemoriesSettings(Value, frozen=True):
+    """Which earlier messages are quoted in the system text (requirement C4)."""
+
+    most: int = 0
+    """How many at most; 0: none are."""
+    least_score: float = 0.4
+    """Relative to the best one."""
+    tokens: int = 1_500
+    """All of them together."""
+    of_owner: OwnerMemories = "notes"
+    """What may be quoted of other conversations of the same owner: their notes, their summaries as well,
+    or nothing."""
+
+
+class InstructionSettings(Value, frozen=True):
+    """Which files of instructions are part of the system text (requirement C5)."""
+
+    files: tuple[Path, ...] = ()
+    characters: int = 20_000
+    """Of one file."""
+    total: int = 24_000
+    """Of all together."""
+
+
+class Settings(Value, frozen=True):
+    """What an agent configures."""
+
+    window: int | None = None
+    """The context window in tokens; None: the window that is known for the model."""
+    model: str | None = None
+    """The model that answers, unless a call names another."""
+    policy: CompactionPolicy = CompactionPolicy()
+    background: bool = False
+    """Whether a compaction that is due begins after an append, without anybody waiting for it."""
+    close_wait: float = 5.0
+    """Seconds that closing waits for compactions in the background before it gives them up."""
+    compaction_wait: float = 30.0
+    """Seconds that a request which does not fit waits for a compaction that is under way elsewhere."""
+    summary_place: SummaryPlace = "user"
+    request_bytes: int = 32_000_000
+    """The most bytes that the body of a request may have."""
+    shorten_texts: bool = True
+    """Whether a user's text that is too large to stay whole is shown by its beginning and its end."""
+    recall_tokens: int = 4_000
+    recall_hits: int = 5
+    recall_least_score: float = 0.0
+    recall_mode: RecallMode | None = None
+    """The room of one answer of recall: hits and their neighbours."""
+    notes: NotesSettings = NotesSettings()
+    memories: MemoriesSettings = MemoriesSettings()
+    instructions: InstructionSettings = InstructionSettings()
+    models: tuple[ModelSettings, ...] = ()
+
+    def for_model(self, model: str | None) -> "Settings":
+        """These settings as they are for requests to ``model``."""
+        found = longest_prefix(model, (own.prefix for own in self.models))
+        if found is None:
+            return self
+        own = next(own for own in self.models if own.prefix == found)
+        return self.replaced(window=own.window, policy=own.policy, request_bytes=own.request_bytes)
+
+
+class Layout(NamedTuple):
+    """What a request was made with that callers do not say."""
+
+    instructions: str
+    """The text of the instruction files."""
+    place: SummaryPlace
+    signed: bool
+    """Whether the provider's own compaction block is sent."""
+
+
+class Extras(NamedTuple):
+    """What a request carries besides the conversation."""
+
+    system: System = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    model: str | None = None
+    layout: Layout | None = None
+    """As it was recorded; None: as it is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Ports and settings, handed to every use case."""
+
+    log: ConversationLog
+    keeper: LogKeeper
+    views: ReadModels
+    recall: RecallParts
+    counter: TokenCounter
+    summariser: Summariser
+    fallback: Summariser
+    """Asked when the context does not fit and ``summariser`` could not help: needs no model."""
+    clock: Clock
+    new_id: NewId
+    settings: Settings
+    notes_folder: NotesFolder | None = None
+    """Where notes are written as files; None: nowhere."""
+    markdown: MarkdownPages | None = None
+    """The Markdown files that are searched; None: none are."""
+    section_vectors: SectionVectors = field(default_factory=SectionVectors)
+    topics: TopicExtractor = field(default_factory=FrequentTerms)
+    """Names topics where no model does."""
+    instructions: str = ""
+    """The text of the instruction files, as every request carries it behind the caller's system text."""
+    instruction_files: tuple[ShownFile, ...] = ()
+    """What became of each of these files."""
+    observers: tuple[Observer, ...] = ()
+    owner: Owner = NOBODY
+    sdk_tools: SDKTools = NO_SDK
+    """Makes tools for agents of an SDK's own kind."""
+    process: OpeningProcess = field(default_factory=OpeningProcess)
+    """Has opened all of this, and is the only one that may use it."""
+    last_requests: LastRequests = field(default_factory=LastRequests)
+    asked: Asked = field(default_factory=Asked)
+    """The newest requests, whose answers are not stored yet."""
+    turns: Turns = field(default_factory=TurnsInMemory)
+    unwritten: UnwrittenWrites = field(default_factory=UnwrittenWrites)
+    """What could not be written yet; ``log`` writes it with what is written next."""
+    _sizes: dict[str, int] = field(default_factory=dict[str, int])
+    _file_sizes: dict[str, tuple[InstructionFileSize, ...]] = field(
+        default_factory=dict[str, tuple[InstructionFileSize, ...]]
+    )
+
+    def here(self) -> "Core":
+        """This core, in the process that opened it.
+
+        Raises:
+            OpenedBeforeFork: this process was forked from that one.
+        """
+        self.process.check()
+        return self
+
+    def for_model(self, model: str | None) -> "Core":
+        """This core with the settings for requests to ``model``, or else to the usual one."""
+        if not self.settings.models:
+            return self
+        return replace(self, settings=self.settings.for_model(model or self.settings.model))
+
+    def with_policy(self, policy: CompactionPolicy) -> "Core":
+        """Return this core with another policy."""
+        return replace(self, settings=self.settings.replaced(policy=policy))
+
+    def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
+        """Return this core with the summariser as it is where ``model`` answers, or else the usual one.
+
+        ``asked``: the model that is to be asked for summaries, whatever was configured.
+        """
+        chosen = for_models(self.summariser, asked, model or self.settings.model)
+        return self if chosen is self.summariser else replace(self, summariser=chosen)
+
+    def budget(self, extras: Extras) -> Budget:
+        """The budget of requests that carry these extras."""
+        model = extras.model or self.settings.model
+        settings = self.settings.for_model(model)
+        return budget_for(
+            settings.window or rules_for(model).window,
+            self.extras_tokens(extras),
+            settings.policy,
+            summary_overhead=summary_overhead(self._size),
+            instructions=self._instructions_tokens(extras),
+            instruction_files=self._instruction_sizes(self.layout(extras).instructions),
+            recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
+        ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
+
+    def layout(self, extras: Extras) -> Layout:
+        """How the request is laid out: as it was recorded, or as it is made now."""
+        model, place = extras.model or self.settings.model, self.settings.summary_place
+        return extras.layout or Layout(self.instructions, place, takes_signed_summaries(model))
+
+    def frame(self, extras: Extras) -> Frame:
+        """Everything that a request with these extras carries besides the conversation."""
+        model = extras.model or self.settings.model
+        instructions, place, signed = self.layout(extras)
+        tools, binds = tuple(extras.tools), binds_thinking(model)
+        return Frame(extras.system, instructions, tools, model, place, signed, binds)
+
+    def system_of(self, extras: Extras) -> System:
+        """The caller's system prompt with the instruction files behind it."""
+        given, own = extras.system, self.layout(extras).instructions
+        if not own:
+            return given
+        if given is None or isinstance(given, str):
+            return f"{given}\n\n{own}" if given and given.strip() else own
+        return [*given, text_block(own)]
+
+    def extras_tokens(self, extras: Extras) -> int:
+        """The size of the caller's system prompt and tools, and of the instruction files."""
+        tokens = self._instructions_tokens(extras)
+        if extras.system:
+            text = extras.system if isinstance(extras.system, str) else json.dumps(extras.system)
+            tokens += self._size(text) + FRAME_TOKENS
+        if extras.tools:
+            tokens += self.counter.count_tools(tuple(dict(tool) for tool in extras.tools))
+        return tokens
+
+    def _instructions_tokens(self, extras: Extras) -> int:
+        text = self.layout(extras).instructions
+        return self._size(text) + FRAME_TOKENS if text else 0
+
+    def _extras_bytes(self, extras: Extras) -> int:
+        given = byte_size(extras.system) if extras.system else 0
+        tools = sum(byte_size(dict(tool)) for tool in extras.tools)
+        own = byte_size(self.layout(extras).instructions)
+        return given + tools + own + _ENVELOPE_BYTES
+
+    def _instruction_sizes(self, text: str) -> tuple[InstructionFileSize, ...]:
+        known = self._file_sizes.get(text)
+        if known is None:
+            if len(self._file_sizes) > 32:
+                self._file_sizes.clear()
+            files = self.instruction_files if text == self.instructions else ()
+            known = instruction_sizes(text, files, self.counter.count_text)
+            self._file_sizes[text] = known
+        return known
+
+    def _size(self, text: str) -> int:
+        # The system prompt is the same at every call of a conversation.
+        known = self._sizes.get(text)
+        if known is None:
+            if len(self._sizes) > 32:
+                self._sizes.clear()
+            known = self._sizes[text] = self.counter.count_text(text)
+        return known

@@ -1,0 +1,277 @@
+"""Chunks for a summariser whose window is smaller than the source."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from refold.application.conversation.addresses import address_of
+from refold.application.errors import SummariserError
+from refold.application.ports.summariser import (
+    BoundedSummariser,
+    SourceMessage,
+    Summariser,
+    SummaryRequest,
+)
+from refold.domain.compaction.budget import SHORTEST_SUMMARY
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.domain.events import OmittedMessage
+from refold.domain.messages import Block, gist
+
+_HEADING = (
+    "[Left out of this summary, for they were too large; each can be read back by its address]"
+)
+_MOST_NAMED = 10
+
+
+def stand_in(source: SourceMessage, note: str) -> SourceMessage | None:
+    """What stands for a message that is left out: its calls and results, with a note in place of their
+    content, so that no partner loses its pair. None where it has neither.
+    """
+    blocks = tuple(filter(None, (_emptied(b, note) for b in source.message.blocks())))
+    if not blocks:
+        return None
+    return source.replaced(message=source.message.replaced(content=blocks))
+
+
+def _emptied(block: Block, note: str) -> Block | None:
+    match block.get("type"):
+        case "tool_use":
+            return {**block, "input": {"left_out": note}}
+        case "tool_result":
+            return {**block, "content": note}
+        case _:
+            return None
+
+
+def skimming(thread_id: str, first: int, last: int, skimmed: int) -> str:
+    """The end of a text for which so many of its messages were only looked through; empty where none were."""
+    if not skimmed:
+        return ""
+    start, end = address_of(thread_id, first), address_of(thread_id, last)
+    return (
+        f"\n\n[Of messages {first} to {last}, {skimmed:,} were only looked through by code, for rules, "
+        f"decisions and open requests; each can be read back by its address, {start} to {end}]"
+    )
+
+
+def unread(thread_id: str, first: int, last: int, count: int) -> str:
+    """The end of a text for which so many of its messages were not read again; empty where all were."""
+    if count <= 0:
+        return ""
+    start, end = address_of(thread_id, first), address_of(thread_id, last)
+    return (
+        f"\n\n[Of messages {first} to {last}, {count:,} were not read again when something was erased; each "
+        f"can be read back by its address, {start} to {end}]"
+    )
+
+
+def note_of(thread_id: str, omitted: OmittedMessage) -> str:
+    """Position, size and address of a message that was left out."""
+    address = address_of(thread_id, omitted.position)
+    return f"message {omitted.position}, about {omitted.tokens:,} tokens: {address}"
+
+
+def naming(
+    thread_id: str, omitted: Sequence[OmittedMessage], room: int, count: Callable[[str], int]
+) -> str:
+    """The end of a text from which messages were left out; empty where none were.
+
+    The newest are named within ``room`` tokens, one always and ten at most; the others are counted.
+    """
+    if not omitted:
+        return ""
+    lines = [f"- {note_of(thread_id, one)}" for one in reversed(omitted)]
+    shown = min(_MOST_NAMED, len(lines))
+    while shown > 1 and count(_named(lines, shown)) > room:
+        shown -= 1
+    return _named(lines, shown)
+
+
+def _named(lines: Sequence[str], shown: int) -> str:
+    rest = [f"- and {len(lines) - shown} earlier ones"] if shown < len(lines) else []
+    return "\n".join(["", "", _HEADING, *lines[:shown], *rest])
+
+
+def without_naming(text: str) -> str:
+    """A text without its naming of what was left out."""
+    if text.startswith(f"{_HEADING}\n"):
+        return ""
+    kept, found, _ = text.rpartition(f"\n\n{_HEADING}\n")
+    return kept if found else text
+
+
+Round = tuple[SourceMessage, ...]
+"""What is never separated: a response with calls and all up to its last result, or one message."""
+Chunk = tuple[SourceMessage, ...]
+
+
+class Weighed(NamedTuple):
+    """A message, and what it takes of a summariser's window."""
+
+    source: SourceMessage
+    tokens: int
+
+
+def rounds_of(messages: Sequence[SourceMessage]) -> tuple[Round, ...]:
+    """Messages in order, calls together with their results (invariant 1)."""
+    found: list[list[SourceMessage]] = []
+    asked: frozenset[str] = frozenset()
+    asking = 0
+    for source in messages:
+        calls, results, _ = gist(source.message)
+        if source.message.role == "assistant":
+            asked, asking = frozenset(calls), len(found)
+        elif not asked.isdisjoint(results):
+            # Whatever was said between a call and its result goes with them.
+            found[asking:] = [[s for part in found[asking:] for s in part]]
+            found[-1].append(source)
+            continue
+        found.append([source])
+    return tuple(map(tuple, found))
+
+
+def chunked(rounds: Iterable[Sequence[Weighed]], room: int) -> Iterator[Chunk]:
+    """As many rounds as fit into ``room`` at once; one that is larger has a chunk of its own."""
+    chunk: list[SourceMessage] = []
+    left = room
+    for one in rounds:
+        needed = sum(weighed.tokens for weighed in one)
+        if chunk and needed > left:
+            yield tuple(chunk)
+            chunk, left = [], room
+        chunk.extend(weighed.source for weighed in one)
+        left -= needed
+    if chunk:
+        yield tuple(chunk)
+
+
+class Capacity(NamedTuple):
+    """A summariser's own window, and the measure of what would really be sent to it."""
+
+    window: int
+    measure: Callable[[SummaryRequest], int]
+
+
+class Portions(NamedTuple):
+    """The messages of a request, parted for several calls in a row."""
+
+    chunks: tuple[Chunk, ...]
+    omitted: tuple[OmittedMessage, ...] = ()
+    """What was left out of the chunks; calls and results keep a stand-in there."""
+
+
+def capacity_of(summariser: Summariser) -> Capacity | None:
+    """The capacity of a summariser that has one."""
+    if isinstance(summariser, BoundedSummariser):
+        return Capacity(summariser.window, summariser.measure)
+    return None
+
+
+def fitting_length(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
+    """Return the longest answer to ask for, up to the limit of ``request``, in a window of this size.
+
+    It leaves a chunk's share of the window for messages, beside an answer and one that is carried on;
+    where there is no such length, the shortest that says anything.
+    """
+    usable, bare = capacity.window / policy.chunk_slack, _bare(request)
+
+    def leaves_room(limit: int) -> bool:
+        floor = capacity.measure(bare.replaced(limit_tokens=limit))
+        return usable - floor - limit >= usable * policy.chunk_share
+
+    least, most = SHORTEST_SUMMARY, request.limit_tokens
+    if most <= least or leaves_room(most):
+        return most
+    while least + 1 < most:
+        middle = (least + most) // 2
+        least, most = (middle, most) if leaves_room(middle) else (least, middle)
+    return least
+
+
+def carried_room(request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy) -> int:
+    """Return what a text that is carried on may take in a window, so that messages fit beside it."""
+    usable = capacity.window / policy.chunk_slack
+    return int(usable * (1 - policy.chunk_least) - capacity.measure(_bare(request)))
+
+
+def _bare(request: SummaryRequest) -> SummaryRequest:
+    return request.replaced(messages=(), previous=None, previous_block=None)
+
+
+def portioned(
+    thread_id: str, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
+) -> Portions:
+    """Part the messages of ``request``, so that each call fits; all at once where that fits.
+
+    Raises:
+        SummariserError: ``too_large``, there is no room for any message beside the rest.
+    """
+    scale = _Scale(request, capacity, policy)
+    if not request.messages or scale.total <= min(scale.chunk, scale.oversized):
+        return Portions((request.messages,) if request.messages else ())
+    if scale.most <= 0:
+        raise SummariserError(
+            "too_large",
+            f"the summariser's window of {capacity.window:,} tokens has no room for any message "
+            "beside instructions, previous summary and answer: use a model with a larger window",
+        )
+    omitted: list[OmittedMessage] = []
+    rounds = [_fitted(thread_id, one, scale, omitted) for one in rounds_of(request.messages)]
+    return Portions(tuple(chunked(rounds, scale.chunk)), tuple(sorted(omitted, key=_position)))
+
+
+def _fitted(
+    thread_id: str, messages: Round, scale: "_Scale", omitted: list[OmittedMessage]
+) -> list[Weighed]:
+    """A round without what is too large in it; the largest goes until the rest fits one call."""
+    kept = [Weighed(source, scale.size(source)) for source in messages]
+    for at in sorted(range(len(kept)), key=lambda i: kept[i].tokens, reverse=True):
+        source, tokens = kept[at]
+        if tokens <= scale.oversized and sum(w.tokens for w in kept) <= scale.most:
+            break
+        left_out = OmittedMessage(position=source.position, tokens=tokens)
+        omitted.append(left_out)
+        left = stand_in(source, f"[left out: {note_of(thread_id, left_out)}]")
+        kept[at] = Weighed(left, scale.size(left)) if left else Weighed(source, 0)
+    gone = {one.position for one in omitted}
+    return [w for w in kept if w.tokens or w.source.position not in gone]
+
+
+def _position(omitted: OmittedMessage) -> int:
+    return omitted.position
+
+
+def chunk_share(average: float, usable: float, policy: CompactionPolicy) -> float:
+    """Return the share of a window that a chunk takes, for messages of this average size.
+
+    ``chunk_share`` for the smallest messages, falling evenly to ``chunk_least`` for messages of
+    ``chunk_large`` of the window and more.
+    """
+    least = min(policy.chunk_least, policy.chunk_share)
+    fallen = min(1.0, average / max(1.0, policy.chunk_large * usable))
+    return policy.chunk_share - (policy.chunk_share - least) * fallen
+
+
+class _Scale:
+    """Measures messages as they would really be sent, and tells how much fits."""
+
+    def __init__(
+        self, request: SummaryRequest, capacity: Capacity, policy: CompactionPolicy
+    ) -> None:
+        self._bare = _bare(request)
+        self._measure = capacity.measure
+        self._floor = capacity.measure(self._bare)
+        carried = capacity.measure(self._bare.replaced(previous=request.previous)) - self._floor
+        usable = capacity.window / policy.chunk_slack
+        self.most = int(usable - self._floor - max(carried, request.limit_tokens))
+        """What messages may take of one call, beside what every call carries on."""
+        self.oversized = min(self.most, int(usable * policy.oversized_share))
+        self.total = self._together(request.messages)
+        average = self.total / max(1, len(request.messages))
+        self.chunk = min(self.most, int(usable * chunk_share(average, usable, policy)))
+
+    def size(self, source: SourceMessage) -> int:
+        """Of one message."""
+        return self._together((source,))
+
+    def _together(self, messages: Round) -> int:
+        return self._measure(self._bare.replaced(messages=messages)) - self._floor

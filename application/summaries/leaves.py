@@ -1,0 +1,192 @@
+"""The text of a summary: history, the beginning of a divided turn (requirement A5), what was left out."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.ports.summariser import SourceMessage, SummaryRequest
+from refold.application.runtime.core import Core
+from refold.application.runtime.foreign_code import Contained
+from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.compaction.budget import SHORTEST_SUMMARY
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.events import CompactionPerformed, LeafSummary
+
+from .chunking import without_naming
+from .fallbacks import NOTE, OFF, NoteSummariser, cut
+
+DIVIDER = "\n\n---\n\n"
+TURN_HEADING = "**Turn Context (split turn):**\n\n"
+
+
+def joined(history: str, prefix: str | None) -> str:
+    """One text of both parts; either may be missing."""
+    if not prefix:
+        return history
+    return f"{history}{DIVIDER}{TURN_HEADING}{prefix}" if history else TURN_HEADING + prefix
+
+
+def whole_text(summary: CompactionPerformed) -> str:
+    """A recorded text as a later one carries it on: what was left out is named anew by each."""
+    return without_naming(summary.text) if summary.omitted else summary.text
+
+
+def history_text(summary: CompactionPerformed) -> str:
+    """The part of a recorded text that stands before the divided turn; empty where there is none."""
+    text = whole_text(summary)
+    if not summary.is_split_turn or not summary.split_turn_prefix:
+        return text
+    ending = TURN_HEADING + summary.split_turn_prefix
+    return text.removesuffix(ending).removesuffix(DIVIDER) if text.endswith(ending) else text
+
+
+logger = plain_logger(__name__)
+
+_RANGE = "Extracted by code from messages {first} to {last}:"
+_BY_MODEL = "Written by "
+_WRITTEN = _BY_MODEL + "{model} about messages {first} to {last}:"
+_SHORTER = 3
+"""What is older is shortened to a third (requirement B8)."""
+
+
+async def leaf_of(
+    core: Core,
+    thread_id: str,
+    messages: Sequence[SourceMessage],
+    plan: CompactionPlan,
+    ending: str = "",
+) -> LeafSummary:
+    """The leaf of just these messages, by the embedded summariser; a note where that fails.
+
+    ``ending``: what its text says at its end.
+    """
+    target = min(core.settings.policy.leaf_tokens, plan.target_tokens)
+    leaf = await leaf_within(core, thread_id, messages, target)
+    if not ending:
+        return leaf
+    text = leaf.text + ending
+    return leaf.replaced(text=text, tokens=core.counter.count_text(text))
+
+
+async def leaf_within(
+    core: Core, thread_id: str, messages: Sequence[SourceMessage], target: int
+) -> LeafSummary:
+    """The same of about ``target`` tokens."""
+    count = core.counter.count_text
+    limit = int(target * core.settings.policy.summary_slack)
+    request = SummaryRequest(
+        messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit)
+    )
+    text = cut(await _extract(core, thread_id, request), limit, count)
+    positions = [source.position for source in messages]
+    return LeafSummary(start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text))
+
+
+def stored_leaves(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    """The leaves that together stand for all that the active summary covers, from the log."""
+    summary = loaded.state.summary
+    found: list[LeafSummary] = []
+    for version in summary.leaves if summary else ():
+        [logged] = core.log.read(loaded.thread_id, version, version)
+        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
+            found.append(logged.event.leaf)
+    return tuple(found)
+
+
+def earlier_texts(core: Core, loaded: LoadedConversation) -> tuple[LeafSummary, ...]:
+    """Return all that was written of what the active summary covers, in order, from the log.
+
+    Of each compaction the text that a model wrote for it, and the extract by code beside it: the model
+    says why, the extract holds what a model passed over. What a model wrote stands for all messages
+    that were covered by then; of a divided turn it is two texts.
+    """
+    summary = loaded.state.summary
+    found: list[LeafSummary] = []
+    for version in summary.leaves if summary else ():
+        [logged] = core.log.read(loaded.thread_id, version, version)
+        if isinstance(logged.event, CompactionPerformed) and logged.event.leaf:
+            found += [*_written(core, logged.event), logged.event.leaf]
+    return tuple(found)
+
+
+def _written(core: Core, event: CompactionPerformed) -> list[LeafSummary]:
+    if event.summariser in names_of_code(core):
+        return []
+    start, stop = event.coverage.start, event.coverage.stop
+    parts = [(start, stop, whole_text(event))]
+    if event.is_split_turn and event.split_turn_prefix and event.split_at is not None:
+        at = event.split_at
+        parts = [(start, at, history_text(event)), (at, stop, event.split_turn_prefix)]
+    return [_text_of(core, event.model, *part) for part in parts if part[2].strip()]
+
+
+def names_of_code(core: Core) -> frozenset[str]:
+    """Return the names of the summarisers that ask no model."""
+    return frozenset((core.fallback.name, NOTE, OFF))
+
+
+def is_written(leaf: LeafSummary) -> bool:
+    """Return whether it is what a model wrote, and not an extract."""
+    return leaf.text.startswith(_BY_MODEL)
+
+
+def _text_of(core: Core, model: str, start: int, stop: int, text: str) -> LeafSummary:
+    heading = _WRITTEN.format(model=model, first=start, last=max(start, stop - 1))
+    text = f"{heading}\n\n{text}"
+    tokens = core.counter.count_text(text)
+    return LeafSummary(start=start, stop=stop, text=text, tokens=tokens)
+
+
+async def text_of_leaves(
+    core: Core, thread_id: str, leaves: Sequence[LeafSummary], room: int
+) -> str:
+    """The leaves in order, headed by their ranges, in about ``room`` tokens: the newest whole, the
+    older ones together shortened to a third or less where all are too much (requirement B8).
+    """
+    count = core.counter.count_text
+    older, newest = await asyncio.to_thread(_apart, leaves, room, count)
+    if not older:
+        return "\n\n".join(newest)
+    shortened = await text_within(core, thread_id, older, room // 2)
+    return "\n\n".join([shortened, *newest])
+
+
+def _apart(
+    leaves: Sequence[LeafSummary], room: int, count: Callable[[str], int]
+) -> tuple[str, list[str]]:
+    """The older ones together, nothing where all have room; and the newest, each whole."""
+    texts = [headed(leaf) for leaf in leaves]
+    if count("\n\n".join(texts)) <= room:
+        return "", texts
+    newest: list[str] = []
+    while texts and count("\n\n".join([texts[-1], *newest])) <= room // 2:
+        newest.insert(0, texts.pop())
+    return "\n\n".join(texts), newest
+
+
+async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
+    """Return a text in about a third of its length or less, in about ``room`` tokens, by code."""
+    count = core.counter.count_text
+    target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
+    limit = int(target * core.settings.policy.summary_slack)
+    request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
+    return cut(await _extract(core, thread_id, request), limit, count)
+
+
+def headed(leaf: LeafSummary) -> str:
+    """The text of a leaf under a line that says what it was extracted from, and by whom."""
+    heading = _RANGE.format(first=leaf.start, last=leaf.stop - 1)
+    has_one = leaf.text.startswith((heading, _BY_MODEL))
+    return leaf.text if has_one else f"{heading}\n\n{leaf.text}"
+
+
+async def _extract(core: Core, thread_id: str, request: SummaryRequest) -> str:
+    try:
+        with Contained():
+            return (await core.fallback.summarise(request)).text
+    except Exception as error:  # A summariser of the user's own may raise anything.
+        logger.warning(
+            "the embedded summariser failed: a note stands for its extract: %s", raised(error)
+        )
+        note = NoteSummariser(thread_id, core.counter.count_text)
+        return (await note.summarise(request)).text

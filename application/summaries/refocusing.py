@@ -1,0 +1,91 @@
+"""What a compaction is made from: the messages it covers first, and what stands for those before."""
+
+from typing import NamedTuple
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.erasure.rebuilt_summary import read_again
+from refold.application.ports.summariser import SourceMessage
+from refold.application.runtime.core import Core
+from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget, ledger_target, summary_target
+from refold.domain.compaction.compacting import breaker_closes_at
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.events import CompactionPerformed
+
+from .source import Source
+
+
+class Refocused(NamedTuple):
+    """What a summary with another focus is made of."""
+
+    plan: CompactionPlan
+    source: Source
+
+
+def refocused(
+    core: Core,
+    loaded: LoadedConversation,
+    budget: Budget,
+    focus: str | None,
+    *,
+    force: bool = False,
+) -> Refocused | None:
+    """Plan to make the active summary again with this focus; None where that has it, or cannot be.
+
+    It covers the same messages. It is made of those that it covered first, and of the summary before.
+    Where attempts came to nothing again and again, only by force; and only where a text of any length
+    leaves the request under the trigger.
+    """
+    if (
+        not force
+        and breaker_closes_at(loaded.state, budget.window, core.settings.policy) is not None
+    ):
+        return None
+    made, active = loaded.window.summary, loaded.state.summary
+    if focus is None or made is None or active is None or made.focus == focus:
+        return None
+    if not active.leaves or active.leaves[-1] != active.version or made.trigger == "erasure":
+        return None
+    before = _made_at(core, loaded, active.leaves[-2]) if len(active.leaves) > 1 else None
+    covered = range(made.coverage.start, made.coverage.stop)
+    known = before.coverage if before else None
+    new = [p for p in covered if made.coverage.covers(p) and not (known and known.covers(p))]
+    events = list(read_again(core, loaded, new))
+    if len(events) < len(new):
+        return None  # Some of it was erased.
+    source = Source(
+        messages=tuple(SourceMessage(position=e.position, message=e.message) for e in events),
+        before=before,
+        focus=focus,
+    )
+    tokens = sum(e.tokens for e in events) + (before.tokens if before else 0)
+    plan = _plan(loaded, made, tokens, budget, core)
+    return Refocused(plan, source) if plan.accepted_tokens >= SHORTEST_SUMMARY else None
+
+
+def _made_at(core: Core, loaded: LoadedConversation, version: int) -> CompactionPerformed | None:
+    [logged] = core.log.read(loaded.thread_id, version, version)
+    return logged.event if isinstance(logged.event, CompactionPerformed) else None
+
+
+def _plan(
+    loaded: LoadedConversation,
+    made: CompactionPerformed,
+    covered_tokens: int,
+    budget: Budget,
+    core: Core,
+) -> CompactionPlan:
+    policy = core.settings.policy
+    kept, ledger = loaded.state.tokens - made.tokens, ledger_target(budget, policy)
+    room = budget.room - kept - budget.summary_overhead - ledger
+    limit = min(int(summary_target(budget, policy) * policy.summary_slack), room)
+    return CompactionPlan(
+        coverage=made.coverage,
+        covered_tokens=covered_tokens,
+        kept_tokens=kept,
+        target_tokens=int(limit / policy.summary_slack),
+        limit_tokens=limit,
+        accepted_tokens=room,
+        split_at=made.split_at if made.is_split_turn else None,
+        ledger_tokens=ledger,
+        goal_tokens=max(0, budget.target - budget.fixed),
+    )

@@ -1,1 +1,0 @@
-"""Tools for agents: what a model may ask its own memory for, as schemas, callables and texts."""

@@ -1,0 +1,134 @@
+"""The topics of a summary that is being made: counted over covered messages, as many as may be kept."""
+
+from collections.abc import Iterable, Sequence
+from math import ceil, log2
+from typing import NamedTuple
+
+from refold.application.ports.summariser import SourceMessage
+from refold.application.projections.message_list import readable
+from refold.application.recall.tokens import tokens_of
+from refold.application.rendering.context_blocks import topics_tokens
+from refold.application.runtime.core import Core
+from refold.application.runtime.plain_lines import conversation, plain_logger, raised
+from refold.domain.conversation import Topic
+
+from .frequent_terms import distinct
+
+_SCANNED = 4_000
+"""Characters of a message in which a topic comes up."""
+_HORIZON = 200
+"""Messages after which a topic that did not come up again matters half as much."""
+_SPECIFIC = 1.3
+"""How much more a topic of several words says than one of a single word."""
+
+_Key = frozenset[str]
+
+
+class _Place(NamedTuple):
+    position: int
+    tokens: _Key
+
+
+class TopicCounts:
+    """How often topics come up, carried on from those that are known.
+
+    A topic comes up in a message that has all its tokens. One that no message has, for a model put it
+    in words of its own, counts where half of them are, and is left out where that is nowhere.
+    """
+
+    def __init__(self, known: Iterable[Topic] = ()) -> None:
+        self._topics = {_key(topic.name): topic for topic in known}
+
+    def take(self, messages: Sequence[SourceMessage], names: Iterable[str]) -> None:
+        """Count these messages for what is known and for new names."""
+        places = [_place(source) for source in messages]
+        for key, topic in self._topics.items():
+            found = [p.position for p in places if key <= p.tokens]
+            if found:
+                last = max(topic.last_position, *found)
+                self._topics[key] = topic.replaced(
+                    count=topic.count + len(found), last_position=last
+                )
+        for name in distinct(names):
+            key = _key(name)
+            if key and key not in self._topics and (found := _positions(key, places)):
+                self._topics[key] = Topic(name=name, count=len(found), last_position=max(found))
+
+    def kept(self, most: int) -> tuple[Topic, ...]:
+        """At most so many, the most important first: by use, and by how long ago that was."""
+        newest = max((topic.last_position for topic in self._topics.values()), default=0)
+        ranked = sorted(self._topics.values(), key=lambda topic: -_score(topic, newest))
+        return tuple(ranked[:most])
+
+
+def _score(topic: Topic, newest: int) -> float:
+    age = (newest - topic.last_position) / _HORIZON
+    return log2(1 + topic.count) * (_SPECIFIC if " " in topic.name else 1.0) / (1 + age)
+
+
+def _positions(key: _Key, places: Sequence[_Place]) -> list[int]:
+    whole = [place.position for place in places if key <= place.tokens]
+    if whole:
+        return whole
+    least = ceil(len(key) / 2)
+    return [place.position for place in places if len(key & place.tokens) >= least]
+
+
+def _place(source: SourceMessage) -> _Place:
+    return _Place(source.position, frozenset(tokens_of(readable(source.message)[:_SCANNED])))
+
+
+def _key(name: str) -> _Key:
+    return frozenset(tokens_of(name))
+
+
+logger = plain_logger(__name__)
+
+
+class KeptTopics(NamedTuple):
+    """The topics of a summary."""
+
+    topics: tuple[Topic, ...] = ()
+    """The most important first."""
+    shown: int = 0
+    """How many of them are named beside it."""
+    tokens: int = 0
+    """What that costs."""
+
+
+class TopicGathering:
+    """Topics that are being gathered, from portions of messages, oldest first."""
+
+    def __init__(self, core: Core, thread_id: str, known: Sequence[Topic] = ()) -> None:
+        self._core = core
+        self._thread_id = thread_id
+        self._most = core.settings.policy.topics_kept
+        self._counts = TopicCounts(known)
+
+    def take(self, messages: Sequence[SourceMessage], named: Sequence[str] = ()) -> None:
+        """Count these messages; ``named``: what a model says they are about, else code says it."""
+        if not self._most:
+            return
+        try:
+            names = named or self._core.topics.topics(messages, max(1, self._most // 2))
+            self._counts.take(messages, names)
+        except (
+            Exception
+        ) as error:  # A fault in labels costs neither the compaction nor what is known.
+            logger.warning("%s: no new topics: %s", conversation(self._thread_id), raised(error))
+
+    def kept(self, room: int, *, apart: bool, ask: bool) -> KeptTopics:
+        """As many as the settings keep and show, those within ``room`` tokens.
+
+        ``apart``: they stand in a block of their own, beside one that a provider has signed.
+        ``ask``: beside them is said which tool to ask.
+        """
+        topics = self._counts.kept(self._most)
+        count = self._core.counter.count_text
+        shown = min(len(topics), self._core.settings.policy.topics_shown)
+        while shown:
+            tokens = topics_tokens(topics[:shown], count, apart=apart, ask=ask)
+            if tokens <= room:
+                return KeptTopics(topics, shown, tokens)
+            shown -= 1
+        return KeptTopics(topics)

@@ -1,1 +1,0 @@
-"""What is done with a log as a whole: verification, repair, backups."""

@@ -1,0 +1,247 @@
+"""The decisions of a compaction: request it, perform it with an accepted summary, or give it up."""
+
+from datetime import datetime, timedelta
+from math import ceil
+
+from refold.domain.conversation import Attempt, Conversation
+from refold.domain.cuts.planner import CompactionPlan
+from refold.domain.errors import RefoldError
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    Event,
+    SummarySuperseded,
+    Trigger,
+)
+from refold.domain.evolve import evolve
+
+from .archiving import may_archive
+from .policy import CompactionPolicy
+from .summary_rules import Summary, SummaryRefused, judge_length, judge_text
+
+ABANDONED = "abandoned"
+
+
+class CompactionInFlight(RefoldError):
+    """Another compaction of this conversation has not ended yet."""
+
+
+def request_compaction(
+    state: Conversation,
+    plan: CompactionPlan,
+    *,
+    attempt_id: str,
+    at: datetime,
+    trigger: Trigger,
+    policy: CompactionPolicy,
+    summariser: str,
+    source_digest: str,
+    tokens_before: int,
+    focus: str | None = None,
+    owner: str | None = None,
+    owner_gone: bool = False,
+    rebuilds: bool = False,
+) -> tuple[Event, ...]:
+    """Begin a compaction; an older one that never ended is settled as abandoned first.
+
+    ``owner``: the process that works on it. ``owner_gone``: that of the attempt before has ended.
+
+    Raises:
+        CompactionInFlight: another one was requested less than a lease ago, by a living process.
+    """
+    settled = _settled(state, at, policy, owner_gone=owner_gone)
+    requested = CompactionRequested(
+        attempt_id=attempt_id,
+        requested_at=at,
+        trigger=trigger,
+        coverage=plan.coverage,
+        supersedes=state.summary.summary_id if state.summary else None,
+        source_digest=source_digest,
+        summariser=summariser,
+        policy=policy,
+        tokens_before=tokens_before,
+        focus=focus,
+        split_at=plan.split_at,
+        rebuilds=rebuilds,
+        owner=owner,
+    )
+    return *settled, requested
+
+
+def _settled(
+    state: Conversation, at: datetime, policy: CompactionPolicy, *, owner_gone: bool
+) -> tuple[CompactionFailed, ...]:
+    if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
+        age = (at - state.attempt.requested_at).total_seconds()
+        raise CompactionInFlight(
+            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
+            f"abandoned after {policy.lease_seconds} s"
+        )
+    return abandon_compaction(state, "it never ended")
+
+
+def perform_compaction(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
+) -> tuple[Event, ...]:
+    """Record ``summary`` against the newest state: appends since the request are fine.
+
+    Raises:
+        SummaryRefused: the summary is not fit, or what it covers changed in the meantime.
+    """
+    if state.attempt is None or state.attempt.attempt_id != requested.attempt_id:
+        raise SummaryRefused("overtaken", "the compaction was given up or overtaken meanwhile")
+    active = state.summary.summary_id if state.summary else None
+    if active != requested.supersedes:
+        raise SummaryRefused("overtaken", "another summary became active meanwhile")
+    pinned = (m.position for m in state.live if m.position in state.pinned_positions)
+    if any(map(requested.coverage.covers, pinned)):
+        raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
+    judge_summary(summary, plan)
+    performed = _performed(state, requested, plan, summary)
+    is_again = state.summary is not None and state.summary.coverage == requested.coverage
+    if not is_again and evolve(state, performed).tokens >= state.tokens:
+        raise SummaryRefused(
+            "overtaken", "what it covers takes no more than it now: it is shown shorter"
+        )
+    if active is None:
+        return (performed,)
+    return (performed, SummarySuperseded(summary_id=active, by=summary.summary_id))
+
+
+def _performed(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
+) -> CompactionPerformed:
+    generation, covered = _replaces(state, requested, plan)
+    return CompactionPerformed(
+        attempt_id=requested.attempt_id,
+        summary_id=summary.summary_id,
+        text=summary.text,
+        tokens=summary.tokens,
+        coverage=requested.coverage,
+        source_digest=summary.source_digest or requested.source_digest,
+        trigger=requested.trigger,
+        policy=requested.policy,
+        summariser=summary.summariser,
+        model=summary.model,
+        prompt_fingerprint=summary.prompt_fingerprint,
+        tokens_before=requested.tokens_before,
+        tokens_after=requested.tokens_before - covered + summary.tokens,
+        focus=requested.focus,
+        is_split_turn=summary.is_split_turn,
+        split_turn_prefix=summary.split_turn_prefix,
+        split_at=summary.split_at,
+        text_tokens=summary.text_tokens,
+        target_tokens=plan.goal_tokens or None,
+        effective=_is_effective(plan, summary),
+        generation=generation,
+        ledger=summary.ledger,
+        ledger_shown=summary.ledger_shown,
+        leaf=summary.leaf,
+        omitted=summary.omitted,
+        given_in_part=summary.given_in_part,
+        block=summary.block,
+        model_calls=summary.model_calls,
+        topics=summary.topics,
+        topics_shown=summary.topics_shown,
+        message_count=state.length,
+        topics_ask=summary.topics_ask,
+    )
+
+
+def _replaces(
+    state: Conversation, requested: CompactionRequested, plan: CompactionPlan
+) -> tuple[int, int]:
+    """Return the generation of a new summary, and the tokens that it takes the place of."""
+    before = state.summary
+    if before is not None and before.coverage == requested.coverage:
+        return before.generation, before.tokens  # Made once more, with another focus.
+    generation = 0 if requested.rebuilds or before is None else before.generation + 1
+    return generation, plan.covered_tokens
+
+
+def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
+    """Refuse a summary that is not fit to stand for what the plan covers.
+
+    Raises:
+        SummaryRefused: with the reason (invariant 9).
+    """
+    judge_text(
+        summary.text,
+        complete=summary.complete,
+        required=summary.required,
+        by_code=summary.model_calls == 0,
+    )
+    longest = max(plan.limit_tokens, plan.accepted_tokens)
+    judge_length(summary.text_tokens, longest, summary.tokens, plan.covered_tokens)
+
+
+def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:
+    # What was appended since the plan was made is not the summary's fault.
+    return not plan.goal_tokens or plan.kept_tokens + summary.tokens <= plan.goal_tokens
+
+
+def fail_compaction(
+    state: Conversation, attempt_id: str, reason: str, detail: str = "", *, model_calls: int = 0
+) -> tuple[CompactionFailed, ...]:
+    """End a compaction without a summary; nothing happens if it has ended already."""
+    if state.attempt is None or state.attempt.attempt_id != attempt_id:
+        return ()
+    return (
+        CompactionFailed(
+            attempt_id=attempt_id,
+            reason=reason,
+            detail=detail,
+            live_tokens=state.tokens,
+            model_calls=model_calls,
+        ),
+    )
+
+
+def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> bool:
+    """Whether an attempt without an end may still be worked on."""
+    age = at - attempt.requested_at
+    return timedelta(0) <= age < timedelta(seconds=policy.lease_seconds)
+
+
+def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:
+    """End the attempt that is under way, if one is, for somebody who does not finish it."""
+    if state.attempt is None:
+        return ()
+    return fail_compaction(state, state.attempt.attempt_id, ABANDONED, why)
+
+
+def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
+    """Whether the conversation has grown enough since the last compaction, or the last failure.
+
+    The guard against compacting again and again without gain (invariant 7): a fold of events, so it
+    is the same for every route and after a restart.
+    """
+    return state.tokens >= compacts_again_at(state, window, policy)
+
+
+def is_breaker_open(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
+    """Whether so many attempts failed in a row that none is made before the conversation has grown."""
+    return breaker_closes_at(state, window, policy) is not None
+
+
+def breaker_closes_at(state: Conversation, window: int, policy: CompactionPolicy) -> int | None:
+    """The size from which on a compaction is tried again, while the circuit breaker is open."""
+    if state.setbacks.count < policy.breaker_after:
+        return None
+    if may_compact(state, window, policy) or may_archive(state, policy):
+        return None
+    return compacts_again_at(state, window, policy)
+
+
+def compacts_again_at(state: Conversation, window: int, policy: CompactionPolicy) -> int:
+    """The size from which on the next compaction is tried, in tokens of the conversation.
+
+    After a failure it is one step larger, a step being ``retry_growth`` of the window; five steps
+    while the circuit breaker is open, and after a compaction, whether it met its target or not.
+    """
+    step = policy.retry_growth * window
+    if state.setbacks.count:
+        steps = 5 if state.setbacks.count >= policy.breaker_after else 1
+        return ceil(state.setbacks.live_tokens + steps * step)
+    return ceil(state.summary.at_tokens + 5 * step) if state.summary else 0

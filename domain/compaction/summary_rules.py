@@ -1,0 +1,181 @@
+"""Rules that a summary must keep before it is recorded: what is refused, and why."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from refold.domain.conversation import Topic
+from refold.domain.errors import RefoldError
+from refold.domain.events import GivenInPart, LeafSummary, OmittedMessage
+from refold.domain.ledger.line import LedgerLine
+from refold.domain.messages import Block
+from refold.domain.value import Value
+
+LEAST_WORDS = 3
+"""A text of fewer different words says nothing. In Chinese, Japanese and Korean every character counts as one."""
+LONGEST_ROUND = 12
+"""Words that are repeated again and again are looked for in rounds of at most so many."""
+MOST_ROUNDS = 6
+"""A text that is nothing but so many rounds of the same words says nothing; of one word, half as many."""
+
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters by name, that show nothing."""
+_WORD = re.compile(r"\w+", re.UNICODE)
+_MARKS = 50
+"""A run of so many of the same character is no word."""
+_RUN = re.compile(rf"(.)\1{{{_MARKS - 1},}}", re.DOTALL)
+_CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_OR_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
+_TAG = re.compile(r"</?[a-z][\w:.-]*(?:\s[^<>\n]*)?/?>", re.IGNORECASE)
+_HEADING = re.compile(
+    r"""^[ \t>]*(?:
+      \#{1,6}(?:[ \t].*)?                           # "## Key Decisions"
+    | (?:[-*•+][ \t]+|\d{1,2}[.)][ \t]+)?(?:
+        (?:\*\*|__)\S+(?:[ \t]+\S+){0,5}(?:\*\*|__):?   # "**Key Decisions**", alone in its line
+      | \w\S*(?:[ \t]+\S+){0,5}[:：](?:\*\*|__)?         # "Key Decisions:", the same
+      )
+    | 【[^】\n]*】
+    )[ \t]*$""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing in it is a letter or a digit: blanks, marks, characters of no width."""
+    return not any(c.isalnum() and c not in _FILLERS for c in text)
+
+
+def is_repetition(text: str) -> bool:
+    """Return whether it is nothing but one character, word or short phrase, repeated from end to end."""
+    if not _RUN.sub("", text).strip():
+        return True
+    words = [word.casefold() for word in _WORD.findall(text)]
+    for size in range(1, min(LONGEST_ROUND, len(words) // 2) + 1):
+        rounds = MOST_ROUNDS // 2 if size == 1 else MOST_ROUNDS
+        if len(words) >= size * rounds and words[size:] == words[:-size]:
+            return True
+    return False
+
+
+def says_nothing(text: str, headings: Iterable[str] = ()) -> bool:
+    """Return whether hardly a word stands outside headings and tags, or the same few again and again.
+
+    ``headings``: those that are known to be some, besides what looks like one.
+    """
+    said = _TAG.sub(" ", _HEADING.sub("", text))
+    for heading in headings:
+        said = said.replace(heading, " ")
+    words = {word.casefold() for word in _CJK_OR_WORD.findall(said)}
+    return len(words) < LEAST_WORDS or is_repetition(said)
+
+
+class SummaryRefused(RefoldError):
+    """A summary is not fit to stand for what it should cover; ``reason`` is a short constant."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Summary(Value, frozen=True):
+    """A finished summary with its measure, ready to be judged and recorded."""
+
+    summary_id: str
+    text: str
+    text_tokens: int
+    tokens: int
+    """Of the summary as rendered, with heading, guidance, topics and the ledger that go with it."""
+    complete: bool
+    summariser: str
+    model: str
+    prompt_fingerprint: str
+    required: tuple[str, ...] = ()
+    """Texts without which it is not complete."""
+    source_digest: str | None = None
+    """Of what was really sent, where that is known better than when the summary was asked for."""
+    is_split_turn: bool = False
+    split_turn_prefix: str | None = None
+    split_at: int | None = None
+    ledger: tuple[LedgerLine, ...] = ()
+    ledger_shown: int = 0
+    leaf: LeafSummary | None = None
+    omitted: tuple[OmittedMessage, ...] = ()
+    given_in_part: tuple[GivenInPart, ...] = ()
+    block: Block | None = None
+    model_calls: int = 1
+    topics: tuple[Topic, ...] = ()
+    topics_shown: int = 0
+    topics_ask: bool = True
+
+
+def judge_text(
+    text: str, *, complete: bool, required: Sequence[str] = (), by_code: bool = False
+) -> None:
+    """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
+
+    Empty is as well what has no letter and no digit in it, or hardly a word besides headings and tags;
+    repetitive is what is one word or a few words again and again. ``by_code``: what code takes from a
+    source says as little as that does.
+
+    Raises:
+        SummaryRefused: with the reason.
+    """
+    if is_blank(text):
+        problem = "is empty" if not text.strip() else "has no words in it, only marks or blanks"
+        raise SummaryRefused("empty", f"the summary {problem}")
+    if not complete:
+        raise SummaryRefused("incomplete", "the summary was cut off before its end")
+    if is_repetition(text):
+        raise SummaryRefused("repetitive", "the summary is the same words again and again")
+    if _is_error(text):
+        raise SummaryRefused("error_text", f"an error in place of a summary: {text.strip()[:200]}")
+    missing = [part for part in required if part not in text]
+    if missing:
+        raise SummaryRefused("missing_parts", f"missing in the summary: {', '.join(missing)}")
+    if not by_code and says_nothing(text, required):
+        raise SummaryRefused("empty", "the summary says nothing besides its headings and tags")
+
+
+def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int) -> None:
+    """Refuse a text over its limit, or one that with all beside it gains nothing.
+
+    ``tokens`` is the size of the summary as rendered, ``covered_tokens`` of what it stands for.
+
+    Raises:
+        SummaryRefused: with the reason.
+    """
+    if tokens >= covered_tokens:
+        raise SummaryRefused(
+            "not_smaller",
+            f"the summary has {tokens:,} tokens as rendered, what it stands for {covered_tokens:,}",
+        )
+    if text_tokens > limit:
+        raise SummaryRefused(
+            "too_long", f"the summary has {text_tokens:,} tokens, there is room for {limit:,}"
+        )
+
+
+# Only what is short and begins like an error is taken for one: a summary may well speak of errors.
+_MOST_OF_AN_ERROR = 400
+_ERROR = re.compile(
+    r"""\W*(?:
+      (?:(?:an?|api|http|network|connection|server|internal|fatal|unexpected|runtime|unknown)\s){0,2}
+        \w*(?:error|exception)\s*(?::|\(|\[|-\s|\d{3}\b|occurred\b)
+    | traceback\ \(most\ recent
+    | (?:http\S*\s+|status\s+|code\s+|error\s+)?[45]\d\d\b\W+(?:error|too\ many|internal|service|bad|gateway
+        |unauthorized|forbidden|not\ found|overloaded|request)
+    | (?:rate\ limit(?:\ exceeded|\ reached)?|overloaded|service\ unavailable
+        |internal\ server\ error|request\ timed\ out)\s*(?:$|[:.,;(\[{!])
+    | (?:i['’]?m\ sorry,?\ (?:but\ )?)?i\ (?:can(?:no|['’])t|am\ unable\ to)\ (?:assist|help|summari|complete
+        |continue|comply|provide)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ERROR_DATA = re.compile(
+    r"""\s*(?:\{\s*"(?:error|type)"\s*:\s*(?:\{|"[^"]*error)|<!doctype\ html|<html\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _is_error(text: str) -> bool:
+    is_short = len(text.strip()) <= _MOST_OF_AN_ERROR
+    return bool(_ERROR_DATA.match(text) or (is_short and _ERROR.match(text)))

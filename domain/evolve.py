@@ -1,0 +1,393 @@
+"""Fold the events of a conversation into the state that decisions are made on."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import assert_never
+
+from refold.domain.compaction.summary_length import with_length
+
+from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
+from .erasing import ERASED
+from .events import (
+    CompactionFailed,
+    CompactionPerformed,
+    CompactionRequested,
+    CompactionReverted,
+    ConversationErased,
+    ConversationForked,
+    ConversationLabelled,
+    Event,
+    EventLost,
+    MessageAppended,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SaidPart,
+    ShortenedPart,
+    SummarySuperseded,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from .frames import RequestFrameChanged, known_frame
+from .messages import gist
+from .notes import MemoriesChosen, NotesFlushed
+from .thinking import behind_new_prefix, without_thinking
+from .turns import with_companions
+
+# At most this many are remembered, so that folding an append costs the same at any length. Older ones
+# are only counted: every cut lies among the newer ones.
+REMEMBERED = 4_096
+
+
+def fading(live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]) -> frozenset[int]:
+    """The positions of the messages that are only counted from now on; often none.
+
+    What is pinned stays remembered, and so does what the running turn was asked: the cuts go around it.
+    """
+    # Some at once, so that most appends do not pay for it.
+    some = REMEMBERED // 4
+    first = sum(1 for m in live[:preamble] if m.position < preamble)
+    fixed = with_companions(live, pinned)
+    rest = [m for m in live[first:] if m.position not in fixed]
+    excess = max(0, first + len(rest) - REMEMBERED)
+    if not excess:
+        return frozenset()
+    asked = with_companions(live, _asked(live))
+    older = [m.position for m in rest if m.position not in asked]
+    return frozenset(older[: some * -(-excess // some)])
+
+
+def _asked(live: Sequence[LiveMessage]) -> frozenset[int]:
+    """The first and the newest that the user said since the model last ended a turn."""
+    said: list[int] = []
+    for message in reversed(live):
+        if message.ends_turn:
+            break
+        if message.role == "user" and message.speaks:
+            said.append(message.position)
+    return frozenset((said[0], said[-1]) if said else ())
+
+
+def requested(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
+    """An attempt is under way."""
+    attempt = Attempt(
+        attempt_id=event.attempt_id,
+        requested_at=event.requested_at,
+        coverage=event.coverage,
+        supersedes=event.supersedes,
+        owner=event.owner,
+    )
+    return state.replaced(version=version, attempt=attempt)
+
+
+def compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
+    """A summary stands for what it covers."""
+    left = [m for m in state.live if not event.coverage.covers(m.position)]
+    state = behind_new_prefix(state, left, older_live=0, older_tokens=0)
+    live_tokens = state.live_tokens
+    after = [m.version for m in left if m.position >= event.coverage.stop]
+    return state.replaced(
+        version=version,
+        live_from=after[0] if after else version,
+        summary=ActiveSummary(
+            summary_id=event.summary_id,
+            version=version,
+            coverage=event.coverage,
+            tokens=event.tokens,
+            at_length=state.length,
+            at_tokens=live_tokens
+            + event.tokens
+            + sum(pin.tokens for pin in state.pins)
+            + state.memories_tokens,
+            generation=event.generation,
+            text_tokens=event.text_tokens,
+            leaves=_leaves(state, event, version),
+            effective=event.effective,
+        ),
+        attempt=None,
+        setbacks=Setbacks(),
+        lengths=with_length(state.lengths, event),
+        compactions=state.compactions + 1,
+    )
+
+
+def remade(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
+    """A summary was made anew in the place of the one before."""
+    # In the place of the summary before: what is live stays so, and the guard counts as before.
+    before, tokens = state.summary, state.tokens
+    state = behind_new_prefix(state, state.live)
+    return state.replaced(
+        version=version,
+        summary=ActiveSummary(
+            summary_id=event.summary_id,
+            version=version,
+            coverage=event.coverage,
+            tokens=event.tokens,
+            at_length=before.at_length if before else state.length,
+            at_tokens=before.at_tokens if before else tokens,
+            generation=event.generation,
+            text_tokens=event.text_tokens,
+            leaves=(version,) if event.leaf else (),
+            effective=event.effective,
+        ),
+        attempt=None,
+    )
+
+
+def failed(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
+    """An attempt ended without a summary."""
+    if event.reason == ERASED:  # It was stopped for another reason than its own.
+        return state.replaced(version=version, attempt=None)
+    setbacks = Setbacks(
+        count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
+    )
+    return state.replaced(version=version, attempt=None, setbacks=setbacks)
+
+
+def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tuple[int, ...]:
+    # A summary of an older refold has no leaf: what it covers is known from its own text alone.
+    before = state.summary.leaves if state.summary else ()
+    if event.leaf is None or (state.summary is not None and not before):
+        return ()
+    if state.summary is not None and state.summary.coverage == event.coverage:
+        return (*before[:-1], version)  # The same messages, summarised once more.
+    return (*before, version)
+
+
+def reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
+    """What the newest summary covered is live again."""
+    back = (*event.messages, *state.live)
+    state = behind_new_prefix(
+        state,
+        sorted(back, key=lambda m: m.position),
+        version=version,
+        older_live=event.older_live,
+        older_tokens=event.older_tokens,
+        live_from=event.live_from,
+        summary=event.restored,
+    )
+    # The next compaction by size must not come at once and make the same summary again.
+    setbacks = Setbacks(
+        count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
+    )
+    state = state.replaced(setbacks=setbacks)
+    return _bounded(state) if len(state.live) > REMEMBERED else state
+
+
+def _bounded(state: Conversation) -> Conversation:
+    gone = fading(state.live, state.preamble, state.pinned_positions)
+    return state.replaced(
+        live=tuple(m for m in state.live if m.position not in gone),
+        older_live=state.older_live + len(gone),
+        older_tokens=state.older_tokens + size(state.live, gone),
+    )
+
+
+def size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
+    """The tokens of some of these messages."""
+    return sum(message.tokens for message in live if message.position in positions)
+
+
+NOTES_REMEMBERED = 64
+"""So many of the newest times that notes were taken are compared with."""
+
+
+def evolve(state: Conversation, event: Event) -> Conversation:
+    """Fold one event in. Never refuses: what is in the log has happened."""
+    version = state.version + 1
+    match event:
+        case MessageAppended():
+            return _appended(state, (event,))
+        case CompactionRequested():
+            return requested(state, event, version)
+        case CompactionPerformed(trigger="erasure"):
+            return remade(state, event, version)
+        case CompactionPerformed():
+            return compacted(state, event, version)
+        case CompactionFailed():
+            return failed(state, event, version)
+        case CompactionReverted():
+            return reverted(state, event, version)
+        case ToolContentOffloaded() | MessagesCondensed() | UserContentShortened():
+            return _shortened(state, event.parts, version)
+        case MessagePinned():
+            return _pinned(state, event, version)
+        case MessageUnpinned():
+            return _unpinned(state, event.pin_id, version)
+        case NotesFlushed():
+            return _noted(state, event, version)
+        case MemoriesChosen():
+            return _quoting(state, event, version)
+        case SummarySuperseded() | ConversationForked():
+            return state.replaced(version=version)
+        case RequestFrameChanged():
+            return _framed(state, event, version)
+        case MessageErased():
+            return _erased(state, event, version)
+        case ConversationErased():
+            return Conversation(version=version, erased=True)
+        case EventLost():
+            return state.replaced(version=version, length=_length(state, event))
+        case ConversationLabelled():
+            return state.replaced(version=version, label=event.label)
+        case _:
+            assert_never(event)
+
+
+def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
+    """Fold events into ``state``, or into a conversation to which nothing has happened."""
+    state = state or Conversation()
+    for appends, run in groupby(events, _is_append):
+        if appends:
+            # Most of a history is messages: a run of them in one step gives the same state.
+            state = _appended(state, run)
+            continue
+        for event in run:
+            state = evolve(state, event)
+    return state
+
+
+def _is_append(event: Event) -> bool:
+    return isinstance(event, MessageAppended)
+
+
+def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
+    live, version, length = list(state.live), state.version, state.length
+    tokens, preamble, first_id = state.live_tokens, state.preamble, state.first_message_id
+    older, older_tokens, owner = state.older_live, state.older_tokens, state.owner
+    pending, thinking_from = state.answer_pending, state.thinking_from
+    for event in events:
+        assert isinstance(event, MessageAppended)
+        version += 1
+        fact = _fact(event, version)
+        if event.stale_thinking:
+            tokens -= sum(m.thinking for m in live)
+            live[:] = map(without_thinking, live)
+        if event.stale_thinking or (pending and fact.role == "assistant"):
+            fact, pending, thinking_from = without_thinking(fact), False, event.position + 1
+        live.append(fact)
+        tokens += fact.tokens
+        owner = owner or event.conversation_owner
+        if preamble == length:
+            if event.message.role == "system":
+                preamble += 1
+            else:
+                first_id = event.message_id
+        length = event.position + 1
+        if len(live) > REMEMBERED and (gone := fading(live, preamble, state.pinned_positions)):
+            # At once, so that a run of messages gives the same state as one by one.
+            older, older_tokens = older + len(gone), older_tokens + size(live, gone)
+            live = [m for m in live if m.position not in gone]
+    return state.replaced(
+        version=version,
+        length=length,
+        preamble=preamble,
+        first_message_id=first_id,
+        live=tuple(live),
+        older_live=older,
+        older_tokens=older_tokens,
+        live_tokens=tokens,
+        thinking_from=thinking_from,
+        answer_pending=pending,
+        owner=owner,
+    )
+
+
+def _fact(event: MessageAppended, version: int) -> LiveMessage:
+    calls, results, speaks = gist(event.message)
+    return LiveMessage(
+        event.position,
+        version,
+        event.message_id,
+        event.message.role,
+        event.tokens,
+        event.thinking_tokens,
+        calls,
+        results,
+        speaks,
+        event.stop_reason == "pause_turn",
+    )
+
+
+def _erased(state: Conversation, event: MessageErased, version: int) -> Conversation:
+    live = [
+        m._replace(tokens=event.tokens, thinking=0, offloads=(version,))
+        if m.position == event.position
+        else m
+        for m in state.live
+    ]
+    # A message that is only counted is not among them.
+    counted = event.tokens_freed and not any(m.position == event.position for m in live)
+    older = state.older_tokens - (event.tokens_freed if counted else 0)
+    return behind_new_prefix(state, live, version=version, older_tokens=older)
+
+
+def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
+    pending = state.answer_pending
+    frame = known_frame(state.frame, event, version)
+    state = state.replaced(version=version, frame=frame)
+    if not event.binds_thinking:
+        return state
+    # The answer that follows was asked for with this frame.
+    return behind_new_prefix(state, state.live).replaced(answer_pending=pending)
+
+
+def _shortened(
+    state: Conversation, parts: Iterable[ShortenedPart | SaidPart], version: int
+) -> Conversation:
+    freed: dict[int, int] = {}
+    for part in parts:
+        freed[part.position] = freed.get(part.position, 0) + part.tokens_freed
+    live = [
+        _previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live
+    ]
+    return behind_new_prefix(state, live, version=version)
+
+
+def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
+    versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
+    if event.replaces is not None:  # Taken anew: the cycle is where it was.
+        return state.replaced(version=version, notes_versions=versions)
+    return state.replaced(
+        version=version,
+        notes_to=max(state.notes_to, event.stop),
+        notes_at=state.compactions,
+        notes_versions=versions,
+    )
+
+
+def _length(state: Conversation, lost: EventLost) -> int:
+    return state.length if lost.position is None else lost.position + 1
+
+
+def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversation:
+    pin = Pin(event.pin_id, version, event.position, event.tokens)
+    return _pins(state, (*state.pins, pin), version, shown=event.tokens > 0)
+
+
+def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
+    if not shown:
+        return state.replaced(version=version, pins=pins)
+    # A line more or less in the ledger changes what stands before every message.
+    return behind_new_prefix(state, state.live, version=version, pins=pins)
+
+
+def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
+    return behind_new_prefix(
+        state,
+        state.live,
+        version=version,
+        memories_tokens=event.tokens,
+        memories_at=version if event.tokens else 0,
+    )
+
+
+def _unpinned(state: Conversation, pin_id: str, version: int) -> Conversation:
+    left = tuple(pin for pin in state.pins if pin.pin_id != pin_id)
+    shown = any(pin.tokens for pin in state.pins if pin.pin_id == pin_id)
+    return _pins(state, left, version, shown=shown)
+
+
+def _previewed(message: LiveMessage, freed: int, version: int) -> LiveMessage:
+    return message._replace(tokens=message.tokens - freed, offloads=(*message.offloads, version))

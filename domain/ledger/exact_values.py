@@ -1,0 +1,243 @@
+"""Find exact values and commands in texts: addresses, paths, versions, identifiers, amounts."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_RUNS = (
+    r"(?:sudo )?(?:\./[\w./-]+|(?:[\w-]+/)*[\w-]+\.(?:sh|py)|(?:npm|pnpm|yarn|npx|bunx?|deno|node|pip3?|pipx|uvx?|"
+    r"poetry|python[\d.]*|pytest|ruff|mypy|tox|nox|make|cmake|ninja|bazel|gradlew?|mvn|java|go|cargo|rustup|dotnet|mix|"
+    r"rails|rake|bundle|ruby|php|composer|git|gh|glab|docker(?:-compose)?|podman|kubectl|helm|terraform|ansible\S*|"
+    r"vagrant|aws|gcloud|az|fly|heroku|psql|mysql|sqlite3|redis-cli|mongo\w*|curl|wget|ssh|scp|rsync|systemctl|"
+    r"service|journalctl|crontab|apt(?:-get)?|brew|dnf|yum|apk|tar|unzip|chmod|chown|ffmpeg|openssl|jq|"
+    r"bash|sh|zsh|pwsh|export|source|alembic|flask|uvicorn|gunicorn|celery|jest|vitest|eslint|prettier|tsc|"
+    r"swift|xcodebuild|flutter|dart|refold|claude)\b)"
+)
+_SPAN = re.compile(r"(?<!`)`([^`\n]{3,240})`(?!`)")
+_PROMPT = re.compile(r"^[ \t]*[$❯%] ([^\n]{3,240})$", re.MULTILINE)
+_FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)\n(.*?)(?:```|\Z)", re.DOTALL)
+_HINT = re.compile(
+    r"\b(?i:run|try|execute|use|with)[: ]\s*[\"'`(]?(" + _RUNS + r"(?: [^\s\"'`,;)]+)+)"
+)
+_END_OF_HINT = re.compile(
+    r" (?:to|for|and|or|in order|instead|again|if|when|before|after)\b.*|[.:]+$"
+)
+_COMMAND = re.compile(_RUNS + r"(?= [^ ]|$)")
+_TRIVIAL = re.compile(
+    r"(?:ls|cat|pwd|echo|head|tail|wc|which|cd|grep|rg|find|tree|stat|file|sed -n|sleep|true|clear|history|"
+    r"git (?:status|diff|log|show|branch|blame))\b",
+    re.IGNORECASE,
+)
+_EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash|restore|rebase)\b")
+# What only trims the output; without it, the same command is the same line.
+_TRIMMED = re.compile(
+    r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
+)
+_PREPARES = re.compile(r"(?:set [-+]\w+|cd \S+|export \w+=\S*|\w+=\S*)(?:\s*;)?\s*")
+_BRANCHING = re.compile(r";|\|\||(?<![&>])&(?![&>])")
+_HIDING = re.compile(r"\||;|(?<![&>])&(?![&>])")
+_COMPOUND = re.compile(r"\s*(?:for|while|until|if|case|select|function)\b|\s*[{(]|[^\n]*<<")
+_AND = re.compile(r"\s+&&\s+|\s*;\s+")
+_CHANGING = re.compile(
+    r"\b(?:commit|push|deploy|publish|install|migrate|merge|rm|mv|create|delete|release|build|test)\b"
+)
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """Commands that a text quotes: in backticks, behind a prompt, in a block of shell code."""
+    for found in _SPAN.finditer(text):
+        if _COMMAND.match(found[1]) and " " in found[1].strip():
+            yield found[1].strip()
+    for found in _PROMPT.finditer(text):
+        yield found[1].strip()
+    for block in _FENCED.finditer(text):
+        for line in block[1].splitlines():
+            if _COMMAND.match(line) and not line.endswith("\\"):
+                yield line.strip()
+
+
+def commands_hinted(text: str) -> Iterator[str]:
+    """Commands that a tool's output shows behind a prompt, or tells to run."""
+    for found in _PROMPT.finditer(text):
+        yield found[1].strip()
+    for found in _HINT.finditer(text):
+        command = _END_OF_HINT.sub("", found[1])
+        if " " in command:
+            yield command
+
+
+def steps_of(command: str) -> Iterator[str]:
+    """The commands that a line of shell runs one after another; a loop or a condition is one of them."""
+    start = 0
+    for found in _AND.finditer(command):
+        before = command[: found.start()]
+        if _COMPOUND.match(command, start):
+            break
+        if before.count('"') % 2 == 0 and before.count("'") % 2 == 0:
+            yield from _step(command[start : found.start()])
+            start = found.end()
+    yield from _step(command[start:])
+
+
+def _step(command: str) -> Iterator[str]:
+    if step := command.strip():
+        yield step
+
+
+def hides_failure(command: str) -> bool:
+    """Return whether a shell line can succeed although a command in it failed or never ran."""
+    return _HIDING.search(command) is not None and "pipefail" not in command
+
+
+def first_telling(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
+    """Return the place of the first line of a script that does more than set it up, or of its first line."""
+    telling = (at for at in places if not _PREPARES.fullmatch(command, *at))
+    return next(telling, next(iter(places), (0, 0)))
+
+
+def branches(command: str) -> bool:
+    """Return whether a shell line can succeed without running all of its commands."""
+    return _BRANCHING.search(command) is not None
+
+
+def without_trimming(command: str) -> str:
+    """A command without what only trims its output: what it is compared by."""
+    trimmed = _TRIMMED.search(command)
+    return (command[: trimmed.start()] if trimmed else command).strip() or command
+
+
+def is_trivial(command: str) -> bool:
+    """Whether a command only looks around."""
+    return _TRIVIAL.match(command) is not None
+
+
+def is_changing(command: str) -> bool:
+    """Whether a command builds, tests, releases or removes something."""
+    return _CHANGING.search(command) is not None
+
+
+def is_everyday(command: str) -> bool:
+    """Whether nobody needs to be told how it is called."""
+    return _EVERYDAY.match(command) is not None
+
+
+# ASCII: a Chinese character beside a number is no part of its word.
+_VALUE = re.compile(
+    r"(?:https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200})"
+    r"|(?:(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[A-Za-z]{2,10}\b)"
+    r"|(?:\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}):\d{2,5}\b|\bport\b[^\d\n.,;]{1,12}\d{2,5}\b|端口\s*[:：]?\s*\d{2,5})"
+    r"|(?:\bv?\d+\.\d+\.\d+(?:[-+.][\w.]+)?\b|\bv\d+(?:\.\d+)?\b)"
+    r"|(?:\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
+    r"|(?:[$€£¥]\s?\d[\d,]*(?:\.\d+)?(?:\s?[kKmM]\b)?)"
+    r"|(?:\b\d{4}-\d{2}-\d{2}\b|\d{1,4}年\d{1,2}月(?:\d{1,2}日)?|\d{1,2}月\d{1,2}日)"
+    r"|(?:\b[A-Z]{2,10}-\d{1,6}\b|(?<![\w/.-])[A-Z]{1,6}\d[A-Z0-9]{2,10}\b|\b[A-Z][A-Z0-9]+_[A-Z0-9_]{2,40}\b"
+    r"|\b[a-z]+(?:_[a-z]+)*_\d{2,12}\b|#\d{2,10}\b|"
+    r"(?<![\w/.-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-]))"
+    r"|(?:(?<![\w.,])\d[\d,]*(?:\.\d+)?\s?(?:"
+    r"%|‰|°C|[µμnm]s|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?|years?|"
+    r"[kKMGT]i?B|bytes?|bits?|[kMG]bit/s|[A-Za-z]{1,9}/(?:s|sec|min|h|day|month|request|user)|[rqf]ps|"
+    r"tokens?|chars?|characters?|px|[kMG]?Hz|rows?|lines?|files?|tests?|commits?|requests?|errors?|users?|"
+    r"events?|items?|records?|messages?|times|points?|[km]?m|cm|kg|kWh?|[x×])(?![\w/])"
+    r"|(?<![\d.,])\d{1,12}(?:\.\d+)?\s?(?:元|万元?|亿元?|美元|公里|公斤|分钟|小时|天|周|个月|年|岁|毫秒|微秒|秒|"
+    r"次|条|行|个|人|件|台|倍|兆|字节|米|克|页|章|分))",
+    re.ASCII,
+)
+_PATH = re.compile(
+    r"(?<![\w./~:@+-])(?:(?:~|\.{1,2})?/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"
+    r"|(?<![\w./~:@+-])[\w][\w.-]*\.(?:pyi?|tsx?|jsx?|mjs|go|rs|java|kts?|rb|php|cc?|hh?|cpp|hpp|cs|swift|scala|"
+    r"sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|mdx?|rst|txt|csv|tsv|xml|html?|s?css|lock|log|proto|tf|ipynb|"
+    r"vue|svelte|gradle|mod|sum|db|png|jpe?g|svg|pdf|docx?|xlsx?|zip|gz)\b(?![\w/(])",
+    re.ASCII,
+)
+_TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
+# What every value holds; the full pattern is slow and is only tried around these.
+_SIGN = re.compile(r"[\d@_]|://")
+_BLANK = re.compile(r"\s")
+_WORD = 70
+_MARGIN = 24
+_CLEAR = 24
+_LONGEST = 400
+
+
+def exact_values(text: str) -> Iterator[re.Match[str]]:
+    """The values in a text, in order; paths are found by ``paths_in``."""
+    for start, stop in _windows(text):
+        yield from _VALUE.finditer(text, start, stop)
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Where values may stand: the words that hold a sign of one, with a word before ("port 80") and
+    one behind ("3 GB").
+    """
+    window: tuple[int, int] | None = None
+    for sign in _SIGN.finditer(text):
+        if window and sign.end() <= window[1] - _MARGIN:
+            continue
+        start = _word_before(text, _word_before(text, sign.start()))
+        stop = _word_behind(text, _word_behind(text, sign.end()))
+        if window and start <= window[1]:
+            window = (window[0], stop)
+            continue
+        if window:
+            yield window
+        window = (start, stop)
+    if window:
+        yield window
+
+
+def _word_before(text: str, at: int) -> int:
+    least = max(0, at - _WORD)
+    return max(least, text.rfind(" ", least, max(least, at - 1)) + 1)
+
+
+def _word_behind(text: str, at: int) -> int:
+    blank = _BLANK.search(text, at, at + 3 * _WORD)
+    return blank.end() if blank else min(len(text), at + 3 * _WORD)
+
+
+def paths_in(text: str) -> Iterator[re.Match[str]]:
+    """What is plainly the path of a file, or of a folder that is written as one."""
+    return (
+        found
+        for found in _PATH.finditer(text)
+        # What is too long to be kept is not looked at closely; a part of it is no value either.
+        if found.end() - found.start() > _LONGEST or _TELLING.search(found[0])
+    )
+
+
+_NOTHING = re.compile(
+    r"(?:UTF|SHA|MD|ISO)-\d{1,5}|/dev/\w+|(?:/usr)?/bin/(?:ba|z|da)?sh|/usr/bin/env|(?:19|20)\d\d年?|/tmp/?"
+)
+_FEW = re.compile(
+    r"\d{1,3} (?:files?|lines?|items?|times|rows?|points?|records?|commits?)|#\d{1,2}"
+)
+
+
+def says_nothing(value: str, *, by_tool: bool) -> bool:
+    """Whether a value is worth no line: everybody knows it, or a tool has counted a few of something."""
+    return bool(_NOTHING.fullmatch(value) or (by_tool and _FEW.fullmatch(value)))
+
+
+class ExactValue(NamedTuple):
+    """A value as it stands in a line."""
+
+    text: str
+    start: int
+    is_clear: bool
+    """Whether it says by itself what it is, as a path does."""
+
+
+def values_in(line: str) -> Iterator[ExactValue]:
+    """Values and paths of a line; a part of a path or address is none."""
+    paths = [found.span() for found in paths_in(line)]
+    for found in exact_values(line):
+        start, stop = found.span()
+        whole = "://" in found[0] or "@" in found[0]
+        if whole:
+            paths = [(a, b) for a, b in paths if b <= start or stop <= a]
+        elif any(a < stop and start < b for a, b in paths):
+            continue
+        text = found[0].rstrip(".,;:")
+        yield ExactValue(text, start, whole or len(text) > _CLEAR)
+    for start, stop in paths:
+        yield ExactValue(line[start:stop], start, is_clear=True)

@@ -1,0 +1,211 @@
+"""Choose the ledger lines that are shown: within a room, with a fair share for each kind."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import cues
+from .exact_values import is_everyday
+from .gathering import Gathered
+from .line import LATER_OK, WORDS, Key, Kind, LedgerLine, key_of, together, united
+
+_ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
+
+
+def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
+    """One list without doubles, in the order of the newest use; what was used again counts
+    on, and a failure whose call succeeded since says so.
+    """
+    known = map(_with_author, before)
+    kept: dict[Key, LedgerLine] = {key_of(x): x for x in united((*known, *fresh.lines))}
+    for echo in fresh.echoes:
+        for kind in _ECHOED:
+            found = kept.get((kind, echo.text, (), None))
+            if found is not None:
+                kept[kind, echo.text, (), None] = together(echo, found)
+                break
+    return tuple(_settled(line, fresh.succeeded) for line in kept.values())
+
+
+def _with_author(line: LedgerLine) -> LedgerLine:
+    """A line of a ledger that did not name authors: nobody knows who wrote these words."""
+    if line.author or line.said_by != "user" or line.kind not in WORDS:
+        return line
+    return line.replaced(author="unknown")
+
+
+def _settled(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
+    if line.kind != "failure" or succeeded.get(line.note, -1) < line.position:
+        return line
+    return line.replaced(note=line.note + LATER_OK)
+
+
+_BY = {"user": 1.5, "assistant": 0.75, "tool": 0.0}
+_MOST_FOR_USE = 3.0
+
+
+class Ranking:
+    """Ranks the lines of one ledger by comparing them with each other; higher is kept longer."""
+
+    def __init__(self, lines: Sequence[LedgerLine]) -> None:
+        positions = [line.position for line in lines]
+        self._oldest = min(positions, default=0)
+        self._span = max(1, max(positions, default=0) - self._oldest)
+        asked = [line.position for line in lines if line.kind == "request"]
+        self._crowds = Counter(line.position for line in lines if line.kind == "value")
+        self._first, self._latest = min(asked, default=-1), max(asked, default=-1)
+
+    def score(self, line: LedgerLine) -> float:
+        """How much a line matters among those of its kind."""
+        newness = (line.position - self._oldest) / self._span
+        used = min(_MOST_FOR_USE, math.log2(line.count))
+        match line.kind:
+            case "request":
+                return newness + used + self._open(line)
+            case "rule" | "prohibition":
+                return 0.5 * newness + used + 2 * cues.weight(_whole(line))
+            case "decision":
+                return newness + used + cues.weight(_whole(line)) + _BY[line.said_by]
+            case "command":
+                return newness + 1.5 * used - (1.5 if is_everyday(line.text) else 0.0)
+            case "failure":
+                return newness + used - (2.0 if line.note.endswith(LATER_OK) else 0.0)
+            case "value":
+                # What only tools say, they say often; of a long list each item says little.
+                used *= 0.5 if line.said_by == "tool" else 1.5
+                crowd = 0.4 * math.log2(self._crowds[line.position])
+                return newness + used + _BY[line.said_by] - crowd
+            case "read" | "modified":
+                return newness + 1.5 * used
+
+    def _open(self, line: LedgerLine) -> float:
+        score = 2.0 if cues.DEFERRED.search(line.text) else 0.0
+        if cues.ASKING.search(line.text) or cues.ORDER.match(line.text):
+            score += 0.75
+        return score + (2.0 if line.position in (self._first, self._latest) else 0.0)
+
+
+def _whole(line: LedgerLine) -> str:
+    """The text behind its headings: a heading can turn it into its opposite."""
+    return " ".join((*line.under, line.text))
+
+
+MOST_HIDDEN: dict[Kind, int] = {
+    "prohibition": 40,
+    "rule": 40,
+    "request": 40,
+    "decision": 30,
+    "modified": 40,
+    "command": 40,
+    "value": 60,
+    "failure": 8,
+    "read": 20,
+}
+"""Lines of each kind that are kept without being shown: counts grow on, a line can come back, and a
+moment without room loses nothing that matters. They bound the size of the event.
+"""
+
+# What each kind may take of the room before the others, then, and where room is left. What the user
+# asked and forbade is served first each time: no other kind takes its place.
+_SHARES: dict[Kind, tuple[float, float, float]] = {
+    "prohibition": (0.22, 0.45, 1.0),
+    "rule": (0.22, 0.45, 1.0),
+    "request": (0.26, 0.45, 1.0),
+    "decision": (0.12, 0.30, 1.0),
+    "modified": (0.10, 0.25, 1.0),
+    "command": (0.10, 0.25, 1.0),
+    "value": (0.12, 0.40, 0.40),
+    "failure": (0.06, 0.15, 0.15),
+    "read": (0.02, 0.10, 0.30),
+}
+
+
+class Fitted(NamedTuple):
+    """The ledger: the lines that are shown, as they stand in the conversation, then others, the most important
+    ones first.
+    """
+
+    lines: tuple[LedgerLine, ...] = ()
+    shown: int = 0
+    """How many of them there is room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What rendering costs, in tokens."""
+
+    line: Callable[[LedgerLine], int]
+    heading: Callable[[LedgerLine], int]
+    """Of the heading that the first line of a kind and an author needs."""
+
+
+def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8) -> Fitted:
+    """Choose from ``lines``, each of which stands there once, what is shown in ``room`` tokens."""
+    ranking = Ranking(lines)
+    ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
+    ranked = _limited(ranked, "failure", failures)
+    choice = _Choice(room, costs)
+    for most in range(3):
+        for kind, shares in _SHARES.items():
+            allowed = int(room * shares[most])
+            for line in ranked:
+                if line.kind == kind:
+                    choice.take(line, allowed)
+    hidden = _hidden([line for line in ranked if line not in choice.taken])
+    # Lines of one message stay in the order in which they stand there.
+    order = {line: number for number, line in enumerate(lines)}
+    taken = sorted(choice.taken, key=lambda line: (line.position, order[line]))
+    return Fitted((*taken, *hidden), len(taken))
+
+
+class _Choice:
+    def __init__(self, room: int, costs: Costs) -> None:
+        self.taken: dict[LedgerLine, None] = {}
+        self._left = room
+        self._costs = costs
+        self._spent: dict[Kind, int] = {}
+        self._headed: set[tuple[Kind, str | None]] = set()
+
+    def take(self, line: LedgerLine, allowed: int) -> None:
+        """Take a line if there is room for it, and for its kind; what is said already is not repeated."""
+        if self._left <= 0 or line in self.taken:
+            return
+        spent = self._spent.get(line.kind, 0)
+        group = (line.kind, line.author)
+        cost = self._costs.line(line) + (0 if group in self._headed else self._costs.heading(line))
+        if cost > self._left or spent + cost > allowed or self._is_said(line):
+            return
+        self.taken[line] = None
+        self._left -= cost
+        self._spent[line.kind] = spent + cost
+        self._headed.add(group)
+
+    def _is_said(self, line: LedgerLine) -> bool:
+        """Whether a value stands in a line that is shown: as whole words, never as a part of one."""
+        if line.kind != "value":
+            return False
+        near = [known.text for known in self.taken if line.text in known.text]
+        if not near:
+            return False
+        whole = re.compile(rf"(?<![\w/.-]){re.escape(line.text)}(?![\w/-]|\.\w)")
+        return any(map(whole.search, near))
+
+
+def _limited(lines: Sequence[LedgerLine], kind: Kind, most: int) -> list[LedgerLine]:
+    kept, left = list[LedgerLine](), most
+    for line in lines:
+        if line.kind == kind:
+            left -= 1
+        if line.kind != kind or left >= 0:
+            kept.append(line)
+    return kept
+
+
+def _hidden(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    kept: list[LedgerLine] = []
+    for kind, most in MOST_HIDDEN.items():
+        kept += [line for line in lines if line.kind == kind][:most]
+    return kept

@@ -1,0 +1,319 @@
+"""What a tool call does to the world, and how it ended."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from refold.domain.json_data import is_list, is_object
+
+from .wording import clean, excerpt, squeeze
+
+_SAYS_ERROR = re.compile(
+    r"\s*(?:<tool_use_error>|\W{0,3}(?:error|fatal|exception|traceback|failed|failure|permission denied|"
+    r"exit code:? [1-9]|command not found|错误|失败|异常)\b)|\s*\{\s*\"(?:error|errors)\"\s*:\s*[^\sn\[{f]",
+    re.IGNORECASE,
+)
+_EXITED = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: status| code)?:? |<returncode>|exit_code[\"']?[:=] ?)(-?[1-9]\d*)\b",
+    re.IGNORECASE,
+)
+_TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\)|command not found|No such file or directory"
+)
+_COMPLAINS = re.compile(
+    r"\b(?:error|fatal|exception|failed|failure|denied|not found|no such|cannot|could not|panic|aborted)\b|"
+    r"Error\b|错误|失败",
+    re.IGNORECASE,
+)
+_BRIEF = 3
+"""Lines: of so few, each says how the command ended; of more, the last ones do."""
+_FINDS = re.compile(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
+_REFUSED = re.compile(
+    r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)|"
+    r"permission to use .{1,80} (?:has been|was|is) denied|haven't granted",
+    re.IGNORECASE,
+)
+_USER_SAID = re.compile(
+    r"(?:the user said|user feedback|provided feedback):?\s*\n?(.+)", re.DOTALL | re.IGNORECASE
+)
+_TELLING = re.compile(
+    r"^.*(?:\b\w*(?:Error|Exception)\b|^error|fatal:|FAIL|panic:|cannot |not found|undefined|denied|✗|错误|失败).*$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended."""
+
+    failed: bool
+    text: str
+    """The whole result, as it came."""
+    refused: bool = False
+    """True when the user did not let the call happen."""
+    reply: str = ""
+    """What the user said when refusing, in their own words."""
+
+    def gist(self) -> str:
+        """The telling part: at most 300 characters, clean and redacted. Made only where needed."""
+        if self.refused:
+            return "refused by the user"
+        return excerpt(self.telling(), 300) if self.failed else excerpt(self.text, 200)
+
+    def telling(self) -> str:
+        """Around the first line that names the error, as it came; a long log is mostly noise."""
+        return _telling(self.text)
+
+
+def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
+    """Reads a ``tool_result`` block. Without ``is_error``, only clear signs count as failure.
+
+    ``command`` is the shell command that was run, None for other tools.
+    """
+    text = result_text(block)
+    error = block.get("is_error") is True
+    if error and _REFUSED.search(text[:600]):
+        said = _USER_SAID.search(text)
+        reply = said[1].partition("\nNote:")[0].strip() if said else ""
+        return Outcome(True, text, refused=True, reply=reply)
+    # Where a tool says how it ended, words are none of its signs: a warning of what worked is no failure.
+    says = block.get("is_error") is None and not _goes_on(text, command)
+    failed = error or (says and _SAYS_ERROR.match(text) is not None)
+    if command is not None:
+        exited = _EXITED.search(text[-400:]) or _EXITED.match(text)
+        failed = failed or bool(exited) or (says and bool(_TRACEBACK.search(text[:300])))
+        if exited and exited[1] == "1" and _FINDS.match(command) and len(text) < 60:
+            failed = False  # A search that found nothing.
+    return Outcome(failed, text)
+
+
+def _goes_on(text: str, command: str | None) -> bool:
+    """Whether the output of a command goes on behind its first complaint as if nothing was wrong."""
+    told = text.strip().splitlines()
+    if command is None or len(told) <= _BRIEF or text.lstrip().startswith("Traceback"):
+        return False
+    return not any(_COMPLAINS.search(line) for line in told[-_BRIEF:])
+
+
+def result_text(block: Mapping[str, Any], depth: int = 0) -> str:
+    """The words of a result; content of other kinds is named in brackets."""
+    content = block.get("text", block.get("content"))
+    if isinstance(content, str):
+        return content
+    if depth > 4:
+        return ""
+    parts: list[str] = []
+    for part in content[:200] if is_list(content) else ():
+        if isinstance(part, str):
+            parts.append(part)
+        elif is_object(part):
+            parts.append(result_text(part, depth + 1) or f"[{part.get('type', 'block')}]")
+    return "\n".join(parts)
+
+
+def _telling(text: str) -> str:
+    if len(text) <= 300:
+        return text
+    shown = text if len(text) < 20_000 else text[:8_000] + "\n" + text[-12_000:]
+    found = _TELLING.findall(shown)
+    return "\n".join(found[:3]) if found else text[-1_200:]
+
+
+_PATHS = (
+    "file_path",
+    "path",
+    "filename",
+    "notebook_path",
+    "filepath",
+    "target_file",
+    "file_name",
+    "file",
+)
+_COMMANDS = ("command", "cmd", "script", "commands", "code")
+_WRITTEN = {
+    "content", "contents", "new_string", "new_str", "old_string", "old_str", "file_text", "edits",
+    "patch", "diff", "new_source", "insert_line", "text", "new_content", "replacement", "to_replace",
+}  # fmt: skip
+_MANNER = {
+    "output_mode",
+    "head_limit",
+    "limit",
+    "offset",
+    "description",
+    "timeout",
+    "clarification_type",
+}
+_SHELL = re.compile(
+    r"bash|shell|terminal|exec|run_?command|ipython|powershell|^run$|^cmd$", re.IGNORECASE
+)
+_WRITES = re.compile(
+    r"write|edit|create|replace|patch|insert|append|save|delete|remove|move|rename", re.IGNORECASE
+)
+_READS = re.compile(r"^(?:read|view|open|cat|show|get_?file|load)|read|view", re.IGNORECASE)
+_LOOKS = re.compile(
+    r"^(?:get|list|ls|search|find|grep|glob|calculate|fetch|lookup|query|check|describe|count|web_?search|"
+    r"web_?fetch|ask|exit_?plan|enter_?plan|skill|tool_?search|present)|search|_get_|_list_",
+    re.IGNORECASE,
+)
+_SILENT = re.compile(
+    r"^(?:think|thinking|finish|submit|todo_?read|task_?(?:list|get)|bash_?output|noop)$",
+    re.IGNORECASE,
+)
+_TODOS = re.compile(r"todo|^update_?plan$|task_?tracker", re.IGNORECASE)
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+_HEREDOC = re.compile(
+    r"\b(?:cat|tee)\s*(?:-a\s+)?>{0,2}\s*['\"]?([^\s'\"<>|;&]+)['\"]?\s*<<|"
+    r"<<-?\s*['\"]?\w+['\"]?\s*>{1,2}\s*([^\s'\"|;&]+)"
+)
+_SED = re.compile(r"\bsed\s+-i\S*\s(?:[^|;&\n]*\s)?([\w./~-]+\.\w+)\s*(?:$|[;&|\n])")
+_CHDIR = re.compile(r"^cd\s+\S+\s*(?:&&|;)\s*")
+
+
+class Kind(Enum):
+    """What a call is for."""
+
+    MODIFY = auto()
+    READ = auto()
+    COMMAND = auto()
+    TODOS = auto()
+    NEW_TASK = auto()
+    TASK_CHANGE = auto()
+    ASK = auto()
+    ACT = auto()
+    LOOK = auto()
+    SILENT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A tool call understood: what it does, and to what."""
+
+    kind: Kind
+    tool: str
+    subjects: tuple[str, ...]
+    """Paths, one command, or one rendering of the input: clean and redacted."""
+    verb: str = ""
+    exact: tuple[str, ...] = ()
+    """Paths or one command as they stand in the input, character for character."""
+
+    @property
+    def title(self) -> str:
+        """Names the call in a line."""
+        match self.kind:
+            case Kind.COMMAND:
+                return f"`{self.subjects[0]}`"
+            case Kind.MODIFY | Kind.READ:
+                return f"{self.tool} {', '.join(self.subjects[:3])}"
+            case _:
+                return self.subjects[0] if self.subjects else self.tool
+
+
+def deed_of(name: object, given: object) -> Deed:
+    """Reads a ``tool_use`` block's name and input; anything unknown is an action or a look."""
+    tool = squeeze(clean(name), 60) if isinstance(name, str) and name.strip() else "tool"
+    fields = given if is_object(given) else {"input": given}
+    return (
+        _bookkeeping(tool, fields)
+        or _file_deed(tool, fields)
+        or _command(tool, fields)
+        or Deed(Kind.LOOK if _LOOKS.search(tool) else Kind.ACT, tool, (rendered(tool, fields),))
+    )
+
+
+def written_by(command: str) -> tuple[str, ...]:
+    """The files that a shell command plainly writes (here-documents, sed -i)."""
+    found = [m[1] or m[2] for m in _HEREDOC.finditer(command)]
+    found += [m[1] for m in _SED.finditer(command)]
+    return tuple(excerpt(path, 300) for path in found if not path.startswith(("/dev/", "$")))
+
+
+def _bookkeeping(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+    folded = tool.casefold().replace("_", "")
+    if _SILENT.match(tool):
+        return Deed(Kind.SILENT, tool, ())
+    if folded == "taskcreate" and isinstance(fields.get("subject"), str):
+        return Deed(Kind.NEW_TASK, tool, (excerpt(fields["subject"], 200),))
+    if folded == "taskupdate":
+        return Deed(Kind.TASK_CHANGE, tool, (), verb=str(fields.get("status", "")))
+    if _TODOS.search(tool):
+        return Deed(Kind.TODOS, tool, ())
+    if folded.startswith("ask") and _text(fields, ("question", "prompt", "message")):
+        question = _text(fields, ("question", "prompt", "message"))
+        return Deed(Kind.ASK, tool, (excerpt(question, 300),))
+    return None
+
+
+def _file_deed(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+    patch = _text(fields, ("patch", "input", "diff"))
+    if patched := _PATCHED.findall(patch):
+        return _of_files(Kind.MODIFY, tool, patched, "edited")
+    path = _text(fields, _PATHS).strip()
+    if not excerpt(path, 300):
+        return None
+    sub = fields.get("command")
+    if isinstance(sub, str) and "editor" in tool.casefold():
+        if sub == "view":
+            return _of_files(Kind.READ, tool, [path])
+        return _of_files(Kind.MODIFY, tool, [path], "created" if sub == "create" else "edited")
+    if _WRITES.search(tool) or (_WRITTEN & fields.keys() and not _LOOKS.search(tool)):
+        whole = (
+            _text(fields, ("content", "file_text", "contents")) and "edit" not in tool.casefold()
+        )
+        return _of_files(Kind.MODIFY, tool, [path], "written" if whole else "edited")
+    if _READS.search(tool):
+        return _of_files(Kind.READ, tool, [path])
+    return None
+
+
+def _of_files(kind: Kind, tool: str, paths: Sequence[str], verb: str = "") -> Deed:
+    return Deed(kind, tool, tuple(excerpt(p, 300) for p in paths), verb, tuple(paths))
+
+
+def _command(tool: str, fields: Mapping[str, Any]) -> Deed | None:
+    if not (_SHELL.search(tool) or "command" in fields or "cmd" in fields):
+        return None
+    words = fields.get("command", fields.get("cmd"))
+    text = " ".join(map(str, words)) if is_list(words) else _text(fields, _COMMANDS)
+    line = _CHDIR.sub("", text.strip())
+    shown = excerpt(line, 240)
+    return Deed(Kind.COMMAND, tool, (shown,), text[:20_000], (line,)) if shown else None
+
+
+def rendered(tool: str, fields: Mapping[str, Any]) -> str:
+    """``tool(field=value, …)`` with short values, at most 240 characters."""
+    parts: list[str] = []
+    for key, value in list(fields.items())[:16]:
+        if key in _MANNER or key.startswith("-"):
+            continue
+        match value:
+            case str():
+                shown = squeeze(value, 90)
+            case bool() | int() | float() | None:
+                shown = str(value)
+            case _:
+                shown = squeeze(_json(value), 110)
+        parts.append(f"{key}={shown}")
+    return excerpt(f"{tool}({', '.join(parts)})", 240)
+
+
+def _json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (ValueError, TypeError, RecursionError):
+        return "…"
+
+
+def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def looks_only(title: str) -> bool:
+    """Whether an action line is of a call that only looks something up, by its tool's name."""
+    return _LOOKS.search(title.partition("(")[0]) is not None

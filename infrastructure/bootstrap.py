@@ -1,0 +1,295 @@
+"""The composition root: puts adapters and settings together into the service that agents embed."""
+
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+from refold.application.api.async_memory import AsyncMemory
+from refold.application.api.memory import Memory
+from refold.application.compaction.unwritten import UnwrittenLog, UnwrittenWrites
+from refold.application.errors import LogError
+from refold.application.frames.frame_log import Asked, FramedLog
+from refold.application.generations.log_by_thread import GenerationsLog, GenerationsViews
+from refold.application.generations.recall_by_thread import by_thread
+from refold.application.maintenance.derived_files import forget_erased
+from refold.application.notes.note_files import write_notes
+from refold.application.ports.summariser import Summariser, TokenCounter
+from refold.application.recall.recall_parts import RecallParts
+from refold.application.runtime.core import Core
+from refold.application.runtime.opening_process import OpeningProcess
+from refold.infrastructure.settings.options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
+from refold.infrastructure.settings.options import Options as Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from refold.application.conversation.instructions import Instructions
+    from refold.infrastructure.event_store.encryption import KeySource
+    from refold.infrastructure.event_store.store import SQLiteLog
+    from refold.infrastructure.notes.markdown_pages import MarkdownReader
+    from refold.infrastructure.notes.notes_folder import MarkdownFolder
+    from refold.infrastructure.observability.notices import Notice
+    from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.projection_store.read_models import SQLiteViews
+    from refold.infrastructure.settings.configuration import Configuration
+    from refold.infrastructure.settings.settings_model import RefoldSettings
+
+
+def open_memory(path: str | Path, **options: Unpack[Options]) -> Memory:
+    """Open the memory in the file at ``path``; every option is described in ``Options``.
+
+    Raises:
+        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+        LogError: the log cannot be opened; nothing was changed.
+    """
+    return Memory(open_core(path, **options))
+
+
+def open_async_memory(path: str | Path, **options: Unpack[Options]) -> AsyncMemory:
+    """Open the memory in the file at ``path`` for asyncio: ``async with refold.aopen(…) as memory``.
+
+    Options and errors are those of ``refold.open``.
+    """
+    return AsyncMemory(open_core(path, **options))
+
+
+def configuration_of(options: Options) -> "Configuration":
+    """The settings that these options, environment and policy file give together.
+
+    Raises:
+        InvalidSetting: a setting cannot be; says which, where it comes from, and what it must be.
+    """
+    from refold.infrastructure.event_store.encryption import hidden_key
+    from refold.infrastructure.settings.configuration import read_configuration
+
+    named: dict[str, object] = {
+        name: value
+        for name, value in options.items()
+        if name not in (*NO_SETTINGS, *READ_APART)
+        and (name not in NAME_OR_OBJECT or isinstance(value, str))
+    }
+    if isinstance(key := options.get("encryption_key"), bytes | str):
+        named["encryption_key"] = hidden_key(key)
+    return read_configuration(
+        policy=options.get("policy"), policy_file=options.get("policy_file"), **named
+    )
+
+
+def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
+    """The core of a memory by itself, for use cases that open and close it on their own.
+
+    Options and errors are those of ``refold.open``.
+    """
+    # All of it is one use: a fork in the middle of an import would leave the child half a module.
+    from refold.infrastructure.files.fork_gate import GATE
+
+    with GATE.used():
+        from refold.infrastructure.maintenance.own_files import real_place
+        from refold.infrastructure.settings.option_checks import check_options
+
+        check_options(path, options)
+        return _opened(real_place(path), options)
+
+
+def _opened(path: str | Path, options: Options) -> Core:
+    from refold.infrastructure.files.processes import ThisProcess
+    from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
+    from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+    from refold.infrastructure.tools.anthropic import AnthropicTools
+
+    configuration = configuration_of(options)
+    settings, instructions = configuration.settings, _instructions(configuration)
+    counter = options.get("counter") or EstimatingTokenCounter()
+    observing = Observing.of(settings, options.get("on_compaction"), options.get("observers") or ())
+    chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
+    key = key_source(options, settings)
+    stores = _stores(path, options, settings, key, observing.noticed)
+    asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
+    core = Core(
+        log=FramedLog(UnwrittenLog(observing.log(log), unwritten), asked),
+        keeper=SQLiteKeeper(stores.log, key),
+        views=GenerationsViews(stores.views, log),
+        recall=_recall(stores, log, options),
+        counter=counter,
+        summariser=chosen,
+        fallback=embedded,
+        clock=options.get("clock") or _now,
+        new_id=options.get("new_id") or _new_id,
+        settings=configuration.for_core(),
+        notes_folder=_notes_folder(path, configuration),
+        markdown=_markdown(configuration),
+        instructions=instructions.text,
+        instruction_files=instructions.files,
+        observers=observing.observers(chosen),
+        owner=ThisProcess(),
+        process=OpeningProcess(str(path)),
+        sdk_tools=AnthropicTools(),
+        asked=asked,
+        unwritten=unwritten,
+        turns=stores.log.turns,
+    )
+    _settle(core, stores, settings.scrub_megabytes)
+    return core
+
+
+def _summarisers(
+    given: str | Summariser | None,
+    settings: "RefoldSettings",
+    counter: TokenCounter,
+    observing: "Observing",
+) -> tuple[Summariser, Summariser]:
+    """The summariser that was chosen, and the embedded one, which is there where that one fails."""
+    from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+
+    embedded = observing.summariser(ExtractiveSummariser(counter=counter))
+    return _summariser(given, settings, counter, observing) or embedded, embedded
+
+
+def _recall(stores: "_Stores", log: GenerationsLog, options: Options) -> RecallParts:
+    backend = options.get("search_backend")
+    hands_over = backend is None or isinstance(backend, str)
+    return by_thread(stores.recall, log, hands_over=hands_over)
+
+
+class _Stores(NamedTuple):
+    """What lies on the disk."""
+
+    log: "SQLiteLog"
+    views: "SQLiteViews"
+    recall: RecallParts
+
+
+def _stores(
+    path: str | Path,
+    options: Options,
+    settings: "RefoldSettings",
+    key: "KeySource | None",
+    told: "Callable[[Notice], None]",
+) -> _Stores:
+    from refold.infrastructure.event_store.store import SQLiteLog
+    from refold.infrastructure.projection_store.derived_places import place_of
+    from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
+    from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
+    from refold.infrastructure.search_backends.named_backends import (
+        given_backend,
+        named_backend,
+        refuse_files_of,
+    )
+
+    encrypted = key is not None
+    # What cannot be is refused before a log is made.
+    embedder = embedder_of(options.get("embedder"), settings)
+    given = given_backend(options.get("search_backend"))
+    refuse_files_of(settings, path, encrypted=encrypted)
+    create = options.get("create", True)
+    log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
+    views = SQLiteViews(place_of(path, VIEWS, encrypted=encrypted), log, of=path, told=told)
+    backend = named_backend(settings, path, log) if given is None else given
+    recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
+    return _Stores(log, views, recall)
+
+
+def _scrub(stores: _Stores, megabytes: int) -> None:
+    """Have the files read in the background, until the log is closed."""
+    from refold.infrastructure.maintenance.scrubber import Job, LogScrubber, ScrubThread
+    from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+    from refold.infrastructure.recall.segments import SegmentsScrub
+
+    if not megabytes:
+        return
+    known, budget = stores.log.known, megabytes << 20
+    scrubber = LogScrubber(known, budget)
+    jobs: list[Job] = [scrubber]
+    if isinstance(stores.recall.index, SQLiteRecallIndex):
+        followed = stores.recall.index.followed
+        last = lambda: known.record.words  # noqa: E731
+        jobs.append(SegmentsScrub(followed, last, known.keep_words, budget))
+    thread = ScrubThread(jobs, scrubber.finish)
+    known.stop_reading = thread.stop
+    thread.start()
+
+
+def _settle(core: Core, stores: _Stores, scrub_megabytes: int) -> None:
+    """Finish what earlier processes left unfinished, and have the files read in the background."""
+    with suppress(LogError):  # The next one that opens it tries again.
+        stores.log.finish_erasures(lambda: forget_erased(core))
+    write_notes(core)
+    _scrub(stores, scrub_megabytes)
+
+
+def _summariser(
+    given: str | Summariser | None,
+    settings: "RefoldSettings",
+    counter: TokenCounter,
+    observing: "Observing",
+) -> Summariser | None:
+    """The summariser that was given or named; None for the embedded one."""
+    from refold.application.summaries.fallbacks import SummariesOff
+    from refold.infrastructure.summarisers.retried import retrying
+
+    if given is None or isinstance(given, str):
+        if settings.summariser == "extractive":
+            return None
+        if settings.summariser == "off":
+            return SummariesOff(counter.count_text)
+        from refold.infrastructure.summarisers.named_summarisers import (
+            anthropic_summariser,
+            warn_without_key,
+        )
+
+        warn_without_key(settings.summariser)
+        given = anthropic_summariser(
+            settings.summariser,
+            counter,
+            model=settings.summariser_model,
+            answering=settings.model,
+            timeout=settings.summariser_timeout,
+        )
+    return retrying(given, settings.summary_tries, each=observing.summariser)
+
+
+def _instructions(configuration: "Configuration") -> "Instructions":
+    """What the instruction files say, read once."""
+    from refold.infrastructure.notes.markdown_pages import read_instructions
+
+    return read_instructions(configuration.for_core().instructions)
+
+
+def _notes_folder(path: str | Path, configuration: "Configuration") -> "MarkdownFolder | None":
+    """The folder that notes are written into, if the settings name one."""
+    folder = configuration.for_core().notes.folder
+    if folder is None:
+        return None
+    from refold.infrastructure.notes.notes_folder import MarkdownFolder
+
+    return MarkdownFolder(folder, None if str(path) == ":memory:" else Path(path))
+
+
+def _markdown(configuration: "Configuration") -> "MarkdownReader | None":
+    """The Markdown files that are searched, if the settings name a folder."""
+    notes = configuration.for_core().notes
+    folder = notes.searched or notes.folder
+    if folder is None:
+        return None
+    from refold.infrastructure.notes.markdown_pages import MarkdownReader
+
+    return MarkdownReader(folder)
+
+
+def key_source(options: Options, settings: "RefoldSettings") -> "KeySource | None":
+    """What gives the keys of a log: a callback, or the key that a setting says."""
+    given = options.get("encryption_key")
+    if callable(given):
+        return given
+    return None if (secret := settings.encryption_key) is None else secret.get_secret_value()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

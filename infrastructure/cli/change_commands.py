@@ -1,0 +1,248 @@
+"""``refold pin``, ``unpin``, ``pins``, ``revert``, ``label`` and ``compact``: change a conversation."""
+
+from typing import Annotated
+
+import typer
+
+from refold.application.api.memory import Memory
+from refold.application.api.results import CompactionResult
+
+from .arguments import Where, chosen, find_pin, find_place, naming_commands, opened, require
+from .options import (
+    DEFAULT_DB,
+    Db,
+    Json,
+    ModelName,
+    PinId,
+    Place,
+    PolicyFile,
+    SummariserName,
+    Thread,
+    Window,
+)
+from .output import clean, one_line, print_json, say, show_table, warn
+
+
+def pin(
+    thread: Place,
+    position: Annotated[
+        str | None,
+        typer.Argument(metavar="[POSITION]", help="The message to keep; `refold show` has them."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="A text of its own to keep.", metavar="TEXT")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Keep a message or a text word for word, whatever is compacted."""
+    with opened(db) as memory, naming_commands(db):
+        where = find_place(memory, thread, [] if position is None else [position])
+        thread = where.thread
+        if bool(where.spans) == (text is not None):
+            raise typer.BadParameter("give either a position or --text TEXT")
+        what = text if text is not None else _one_position(memory, where)
+        pin_id = memory.conversation(thread).pin(what)
+    if json:
+        print_json({"thread_id": thread, "pin_id": pin_id})
+    else:
+        undo = f"refold unpin {clean(thread)} {clean(pin_id)} --db {clean(db)}"
+        say(f"Pinned as {clean(pin_id)}. `{undo}` takes it back.")
+
+
+def _one_position(memory: Memory, where: Where) -> int:
+    span = chosen(where)
+    if not span.is_one or span.start is None:
+        raise typer.BadParameter("give one position, such as 17")
+    length = 0 if span.start >= 0 else len(memory.conversation(where.thread).explain())
+    return span.start + length
+
+
+def unpin(
+    thread: Thread,
+    pin_id: PinId,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Take a pin back. Exit code 1 if there is no such pin."""
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        pin_id = find_pin(memory, thread, pin_id)
+        done = memory.conversation(thread).unpin(pin_id)
+    if json:
+        print_json({"thread_id": thread, "pin_id": pin_id, "unpinned": done})
+    elif done:
+        say(f"{clean(pin_id)} is no longer pinned.")
+    if not done:
+        warn(f"There is no pin {clean(pin_id)} in {clean(thread)}; `refold pins` shows them.")
+        raise typer.Exit(1)
+
+
+def pins(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """Show what is kept word for word."""
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        items = memory.conversation(thread).pins()
+    if json:
+        print_json({"thread_id": thread, "pins": [item.model_dump() for item in items]})
+        return
+    if not items:
+        how = f"refold pin {clean(thread)} POSITION --db {clean(db)}"
+        say(f"Nothing is pinned in {clean(thread)}. `{how}` pins a message.")
+        return
+    show_table(
+        "",
+        ["pin", "position#", "stands in", "text…"],
+        [
+            (
+                clean(item.pin_id),
+                item.position,
+                "its place" if item.in_place else "the ledger",
+                one_line(item.text, 200),
+            )
+            for item in items
+        ],
+    )
+
+
+def revert(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Kept in the log, for audit.", metavar="TEXT")
+    ] = "",
+    window: Window = None,
+    model: ModelName = None,
+    policy: PolicyFile = None,
+    json: Json = False,
+) -> None:
+    """Undo the newest compaction. Exit code 1 if there is none to undo."""
+    with opened(db, window=window, model=model, policy_file=policy) as memory:
+        thread = require(memory, thread)
+        result = memory.conversation(thread).revert_compaction(reason)
+    if json:
+        print_json({**result.model_dump(), "success": result.outcome == "reverted"})
+    elif result.outcome == "reverted":
+        active = f"summary {clean(result.summary_id)}" if result.summary_id else "no summary"
+        say(
+            f"Undone: {result.tokens_before:,} → {result.tokens_after:,} tokens; "
+            f"{result.messages_kept:,} messages are in the context word for word, {active} is active."
+        )
+    else:
+        say(f"Nothing to undo: {clean(result.detail)}.")
+    if result.outcome != "reverted":
+        raise typer.Exit(1)
+
+
+def label(
+    thread: Thread,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The name; `refold list` shows it.")],
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Give a conversation a name for people."""
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        memory.conversation(thread).label(text)
+    if json:
+        print_json({"thread_id": thread, "label": text})
+    else:
+        say(f"{clean(thread)} is called {clean(text)} now.")
+
+
+Focus = Annotated[
+    str | None,
+    typer.Option("--focus", help="What the summary should keep above all.", metavar="TEXT"),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Try even after several failures in a row.", metavar="")
+]
+Target = Annotated[
+    int | None,
+    typer.Option(
+        "--target",
+        metavar="TOKENS",
+        min=1,
+        help="The size of the request to aim at; else that of an automatic compaction.",
+    ),
+]
+KeepLast = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-last", metavar="N", min=1, help="Keep just the newest N messages word for word."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Summarise all but the newest messages.", metavar="")
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="The model that would answer: gives the window, and writes the summary.",
+    ),
+]
+
+
+def compact(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    focus: Focus = None,
+    force: Force = False,
+    target: Target = None,
+    keep_last: KeepLast = None,
+    all: All = False,
+    window: Window = None,
+    model: Model = None,
+    summariser: SummariserName = None,
+    policy: PolicyFile = None,
+    json: Json = False,
+) -> None:
+    """Compact a conversation now. Exit code 1 if that failed; then nothing has changed."""
+    with opened(
+        db,
+        window=window,
+        model=model,
+        summariser=summariser,
+        policy_file=policy,
+    ) as memory:
+        thread = require(memory, thread)
+        result = memory.conversation(thread).compact(
+            focus=focus, force=force, target=target, keep_last=keep_last, model=model, all=all
+        )
+    if json:
+        print_json({**result.model_dump(), "success": result.success, "freed": result.freed})
+    else:
+        _tell_compaction(result)
+    if not result.success:
+        raise typer.Exit(1)
+
+
+def _tell_compaction(result: CompactionResult) -> None:
+    match result.outcome:
+        case "performed":
+            say(
+                f"Compacted: {result.tokens_before:,} → {result.tokens_after:,} tokens "
+                f"({result.freed:,} freed). The summary stands for {result.messages_covered:,} "
+                f"messages; {result.messages_kept:,} are kept word for word."
+            )
+        case "shortened":
+            say(
+                f"Shown shorter: {result.tokens_before:,} → {result.tokens_after:,} tokens "
+                f"({result.freed:,} freed). No message could be summarised."
+            )
+        case "nothing_to_do":
+            say(f"Nothing to do: {result.detail} ({result.reason}). 0 tokens freed.")
+        case "failed" | "in_flight":
+            say(
+                f"[red]Not compacted[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
+                "The conversation is as it was."
+            )
+        case "waiting":
+            say(
+                f"[red]Not written[/red] ({result.reason}): {clean(result.detail.rstrip('.'))}. "
+                "The summary is lost where the log stays so until this command ends."
+            )
+        case "reverted":
+            pass  # No outcome of a compaction on demand.

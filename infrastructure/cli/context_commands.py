@@ -1,0 +1,346 @@
+"""``refold context``, ``explain`` and ``read``: the request, why it is so, and the originals behind it."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Annotated
+
+import typer
+
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat
+from refold.application.history.explain import MessageFate
+from refold.application.history.moments import At as Moment
+from refold.application.rendering.request_parts import RequestPart
+from refold.domain.compaction.budget import InstructionFileSize
+from refold.domain.messages import Block, text_of
+
+from .arguments import (
+    Span,
+    as_json,
+    as_request,
+    chosen,
+    find_place,
+    given_span,
+    naming_commands,
+    next_command,
+    opened,
+    refuse_unknown,
+    require,
+    shown_span,
+)
+from .options import (
+    DEFAULT_DB,
+    At,
+    AtPosition,
+    Db,
+    Instructions,
+    Json,
+    ModelName,
+    Place,
+    PolicyFile,
+    Positions,
+    Range,
+    Start,
+    Stop,
+    Thread,
+    Window,
+)
+from .output import COLOURS, clean, console, in_words, paged, print_json, say, show_table
+from .times import read_at
+
+LARGEST = 3
+"""Messages that are named as the largest."""
+BAR = 20
+"""Columns of the longest bar."""
+
+AsText = Annotated[bool, typer.Option("--text", help="The conversation as one string.", metavar="")]
+SizesOnly = Annotated[bool, typer.Option("--sizes", help="Only where its tokens go.", metavar="")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit", metavar="N", min=0, help="With --text: so many newest messages at most."
+    ),
+]
+
+
+def context(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    window: Window = None,
+    model: ModelName = None,
+    policy: PolicyFile = None,
+    at: At = None,
+    position: AtPosition = None,
+    instructions: Instructions = None,
+    text: AsText = False,
+    limit: Limit = None,
+    sizes: SizesOnly = False,
+    json: Json = False,
+) -> None:
+    """Show the request that an agent would send next, without changing anything."""
+    moment = _moment(at, position)
+    if limit is not None and not text:
+        raise typer.BadParameter("--limit needs --text")
+    with opened(
+        db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
+    ) as memory:
+        thread = require(memory, thread)
+        chat = memory.conversation(thread)
+        now = chat.version if position is None else None
+        made = chat.context(at=now if moment is None else moment, position=position)
+        if text:
+            say(clean(made.as_text(limit)))
+            return
+        parts = chat.request_parts(made)
+        if json:
+            print_json(_as_json(made, parts))
+            return
+        largest = sorted(chat.explain(at=made.version), key=lambda f: -f.shown_tokens)[:LARGEST]
+    with paged():
+        _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
+        if not sizes:
+            say()
+            _show_request(made)
+        _say_size(made)
+
+
+def _as_json(made: Context, parts: Sequence[RequestPart]) -> dict[str, object]:
+    return {
+        **as_request(made),
+        "version": made.version,
+        "budget": made.budget.limit,
+        "compacted_first": _is_too_large(made),
+        "parts": [part.model_dump() for part in parts],
+        "instruction_files": [file.model_dump() for file in made.budget.instruction_files],
+    }
+
+
+def _is_too_large(made: Context) -> bool:
+    """Whether an agent's memory makes it smaller before it is sent: looking changes nothing."""
+    return made.tokens > made.budget.limit or made.bytes > made.budget.byte_limit
+
+
+def _moment(at: str | None, position: int | None) -> int | datetime | None:
+    if at is not None and position is not None:
+        raise typer.BadParameter("give either --at or --position")
+    return None if at is None else read_at(at)
+
+
+def _how_to_compact(made: Context, db: object, window: int | None, model: str | None) -> str:
+    asked: list[object] = [] if window is None else ["--window", window]
+    asked += [] if model is None else ["--model", model]
+    return next_command("compact", made.thread_id, *asked, db=db)
+
+
+def _say_sizes(
+    made: Context, parts: Sequence[RequestPart], largest: Sequence[MessageFate], how: str
+) -> None:
+    most = max((part.tokens for part in parts), default=1)
+    total = max(made.tokens, 1)
+    named = made.summary.summary_id[:8] if made.summary else "none"
+    say(
+        f"[bold]{clean(made.thread_id)}[/bold], version {made.version}: {made.tokens:,} of "
+        f"{made.budget.limit:,} tokens ({made.tokens / made.budget.limit:.0%}), "
+        f"{max(0, made.budget.limit - made.tokens):,} free; compacted from {made.budget.trigger:,} on; "
+        f"summary: {named}"
+    )
+    if _is_too_large(made):
+        say(
+            "[yellow]Larger than the budget[/yellow]: an agent's next request would be compacted first; "
+            f"this command changes nothing, `{clean(how)}` does it now."
+        )
+    show_table(
+        "",
+        ["part", "tokens#", "share#", "how many#", "…"],
+        [
+            (
+                part.kind,
+                part.tokens,
+                f"{part.tokens / total:.0%}",
+                part.count,
+                ("#" if console.options.ascii_only else "█") * max(1, BAR * part.tokens // most),
+            )
+            for part in parts
+        ],
+    )
+    for file in made.budget.instruction_files:
+        say(clean(_of_instructions(file)))
+    if large := [fate for fate in largest if fate.shown_tokens]:
+        said = ", ".join(f"{f.position} ({f.role}, {f.shown_tokens:,})" for f in large)
+        say(f"The largest messages in it: {said}.")
+
+
+def _of_instructions(file: InstructionFileSize) -> str:
+    if file.skipped:
+        return f"Instruction file {file.name} is skipped: {file.skipped}."
+    cut = f", {file.cut:,} characters cut" if file.cut else ""
+    return f"Instruction file {file.name}: {file.tokens:,} tokens{cut}."
+
+
+def _show_request(made: Context) -> None:
+    """Print a request as a person would read it."""
+    if made.system:
+        say("[bold magenta]system[/bold magenta]")
+        texts = [made.system] if isinstance(made.system, str) else map(text_of, made.system)
+        say(clean("\n".join(texts)) + "\n")
+    for message in made.messages:
+        role = str(message["role"])
+        colour = COLOURS.get(role, "")
+        say(f"[bold {colour}]{clean(role)}[/]" if colour else f"[bold]{clean(role)}[/bold]")
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            say(clean(in_words(block)))
+        say()
+
+
+def _say_size(made: Context) -> None:
+    size = f"{made.tokens:,} of {made.budget.limit:,} tokens, version {made.version}"
+    say(f"[dim]{size}[/dim]")
+
+
+_LONG_ID = re.compile(r"\b[0-9a-f]{32}\b")
+
+READ_EXAMPLE = "Examples: refold read thread-42/17; refold read thread-42 17; refold read refold://thread-42/17"
+EXPLAIN_EXAMPLE = (
+    "Example: refold explain thread-42 200.. --db agent.db. Each row is a run of messages "
+    "with the same fate; --json has every message."
+)
+EXAMPLES = {"read": READ_EXAMPLE, "explain": EXPLAIN_EXAMPLE}
+WIDE = 100
+"""In fewer columns the versions are left out."""
+
+
+def read(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="THREAD/POSITION, or as a context shows it: refold://THREAD/POSITION.",
+        ),
+    ],
+    positions: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[POSITION]...", help="Where ADDRESS is the thread id alone."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Read back an original message, whatever was compacted or offloaded since."""
+    with opened(db) as memory, naming_commands(db):
+        where = find_place(memory, address, positions or ())
+        chat = memory.conversation(where.thread)
+        if not where.spans:
+            raise typer.BadParameter(
+                f"which message of {where.thread!r}? Give its position: {where.thread}/17, or its "
+                "address; these look like refold://THREAD/POSITION"
+            )
+        messages = [chat.read(at) for span in where.spans for at in _positions(chat, span)]
+    if json:
+        found = [{"thread_id": where.thread, **as_json(message)} for message in messages]
+        print_json(found[0] if len(found) == 1 else {"messages": found})
+        return
+    for message in messages:
+        if len(messages) > 1:
+            say(f"[bold]{message.position}[/bold] {message.message.role}")
+        for block in message.message.blocks():
+            say(clean(_original(block)))
+
+
+def explain(
+    thread: Place,
+    positions: Positions = None,
+    db: Db = DEFAULT_DB,
+    range: Range = None,
+    at: At = None,
+    start: Start = None,
+    stop: Stop = None,
+    json: Json = False,
+) -> None:
+    """Explain why the model sees each message as it does: full, offloaded, summarised, pinned …"""
+    moment = None if at is None else read_at(at)
+    with opened(db) as memory:
+        where = find_place(memory, thread, positions or ())
+        span = chosen(where, given_span(range, start, stop))
+        chat = memory.conversation(where.thread)
+        fates = chat.explain(span.start or 0, span.stop, at=moment)
+        if not fates:
+            refuse_unknown(chat, span, moment)
+        if json:
+            print_json({"thread_id": where.thread, "messages": [f.model_dump() for f in fates]})
+            return
+        if not fates:
+            how = clean(next_command("show", where.thread, db=db))
+            say(f"No message there. `{how}` has the positions.")
+            return
+        besides = _besides(chat, fates, moment)
+    columns = ["positions", "fate", "tokens#", "shown#", "version", "why…"]
+    rows = [_row(list(same)) for _, same in groupby(fates, lambda f: (f.fate, f.why))]
+    if console.width < WIDE:
+        columns, rows = [*columns[:4], columns[5]], [(*row[:4], row[5]) for row in rows]
+    show_table("", columns, rows)
+    _tell_sums(fates, besides, db)
+
+
+def _positions(chat: Chat, span: Span) -> Sequence[int]:
+    """The positions that are meant; one that does not exist is named by what reads it."""
+    if span.is_one and span.start is not None and span.start >= 0:
+        return (span.start,)
+    length = len(chat.explain())
+    return range(*slice(*span).indices(length))
+
+
+def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
+    """Messages one after the other that share a fate."""
+    first, last = same[0], same[-1]
+    versions = [f.since_version for f in same]
+    why = _LONG_ID.sub(lambda found: found[0][:8], first.why)
+    if dropped := sum(f.thinking_dropped_at is not None for f in same):
+        why += f" (thinking left out of {dropped:,})"
+    least, most = min(versions), max(versions)
+    return (
+        shown_span(first.position, last.position),
+        first.fate,
+        sum(f.tokens for f in same),
+        sum(f.shown_tokens for f in same),
+        f"{least}" if least == most else f"{least} to {most}",
+        clean(why),
+    )
+
+
+def _besides(chat: Chat, fates: Sequence[MessageFate], at: Moment | None) -> str:
+    """What the context has besides these messages: the summary, ledger lines, pins, previews."""
+    made = chat.context(at=chat.version if at is None else at)
+    said: list[str] = []
+    if made.summary is not None:
+        summary = made.summary
+        said.append(
+            f"summary {summary.summary_id[:8]} for {summary.coverage.count:,} messages "
+            f"({summary.tokens:,} tokens with its ledger)"
+        )
+        said.append(f"{summary.ledger_shown:,} ledger lines")
+    if pins := len(chat.pins()):
+        said.append(f"{pins:,} pins")
+    if previews := sum(f.fate in ("offloaded", "condensed") for f in fates):
+        said.append(f"{previews:,} messages with previews")
+    return ", ".join(said)
+
+
+def _tell_sums(fates: Sequence[MessageFate], besides: str, db: object) -> None:
+    tokens, shown = sum(f.tokens for f in fates), sum(f.shown_tokens for f in fates)
+    more = ", beside the summary" if any(f.summary_id for f in fates) else ""
+    say(f"{len(fates):,} messages of {tokens:,} tokens take up {shown:,} in the context{more}.")
+    if besides:
+        say(f"In the context besides: {clean(besides)}.")
+    hidden = next((f for f in fates if f.shown_tokens < f.tokens), None)
+    if hidden is not None:
+        say(f"Next: {clean(next_command('read', hidden.address, db=db))}")
+
+
+def _original(block: Block) -> str:
+    """A block as it was: what a tool gave back stands by itself, with nothing around it."""
+    if block.get("type") == "tool_result":
+        return text_of(block)
+    return in_words(block)

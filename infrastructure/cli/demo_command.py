@@ -1,0 +1,316 @@
+"""What ``refold demo`` did and saw, and how that is told."""
+
+import json as jsonlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refold.application.api.context import Context
+from refold.application.api.memory import Memory
+from refold.application.api.results import CompactionResult
+from refold.application.lab.playing import Played, Player, PlayFigures
+from refold.application.maintenance.verifying import Verification
+from refold.application.recall.hits import Recalled
+from refold.application.rendering.texts import CONTINUE
+from refold.domain.messages import Message
+from refold.domain.value import Value
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+
+from .arguments import next_command
+from .options import Json
+from .output import clean, console, one_line, pieces_in_short, print_json, say, show_table, speaker
+from .play_command import show_figures
+from .progress import progress_bar
+
+SUMMARY_LINES = 8
+QUESTION = "how many jobs ran twice?"
+"""Asked of the conversation at its end: the answer is in its first, compacted part."""
+
+
+class Fold(Value, frozen=True):
+    """One compaction of the story."""
+
+    message: int
+    tokens_before: int
+    tokens_after: int
+    covered: int
+    kept: int
+    offloaded: int
+
+
+class Answer(Value, frozen=True):
+    """A question about what was compacted, and what recall found."""
+
+    question: str
+    position: int
+    fate: str
+    text: str
+
+
+class Story(Value, frozen=True):
+    """What the demo did and saw."""
+
+    figures: PlayFigures
+    folds: tuple[Fold, ...]
+    damage_done: tuple[str, ...]
+    damage_found: Verification
+    after_repair: Verification
+    summary: str
+    """The active summary at the end."""
+    thread_id: str
+    answer: Answer | None
+    """What recall finds of what the context does not show any more."""
+    seen: tuple[str, ...]
+    """How the request that the model would be sent begins and ends, message by message."""
+    same_context: bool
+    """Whether the rendered context is the same bytes after damage, restart and rebuild."""
+
+
+def tell_story(story: Story, db: Path) -> None:
+    """Say what happened, the best figure first, and what to try next."""
+    figures = story.figures
+    say(
+        f"[bold]{figures.tokens_without_compaction:,} → {figures.tokens_sent:,} tokens sent[/bold] in "
+        f"{figures.requests:,} requests, none over its budget of {figures.budget:,}; no model was called.\n"
+        if not figures.requests_over_budget
+        else f"[red]{figures.requests_over_budget:,} requests were over the budget[/red]\n"
+    )
+    show_table(
+        "What was folded when",
+        ["message#", "tokens…", "before#", "after#", "covers#", "keeps#"],
+        [
+            (
+                fold.message,
+                _bar(fold, story.folds),
+                fold.tokens_before,
+                fold.tokens_after,
+                fold.covered,
+                fold.kept,
+            )
+            for fold in story.folds
+        ],
+    )
+    _tell_what_is_seen(story)
+    if story.answer is not None:
+        say(f'[bold]recall[/bold] "{clean(story.answer.question)}" finds message '
+            f"{story.answer.position}, which the context has as {clean(story.answer.fate)}:")  # fmt: skip
+        say(f"  [dim]{one_line(story.answer.text, 2 * (console.width - 12))}[/dim]\n")
+    show_figures("Figures", figures)
+    _tell_damage(story)
+    _tell_next(story, db)
+
+
+def _tell_what_is_seen(story: Story) -> None:
+    room = min(96, console.width - 12)
+    say(
+        f"The request that the model would be sent now has {len(story.seen):,} messages. "
+        f"It opens with a summary of {len(story.summary):,} characters:"
+    )
+    for line in story.summary.splitlines()[:SUMMARY_LINES]:
+        say(f"  [dim]{one_line(line, room)}[/dim]")
+    say("  [dim]…[/dim]\nand ends with:")
+    for line in story.seen[-3:]:
+        say(f"  [dim]{one_line(line, room)}[/dim]")
+    say("")
+
+
+def _tell_damage(story: Story) -> None:
+    say("Then the read models were damaged on purpose:")
+    for damage in story.damage_done:
+        say(f"  · {damage}")
+    kinds = sorted({f"{d.place}: {d.kind}" for d in story.damage_found.damage})
+    say(f"[bold]verify[/bold] found it: {clean(', '.join(kinds)) or 'nothing'}")
+    word = "[green]all is well[/green]" if story.after_repair.ok else "[red]still damaged[/red]"
+    say(f"[bold]replay[/bold] rebuilt them from {story.after_repair.events:,} events: {word}.")
+    same = "the same bytes as before" if story.same_context else "[red]not the same[/red]"
+    say(f"The context that the model would see: {same}.\n")
+
+
+def _tell_next(story: Story, db: Path) -> None:
+    say(f"The conversation is in {clean(db)} now. Look at it:")
+    for words in (
+        ("show", story.thread_id),
+        ("recall", story.thread_id, QUESTION),
+        ("explain", story.thread_id),
+        ("context", story.thread_id, "--sizes"),
+    ):
+        say(f"  {clean(next_command(*words, db=db))}")
+    say("The same with a transcript of yours (Claude Code, Anthropic, OpenAI or pi format):")
+    say("  refold play FILE --window 200000 --requests requests.jsonl")
+    say("and in an agent: the ten lines in the README.")
+
+
+def _bar(fold: Fold, folds: tuple[Fold, ...]) -> str:
+    scale = 24 / max(f.tokens_before for f in folds)
+    after, before = round(fold.tokens_after * scale), round(fold.tokens_before * scale)
+    kept, freed = "#-" if console.options.ascii_only else "█░"
+    return kept * after + "[dim]" + freed * (before - after) + "[/dim]"
+
+
+WINDOW = 48_000
+RESTART_EVERY = 90
+DEMO_DB = Path("demo.db")
+
+DemoDb = Annotated[
+    Path,
+    typer.Option(
+        "--db",
+        metavar="PATH",
+        help="Where its log is left. An earlier demo there is replaced, nothing else is.",
+    ),
+]
+
+OwnWindow = Annotated[
+    int,
+    typer.Option(
+        "--window",
+        help="Context window in tokens, from 8000.",
+        min=8_000,
+        max=1_000_000,
+        metavar="TOKENS",
+    ),
+]
+
+
+def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -> None:
+    """Play a shipped conversation: compactions, restarts, damage and repair. No key, no network.
+
+    It stays in demo.db, to be looked at; the next demo begins anew there.
+    """
+    from refold.infrastructure.bootstrap import open_memory
+    from refold.infrastructure.lab.demo_session import demo_conversation, make_room
+    from refold.infrastructure.projection_store.derived_places import derived_path
+
+    recorded = demo_conversation()
+    # The read models are damaged on purpose here; the story tells it, no warning needs to.
+    logging.getLogger("refold").setLevel(logging.ERROR)
+    make_room(db, recorded)
+
+    def opened() -> Memory:
+        # Whatever the environment says: no key, no network, every compaction in its place.
+        return open_memory(db, window=window, summariser="extractive", background=False)
+
+    opened().close()  # A wrong setting is told before anything else.
+    if not json:
+        _introduce(len(recorded.messages), window)
+    folds: list[Fold] = []
+    with progress_bar("playing", len(recorded.messages), quiet=json) as bar:
+
+        def watch(event: Played) -> None:
+            bar.advance(event)
+            if event.compaction is not None and event.compaction.outcome == "performed":
+                folds.append(_fold(event.index, event.compaction))
+
+        figures = Player(opened, recorded, restart_every=RESTART_EVERY, on_event=watch).play()
+    story = _damage_and_repair(
+        opened, Path(derived_path(db, "views")), recorded.thread_id, figures, folds
+    )
+    if json:
+        print_json({"db": str(db), **story.model_dump()})
+    else:
+        tell_story(story, db)
+    if not (story.after_repair.ok and story.same_context):
+        raise typer.Exit(1)
+
+
+def _damage_and_repair(
+    opened: Callable[[], Memory],
+    views: Path,
+    thread_id: str,
+    figures: PlayFigures,
+    folds: list[Fold],
+) -> Story:
+    from refold.infrastructure.lab.demo_session import LABEL
+
+    with opened() as memory:
+        memory.conversation(thread_id).label(LABEL, recorded=True)
+        before = _bytes(memory, thread_id)
+        memory.conversations()
+    done = _damage(views)
+    with opened() as memory:
+        found = memory.verify()
+        memory.replay()
+        repaired = memory.verify()
+        after = _bytes(memory, thread_id)
+        chat = memory.conversation(thread_id)
+        active = [s for s in chat.summaries() if s.is_active]
+        found_again = chat.recall(QUESTION, limit=1)
+        context = chat.context(at=chat.version)
+    return Story(
+        figures=figures,
+        folds=tuple(folds),
+        damage_done=done,
+        damage_found=found,
+        after_repair=repaired,
+        summary=active[0].summary_text if active else "",
+        same_context=before == after,
+        thread_id=thread_id,
+        answer=_answer(found_again),
+        seen=tuple(_seen(context)),
+    )
+
+
+def _answer(found: Recalled) -> Answer | None:
+    return next(
+        (
+            Answer(question=found.query, position=hit.position, fate=hit.fate, text=hit.text)
+            for hit in found
+        ),
+        None,
+    )
+
+
+def _seen(context: Context) -> Iterator[str]:
+    for message in context.messages:
+        if message["content"] == CONTINUE:
+            continue  # Nobody said this: a request must end with the user.
+        said = Message(role=message["role"], content=_frozen(message["content"]))
+        yield f"{speaker(said)}: {' '.join(piece.text for piece in pieces_in_short(said))}"[:400]
+
+
+def _frozen(content: Any) -> Any:
+    return content if isinstance(content, str) else tuple(content)
+
+
+def _damage(views: Path) -> tuple[str, ...]:
+    with closing(open_sqlite(views)) as connection, connection:
+        connection.execute("UPDATE messages SET text = 'something else' WHERE position = 7")
+        connection.execute("DELETE FROM summaries WHERE is_active = 1")
+        connection.execute("DROP TABLE compactions")
+    return (
+        "the text of message 7 was changed",
+        "the active summary's row was deleted",
+        "the table of compactions was dropped",
+    )
+
+
+def _bytes(memory: Memory, thread_id: str) -> bytes:
+    chat = memory.conversation(thread_id)
+    context = chat.context(at=chat.version)
+    return jsonlib.dumps([context.system, context.messages]).encode()
+
+
+def _fold(index: int, result: CompactionResult) -> Fold:
+    return Fold(
+        message=index,
+        tokens_before=result.tokens_before,
+        tokens_after=result.tokens_after,
+        covered=result.messages_covered,
+        kept=result.messages_kept,
+        offloaded=result.results_offloaded,
+    )
+
+
+def _introduce(messages: int, window: int) -> None:
+    say(
+        f"\nA coding session of {messages} messages (parallel tool calls, failures, a huge log, "
+        f"thinking, 中文, 🙂) meets a model with a window of {window:,} tokens."
+    )
+    say(
+        "Messages arrive one by one, as in a live agent; before each answer the context is "
+        f"rendered. The store is closed and opened again every {RESTART_EVERY} messages.\n"
+    )

@@ -1,0 +1,195 @@
+"""``refold import``: recorded conversations into the log."""
+
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.memory import Memory
+from refold.application.conversation.parsing import plain_message
+from refold.application.conversation.transcripts import RecordedConversation, Transcript
+from refold.application.errors import TranscriptError
+
+from .list_commands import shown_ids
+from .log_level import is_verbose
+from .options import DEFAULT_DB, Db, Format, Json
+from .output import clean, print_json, say, show_table, warn
+from .progress import steps
+
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Transcript files, plain or .gz.")
+]
+ThreadOption = Annotated[
+    str | None,
+    typer.Option("--thread", metavar="ID", help="Thread id, for a file with one conversation."),
+]
+OwnerOption = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="ID", help="Whose the conversations are, such as user-7."),
+]
+MANY = 4
+"""From so many transactions on, a single file has a bar of its own."""
+AT_ONCE = 500
+"""Messages in one transaction: a sync to the disk for each message would take minutes."""
+
+
+def import_files(
+    files: Files,
+    db: Db = DEFAULT_DB,
+    format: Format = "auto",
+    thread: ThreadOption = None,
+    owner: OwnerOption = None,
+    json: Json = False,
+) -> None:
+    """Import recorded conversations. Importing the same file again adds nothing."""
+    from refold.infrastructure.bootstrap import open_memory
+    from refold.infrastructure.transcripts.read_transcript import read_transcript
+
+    done: list[dict[str, Any]] = []
+    memory: Memory | None = None
+    with ExitStack() as stack:
+        for path in steps(files, "importing", quiet=json):
+            try:
+                transcript = read_transcript(path, format=format)
+                # Not before there is something to store: a wrong path leaves no empty log behind.
+                memory = memory or stack.enter_context(open_memory(db))
+                quiet = json or len(files) > 1
+                done.append(_import(memory, path, transcript, thread, owner, quiet=quiet))
+            except TranscriptError as error:
+                done.append({"file": str(path), "error": str(error)})
+                warn(f"[red]not imported[/red]: {clean(error)}")
+    if json:
+        print_json({"db": str(db), "files": done})
+    else:
+        _tell(db, done)
+    if any("error" in item for item in done):
+        raise typer.Exit(2)
+
+
+def _import(
+    memory: Memory,
+    path: Path,
+    transcript: Transcript,
+    thread: str | None,
+    owner: str | None,
+    *,
+    quiet: bool,
+) -> dict[str, Any]:
+    require_one(transcript, thread)
+    chats = [
+        memory.conversation(thread or c.thread_id, owner=owner) for c in transcript.conversations
+    ]
+    for chat, recorded in zip(chats, transcript.conversations, strict=True):
+        refuse_another(chat, recorded, transcript)
+    return {
+        "file": str(path),
+        "format": transcript.format,
+        "conversations": [
+            _store(chat, recorded, quiet=quiet)
+            for chat, recorded in zip(chats, transcript.conversations, strict=True)
+        ],
+        "skipped": skipped_counts(transcript),
+        "damaged": [
+            {"line": s.line, "reason": s.reason, "detail": s.detail}
+            for s in transcript.skipped
+            if s.damage
+        ],
+    }
+
+
+def require_one(transcript: Transcript, thread: str | None) -> None:
+    """Refuse a thread id that is to name several conversations.
+
+    Raises:
+        TranscriptError: says how many there are.
+    """
+    count = len(transcript.conversations)
+    if thread is not None and count > 1:
+        raise TranscriptError(
+            f"{transcript.source} holds {count} conversations; --thread names only one: "
+            "leave it out, each gets an id of its own"
+        )
+
+
+def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Transcript) -> None:
+    """Refuse to mix two conversations: files without ids of their own go by the file's name.
+
+    Raises:
+        TranscriptError: what is stored under this thread id says something else.
+    """
+    # Only what users said: an answer may have been half written at the last import.
+    known = [m for m in recorded.messages if m.message.role == "user" and chat.knows(m)]
+    if not known:
+        return
+    # Of what was erased or lost since nothing can be compared.
+    stored = {m.position: m.message for m in chat.messages() if not m.erased}
+    places = chat.append_recorded(known).positions
+    said = (plain_message(m.message) for m in known)
+    if all(stored.get(at, message) == message for at, message in zip(places, said, strict=True)):
+        return
+    raise TranscriptError(
+        f"{transcript.source}: thread {chat.thread_id!r} holds another conversation already; "
+        + (
+            "import this one under a name of its own with --thread ID"
+            if len(transcript.conversations) == 1
+            else "give the file another name, its conversations are named after it"
+        )
+    )
+
+
+def _store(chat: Chat, recorded: RecordedConversation, *, quiet: bool) -> dict[str, Any]:
+    new = 0
+    begins = range(0, len(recorded.messages), AT_ONCE)
+    for start in steps(begins, clean(chat.thread_id), quiet=quiet or len(begins) < MANY):
+        appended = chat.append_recorded(recorded.messages[start : start + AT_ONCE])
+        new += sum(m.new for m in appended.messages)
+    if recorded.label:
+        chat.label(recorded.label, recorded=True)
+    return {"thread_id": chat.thread_id, "messages": len(recorded.messages), "new": new}
+
+
+def skipped_counts(transcript: Transcript) -> dict[str, int]:
+    """How often each reason to leave something out occurred."""
+    return dict(Counter(s.reason for s in transcript.skipped).most_common())
+
+
+def _tell_left_out(done: list[dict[str, Any]]) -> None:
+    """Say what was left out: of all files together, or of each where more is to be shown."""
+    if is_verbose() or len(done) == 1:
+        for item in done:
+            name = clean(Path(item["file"]).name)
+            for reason, count in item.get("skipped", {}).items():
+                say(f"  {name}: left out {count:,} × {clean(reason)}")
+        return
+    total: Counter[str] = Counter()
+    for item in done:
+        total.update(item.get("skipped", {}))
+    if total:
+        said = ", ".join(f"{count:,} × {clean(reason)}" for reason, count in total.most_common())
+        say(f"Left out, by design or as damaged: {said}. With -v for each file.")
+
+
+def _tell(db: Path, done: list[dict[str, Any]]) -> None:
+    rows = [
+        (clean(Path(f["file"]).name), f["format"], clean(c["thread_id"]), c["messages"], c["new"])
+        for f in done
+        for c in f.get("conversations", ())
+    ]
+    if rows:
+        ids = shown_ids([str(row[2]) for row in rows])
+        shown = [(row[0], row[1], ids[str(row[2])], *row[3:]) for row in rows]
+        show_table("", ["file…", "format", "thread", "messages#", "new#"], shown)
+    _tell_left_out(done)
+    for item in done:
+        name = clean(Path(item["file"]).name)
+        if not item.get("conversations") and "error" not in item:
+            say(f"  {name}: no message of a conversation in it, nothing to import")
+        for damage in item.get("damaged", ()):
+            place = "" if damage["line"] is None else f" line {damage['line']}"
+            say(f"  [yellow]{name}{place}[/yellow]: "
+                f"{clean(damage['reason'])}: {clean(damage['detail'])}")  # fmt: skip
+    if rows:
+        say(f"Stored in {clean(db)}. Next: refold list --db {clean(db)}")

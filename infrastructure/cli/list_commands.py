@@ -1,0 +1,230 @@
+"""``refold list``, ``stats`` and ``summaries``: what there is, how large it is, what was summarised."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.filesize import decimal
+
+from refold.application.maintenance.maintenance_results import ConversationSize, Sizes
+from refold.application.ports.read_models import SummaryRow
+
+from .arguments import next_command, opened, require
+from .options import DEFAULT_DB, Db, Full, Json, Thread
+from .output import Cell, clean, console, one_line, print_json, say, show_table
+from .times import TO_SECONDS, read_time, shown_time
+
+WIDE = 100
+"""From so many columns on, ids are shown whole; below, so much of them as tells them apart."""
+SHORTEST_ID = 8
+
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Only those in which something was said from then on: 2026-01-02 or a whole time.",
+    ),
+]
+
+
+OfOwner = Annotated[
+    str | None, typer.Option("--owner", metavar="ID", help="Only those of this owner.")
+]
+
+
+def list_conversations(
+    db: Db = DEFAULT_DB, since: Since = None, owner: OfOwner = None, json: Json = False
+) -> None:
+    """List the conversations, the latest activity first. Times are those of their messages."""
+    begin = None if since is None else read_time(since)
+    with opened(db) as memory:
+        rows = memory.conversations(owner=owner)
+    if begin is not None:
+        rows = [row for row in rows if row.last_activity >= begin]
+    if json:
+        found = [{**row.model_dump(), "title": row.title} for row in rows]
+        print_json({"conversations": found})
+        return
+    if not rows:
+        none = "No conversation yet" if begin is None else "Nothing was said since then"
+        if owner is not None:
+            none = f"No conversation of owner {clean(repr(owner))} is listed"
+        say(f"{none}. Next: {clean(next_command('import', 'FILE', db=db))}")
+        return
+    ids = shown_ids([row.thread_id for row in rows])
+    show_table(
+        "",
+        ["thread", "label…", "messages#", "tokens#", "last activity"],
+        [
+            (
+                clean(ids[r.thread_id]),
+                one_line(r.title or f"Conversation {number}", 60),
+                r.messages,
+                f"{r.tokens:,}" + (f" ·{r.compactions}" if r.compactions else ""),
+                shown_time(r.last_activity).replace(" ", "\N{NO-BREAK SPACE}"),
+            )
+            for number, r in enumerate(rows, 1)
+        ],
+    )
+    if any(row.compactions for row in rows):
+        say("[dim]· after the tokens: how often it was compacted[/dim]")
+    say(f"Next: {clean(next_command('show', ids[rows[0].thread_id], db=db))}")
+
+
+def shown_ids(whole: Sequence[str]) -> dict[str, str]:
+    """Ids as they are shown: whole, or on a narrow terminal as much as names one of them."""
+    if console.width >= WIDE:
+        return {one: one for one in whole}
+    return {one: _short(one, whole) for one in whole}
+
+
+def _short(thread: str, others: Sequence[str]) -> str:
+    for length in range(SHORTEST_ID, len(thread)):
+        if sum(other.startswith(thread[:length]) for other in others) == 1:
+            return thread[:length]
+    return thread
+
+
+SHOWN = 30
+"""Conversations in the table; all are in the JSON."""
+SIZES_WIDE = 100
+"""In fewer columns only the first columns of the table are shown."""
+
+
+def stats(db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """Show how large the log is: by conversation, by kind of event, by file."""
+    with opened(db) as memory:
+        sizes = memory.stats()
+    if json:
+        print_json(_for_programs(sizes))
+    else:
+        _tell(sizes)
+
+
+def _for_programs(sizes: Sizes) -> dict[str, Any]:
+    return {
+        **sizes.model_dump(mode="json"),
+        "messages": sizes.messages,
+        "events": sizes.events,
+        "kinds": [kind.model_dump() for kind in sizes.kinds],
+    }
+
+
+def _tell(sizes: Sizes) -> None:
+    events = sum(c.bytes for c in sizes.conversations)
+    log = next((f.bytes for f in sizes.files), 0)
+    files = sum(f.bytes for f in sizes.files)
+    say(
+        f"[bold]{len(sizes.conversations):,} conversations[/bold], {sizes.messages:,} messages, "
+        f"{sizes.events:,} events of {decimal(events)}; the log takes up {decimal(log)}, with what is "
+        f"derived from it {decimal(files)}."
+    )
+    columns = [
+        "thread",
+        "messages#",
+        "events#",
+        "size#",
+        "a message#",
+        "as JSON#",
+        "snapshots#",
+        "erased#",
+    ]
+    ids = shown_ids([size.thread_id for size in sizes.conversations])
+    rows = [_row(size, ids[size.thread_id]) for size in sizes.conversations[:SHOWN]]
+    shown = len(columns) if console.width >= SIZES_WIDE else 4
+    show_table("", columns[:shown], [row[:shown] for row in rows])
+    if (more := len(sizes.conversations) - SHOWN) > 0:
+        say(f"  and {more:,} smaller ones; --json has all")
+    for name, shares in (("kind of event", sizes.kinds), ("stored as", sizes.frames)):
+        show_table(
+            "",
+            [name, "events#", "size#"],
+            [(clean(s.name), s.count, decimal(s.bytes)) for s in shares],
+        )
+    show_table(
+        "",
+        ["file", "size#", "path"],
+        [(f.name, decimal(f.bytes), clean(f.path)) for f in sizes.files],
+    )
+
+
+def _row(size: ConversationSize, shown: str) -> tuple[Cell, ...]:
+    return (
+        clean(shown),
+        size.messages,
+        size.events,
+        decimal(size.bytes),
+        decimal(round(size.bytes_per_message)),
+        decimal(size.message_bytes),
+        size.snapshots,
+        size.erased_events,
+    )
+
+
+SHORT_ID = 8
+SUMMARIES_WIDE = 110
+"""In fewer columns only the first ones are shown, and the text."""
+
+Last = Annotated[
+    int | None,
+    typer.Option("--last", metavar="N", min=1, help="Only the newest N.", show_default=False),
+]
+
+
+def summaries(
+    thread: Thread, db: Db = DEFAULT_DB, last: Last = None, full: Full = False, json: Json = False
+) -> None:
+    """List all summaries that were ever made of a conversation. With --full their texts as well."""
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        every = memory.conversation(thread).summaries()
+    rows = every if last is None else every[-last:]
+    if json:
+        print_json({"thread_id": thread, "summaries": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        how = clean(next_command("compact", thread, db=db))
+        say(f"No summary yet: nothing was compacted. `{how}` compacts now.")
+        return
+    if full:
+        for row in rows:
+            _show_whole(row)
+        return
+    columns = ["summary", "state", "covers", "tokens#", "of messages#", "made", "by", "text…"]
+    table = [_summary_row(row) for row in rows]
+    if console.width < SUMMARIES_WIDE:
+        columns, table = [*columns[:4], columns[-1]], [(*row[:4], row[-1]) for row in table]
+    show_table("", columns, table)
+    active = next((row for row in rows if row.is_active), rows[-1])
+    say(f"Next: {clean(next_command('expand', active.summary_id[:SHORT_ID], db=db))}")
+
+
+def _summary_row(row: SummaryRow) -> tuple[Cell, ...]:
+    split = ", split" if row.is_split_turn else ""
+    return (
+        clean(row.summary_id[:SHORT_ID]),
+        _state(row),
+        f"{row.covered_count:,} in {row.covered_from}..{row.first_kept_index}{split}",
+        row.tokens,
+        row.message_count,
+        shown_time(row.compacted_at).replace(" ", "\N{NO-BREAK SPACE}"),
+        clean(row.model),
+        one_line(row.summary_text, 200),
+    )
+
+
+def _state(row: SummaryRow) -> str:
+    if row.is_active:
+        return "[green]active[/green]"
+    return "undone" if row.is_reverted else "superseded"
+
+
+def _show_whole(row: SummaryRow) -> None:
+    split = ", a turn was divided" if row.is_split_turn else ""
+    say(
+        f"[bold]{clean(row.summary_id)}[/bold] {_state(row)}, {shown_time(row.compacted_at, TO_SECONDS)}, covers "
+        f"{row.covered_count} messages up to position {row.compact_up_to_index}, "
+        f"{row.tokens:,} tokens, by {clean(row.model)}{split}"
+    )
+    say(clean(row.summary_text) + "\n")

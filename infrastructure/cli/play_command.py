@@ -1,0 +1,270 @@
+"""What a play showed: the figures for people and for programs."""
+
+import json as jsonlib
+import logging
+import shlex
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from refold.application.api.context import Context
+from refold.application.api.memory import Memory
+from refold.application.conversation.transcripts import RecordedConversation, Transcript
+from refold.application.errors import TranscriptError
+from refold.application.lab.playing import Played, Player, PlayFigures, combined
+from refold.application.maintenance.verifying import Verification
+
+from .arguments import as_request, next_command
+from .import_command import ThreadOption, refuse_another, require_one, skipped_counts
+from .options import Format, Json, ModelName, PolicyFile, SummariserName, Window
+from .output import clean, print_json, say, show_table
+from .progress import Troubles, progress_bar
+
+
+def as_json(
+    transcript: Transcript,
+    figures: list[PlayFigures],
+    troubles: Troubles,
+    verified: Verification,
+) -> dict[str, Any]:
+    """The figures of all conversations together, of each, and the outcome of verify."""
+    return {
+        "file": transcript.source,
+        "format": transcript.format,
+        **combined(figures).model_dump(exclude={"thread_id"}),
+        "refused": troubles.refused,
+        "failed": troubles.failed,
+        "conversations": [f.model_dump() for f in figures],
+        "skipped": skipped_counts(transcript),
+        "verify": verified.model_dump(),
+    }
+
+
+def show_figures(title: str, total: PlayFigures) -> None:
+    """Print the figures of a play as a table; of what was there already there are none."""
+    if total.messages and total.messages_known == total.messages:
+        say(
+            f"{title}: all {total.messages:,} messages were there already. Nothing was played, so there are "
+            "no figures; without --db, or with another one, all of it is played."
+        )
+        return
+    rows: list[tuple[str, int | str]] = [
+        ("messages", total.messages),
+        *_there_already(total),
+        ("requests", total.requests),
+        ("requests not made: too much must be shown", total.requests_refused),
+        ("requests over budget", total.requests_over_budget),
+        ("compactions", total.compactions),
+        ("  of these: turns divided", total.splits),
+        ("  of these: built anew", total.rebuilds),
+        ("compactions failed", total.compactions_failed),
+        ("tool results offloaded", total.results_offloaded),
+        ("older tool results condensed", total.results_condensed),
+        ("restarts of the store", total.restarts),
+        ("largest request, tokens", total.largest_request),
+        ("budget of a request, tokens", total.budget or "–"),
+        ("tokens sent", total.tokens_sent),
+        ("tokens without compaction", total.tokens_without_compaction),
+        ("input in an unchanged prefix", f"{total.unchanged_prefix_share:.1%}"),
+        ("append p50 / p99, ms", f"{total.append_p50_ms:.2f} / {total.append_p99_ms:.2f}"),
+        ("context p50 / p99, ms", f"{total.context_p50_ms:.2f} / {total.context_p99_ms:.2f}"),
+    ]
+    show_table(title, ["", "#"], rows)
+
+
+def _there_already(total: PlayFigures) -> list[tuple[str, int | str]]:
+    if not total.messages_known:
+        return []
+    return [("  of these: there already, not played", total.messages_known)]
+
+
+def tell_verified(verified: Verification) -> None:
+    """Say in one line whether everything follows from the log."""
+    if verified.ok:
+        say(f"verify: [green]all is well[/green], {verified.events:,} events")
+        return
+    kinds = sorted({f"{d.place} {d.kind}" for d in verified.damage})
+    say(f"verify: [red]damage found[/red]: {clean(', '.join(kinds))}")
+
+
+DbOption = Annotated[
+    Path | None,
+    typer.Option("--db", help="The log to play into; else a temporary one.", metavar="PATH"),
+]
+Requests = Annotated[
+    Path | None,
+    typer.Option(
+        "--requests", help="Write every request here, one JSON line each.", metavar="OUT.jsonl"
+    ),
+]
+RestartEvery = Annotated[
+    int,
+    typer.Option("--restart-every", help="Reopen the store every N messages.", min=0, metavar="N"),
+]
+
+
+def play(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A transcript, plain or .gz.")],
+    db: DbOption = None,
+    window: Window = None,
+    model: ModelName = None,
+    summariser: SummariserName = None,
+    policy: PolicyFile = None,
+    requests: Requests = None,
+    restart_every: RestartEvery = 0,
+    thread: ThreadOption = None,
+    format: Format = "auto",
+    json: Json = False,
+) -> None:
+    """Play a recorded conversation: render the context before each answer, compact when due."""
+    from refold.infrastructure.bootstrap import open_memory
+    from refold.infrastructure.settings.options import Options
+
+    transcript = read_file(file, format, thread)
+    _quieten()
+    troubles = Troubles()
+    with ExitStack() as stack:
+        path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
+        # Not in the background: what is decided for a request is counted with it.
+        options = Options(
+            window=window, model=model, summariser=summariser, policy_file=policy, background=False
+        )
+        opened = partial(open_memory, path, **options)
+        _check_first(opened, transcript, thread)
+        out = None if requests is None else stack.enter_context(_output(requests, (file, path)))
+        run = _Run(opened, thread, model, restart_every, out, troubles, quiet=json)
+        figures = [run.play(recorded) for recorded in transcript.conversations]
+        with opened() as memory:
+            verified = memory.verify()
+    if json:
+        print_json(as_json(transcript, figures, troubles, verified))
+    else:
+        _tell(file, transcript, figures, troubles)
+        tell_verified(verified)
+        _tell_next(file, figures[0].thread_id, db, requests)
+    if not verified.ok:
+        raise typer.Exit(1)
+
+
+def _quieten() -> None:
+    # Failed compactions are counted and told at the end, each reason once.
+    if not logging.getLogger("refold").isEnabledFor(logging.INFO):
+        logging.getLogger("refold.compaction").setLevel(logging.ERROR)
+
+
+def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:
+    """The transcript in a file.
+
+    Raises:
+        TranscriptError: there is nothing to play, or ``thread`` is to name several conversations.
+    """
+    from refold.infrastructure.transcripts.read_transcript import read_transcript
+
+    transcript = read_transcript(file, format=format)
+    if not transcript.conversations:
+        left_out = ", ".join(
+            f"{n:,} × {reason}" for reason, n in skipped_counts(transcript).items()
+        )
+        raise TranscriptError(
+            f"{file} holds no message of a conversation (left out: {left_out or 'nothing'}): "
+            "there is nothing to play"
+        )
+    require_one(transcript, thread)
+    return transcript
+
+
+def _check_first(opened: Callable[[], Memory], transcript: Transcript, thread: str | None) -> None:
+    """Tell of a wrong setting, place or log before anything is played."""
+    with opened() as memory:
+        for recorded in transcript.conversations:
+            chat = memory.conversation(thread or recorded.thread_id)
+            refuse_another(chat, recorded, transcript)
+
+
+def _output(path: Path, others: Sequence[Path]) -> IO[str]:
+    if any(other.exists() and path.exists() and path.samefile(other) for other in others):
+        raise typer.BadParameter(
+            f"{path} is in use here: name another file", param_hint="--requests"
+        )
+    try:
+        # JSON may hold half a surrogate pair, which UTF-8 cannot: it is written as JSON's escape.
+        return path.open("w", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{path} cannot be written: {error.strerror}", param_hint="--requests"
+        ) from None
+
+
+class _Run:
+    """One play of all conversations of a file."""
+
+    def __init__(
+        self,
+        opened: Callable[[], Memory],
+        thread: str | None,
+        model: str | None,
+        restart_every: int,
+        out: IO[str] | None,
+        troubles: Troubles,
+        *,
+        quiet: bool,
+    ) -> None:
+        self._opened = opened
+        self._thread = thread
+        self._model = model
+        self._restart_every = restart_every
+        self._out = out
+        self._troubles = troubles
+        self._quiet = quiet
+
+    def play(self, recorded: RecordedConversation) -> PlayFigures:
+        thread_id = self._thread or recorded.thread_id
+        with progress_bar(thread_id, len(recorded.messages), quiet=self._quiet) as bar:
+
+            def watch(event: Played) -> None:
+                bar.advance(event)
+                self._troubles.note(thread_id, event)
+
+            return Player(
+                self._opened,
+                recorded,
+                thread_id=thread_id,
+                model=self._model,
+                restart_every=self._restart_every,
+                on_request=self._write,
+                on_event=watch,
+            ).play()
+
+    def _write(self, index: int, context: Context) -> None:
+        if self._out is not None:
+            line = {"index": index, **as_request(context), "thread": context.thread_id}
+            self._out.write(jsonlib.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _tell(
+    file: Path, transcript: Transcript, figures: list[PlayFigures], troubles: Troubles
+) -> None:
+    many = f", {len(figures):,} conversations" if figures[1:] else ""
+    show_figures(f"{clean(file.name)} ({transcript.format}{many})", combined(figures))
+    for reason, count in skipped_counts(transcript).items():
+        say(f"  left out: {count:,} × {clean(reason)}")
+    troubles.tell()
+
+
+def _tell_next(file: Path, thread: str, db: Path | None, requests: Path | None) -> None:
+    if requests is not None:
+        say(f"Every request is in {clean(requests)}, one JSON line each.")
+    if db is not None:
+        say(f"Stored in {clean(db)}. Next: {clean(next_command('show', thread, db=db))}")
+        return
+    again = shlex.join(["play", str(file), "--db", "play.db"])
+    compare = shlex.join(["simulate", str(file)])
+    say(
+        f"Nothing was kept. Next: refold {clean(again)} keeps it, to be looked at with refold show, explain "
+        f"and recall; refold {clean(compare)} compares policies."
+    )

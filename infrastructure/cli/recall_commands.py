@@ -1,0 +1,290 @@
+"""``refold recall`` and ``search``: asking for what was said, in one conversation or in all of them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from refold.application.recall.excerpts import excerpt, spans_of
+from refold.application.recall.hits import Neighbour, Recalled, RecallHit
+from refold.application.recall.question import ask
+from refold.application.recall.recall_query import RecallOptions
+
+from .arguments import opened, require
+from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
+from .output import clean, harmless, print_json, say, say_parts, warn
+from .progress import indexing
+from .times import read_time, shown_time
+
+SHOWN_CHARACTERS = 700
+"""Of a hit's text; ``--json`` and ``refold read`` have all of it."""
+NEIGHBOUR_CHARACTERS = 110
+_ESCAPED = re.compile(r'\\([nt"])')
+
+RECALL_EXAMPLE = (
+    'Example: refold recall thread-42 "which port did postgres use?" --role tool --db agent.db. '
+    "Exit code 1: nothing was found."
+)
+SEARCH_EXAMPLE = 'Example: refold search "retry policy" --since 2026-01-01T00:00:00Z --db agent.db'
+EXAMPLES = {"recall": RECALL_EXAMPLE, "search": SEARCH_EXAMPLE}
+
+QuestionText = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="In any words; Chinese as well as English.")
+]
+QuestionOrNone = Annotated[
+    str,
+    typer.Argument(
+        metavar="[QUESTION]", show_default=False, help="In any words; Chinese as well as English."
+    ),
+]
+Mode = Annotated[
+    Literal["keyword", "vector", "hybrid"] | None,
+    typer.Option(
+        "--mode",
+        metavar="NAME",
+        help="keyword (by words), vector (by meaning) or hybrid (both: the default with an embedder).",
+    ),
+]
+Limit = Annotated[
+    int, typer.Option("--limit", help="How many hits at most.", min=1, max=50, metavar="N")
+]
+MinScore = Annotated[
+    float,
+    typer.Option(
+        "--min-score",
+        help="Only hits with at least this share of the best one's score.",
+        min=0,
+        max=1,
+        metavar="SHARE",
+    ),
+]
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role", metavar="ROLE", help="Only what user, assistant, system or tool said; repeatable."
+    ),
+]
+ToolNames = Annotated[
+    list[str] | None,
+    typer.Option("--tool", metavar="NAME", help="Only calls and results of this tool; repeatable."),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only text, call or result; repeatable."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="From then on: 2026-01-02, or a whole time. Without a zone it is yours.",
+    ),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before then.")]
+TopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        metavar="NAME",
+        help="Only messages of this topic, as refold topics lists it; QUESTION can be left out then.",
+    ),
+]
+LeaveOut = Annotated[
+    bool,
+    typer.Option(
+        "--leave-out-context", help="Leave out what the context shows in full now.", metavar=""
+    ),
+]
+
+ScopeName = Annotated[
+    Literal["conversation", "owner", "all"],
+    typer.Option(
+        "--scope",
+        metavar="NAME",
+        help="conversation (the default), owner (of the same owner everywhere) or all.",
+    ),
+]
+OfOwner = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="ID", help="Only what is of this owner, such as user-7."),
+]
+
+
+def recall(
+    thread: Thread,
+    question: QuestionOrNone = "",
+    db: Db = DEFAULT_DB,
+    topic: TopicName = None,
+    mode: Mode = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    role: Roles = None,
+    tool: ToolNames = None,
+    kind: Kinds = None,
+    since: Since = None,
+    until: Until = None,
+    leave_out: LeaveOut = False,
+    scope: ScopeName = "conversation",
+    embedder: EmbedderName = None,
+    json: Json = False,
+) -> None:
+    """Find what was said in a conversation, compacted or not."""
+    if topic is None and not question:
+        raise typer.BadParameter("give a QUESTION, or a topic with --topic NAME")
+    how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
+    with opened(db, embedder=embedder) as memory:
+        thread = require(memory, thread)
+        within: RecallOptions = {**how, "topic": topic, "scope": scope}
+        with indexing(db, quiet=json):
+            found = memory.conversation(thread).recall(question, **within)
+    _answer(found, db, thread if scope == "conversation" else None, json=json)
+
+
+def search(
+    question: QuestionText,
+    db: Db = DEFAULT_DB,
+    mode: Mode = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    role: Roles = None,
+    tool: ToolNames = None,
+    kind: Kinds = None,
+    since: Since = None,
+    until: Until = None,
+    leave_out: LeaveOut = False,
+    owner: OfOwner = None,
+    embedder: EmbedderName = None,
+    json: Json = False,
+) -> None:
+    """Find what was said in any conversation, whoever it is of."""
+    how = _options(mode, limit, min_score, role, tool, kind, since, until, leave_out=leave_out)
+    # Who can read the file sees all of it.
+    everywhere: RecallOptions = {**how, "scope": "owner" if owner else "all"}
+    with opened(db, embedder=embedder) as memory, indexing(db, quiet=json):
+        found = memory.search(question, owner=owner, **everywhere)
+    _answer(found, db, None, json=json)
+
+
+def _options(
+    mode: Literal["keyword", "vector", "hybrid"] | None,
+    limit: int,
+    min_score: float,
+    roles: Sequence[str] | None,
+    tools: Sequence[str] | None,
+    kinds: Sequence[str] | None,
+    since: str | None,
+    until: str | None,
+    *,
+    leave_out: bool,
+) -> RecallOptions:
+    return {
+        "mode": mode,
+        "limit": limit,
+        "min_score": min_score,
+        "roles": roles or (),
+        "tools": tools or (),
+        "kinds": kinds or (),
+        "since": None if since is None else read_time(since),
+        "until": None if until is None else read_time(until),
+        "in_context": "leave_out" if leave_out else "mark",
+    }
+
+
+def _answer(found: Recalled, db: Path, thread: str | None, *, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "query": found.query,
+                "topic": found.topic,
+                "mode": found.mode,
+                "notice": found.notice,
+                "left_out": found.left_out,
+                "tokens": found.tokens,
+                "hits": [hit.model_dump() for hit in found],
+            }
+        )
+    else:
+        _show(found, db, thread)
+    if not found:
+        raise typer.Exit(1)
+
+
+def _show(found: Recalled, db: Path, thread: str | None) -> None:
+    if found.notice:
+        warn(f"[yellow]note[/yellow]: {clean(found.notice)}")
+    tokens = ask(found.query or found.topic or "").tokens
+    for number, hit in enumerate(found, 1):
+        _show_hit(number, hit, tokens, name_thread=thread is None)
+    if found.left_out:
+        say(f"{found.left_out} more: the context shows them in full already.")
+    if found:
+        say("[dim]> what was found, (…) the messages before and after it[/dim]")
+        say(f"Next: refold read {clean(found[0].address)} --db {clean(db)}")
+        return
+    say("Nothing was found.")
+    tips = ["other words, as they may stand in the conversation"]
+    if thread is not None:
+        tips.append(f"all conversations: `refold search QUESTION --db {clean(db)}`")
+        tips.append(f"an exact text: `refold query {clean(thread)} --text TEXT --db {clean(db)}`")
+    say(f"Try {'; '.join(tips)}; fewer filters, if there are any.")
+
+
+def _show_hit(number: int, hit: RecallHit, tokens: Sequence[str], *, name_thread: bool) -> None:
+    where = f"{hit.thread_id}  " if name_thread else ""
+    who = hit.role if hit.tool is None else f"{hit.role} ({hit.tool})"
+    seen = f"{hit.fate}, in the context" if hit.in_context else hit.fate
+    when = shown_time(hit.at)
+    say_parts(
+        [
+            (f"{number}.  ", "bold"),
+            (f"{where}message {hit.position}", "bold cyan"),
+            (f"  {who}  {when}  score {hit.score:.2f}  {seen}", ""),
+            (f"\n   found by: {'; '.join(hit.why)}", "italic"),
+        ]
+    )
+    before = [n for n in hit.neighbours if n.position < hit.position]
+    after = [n for n in hit.neighbours if n.position > hit.position]
+    for neighbour in before:
+        _show_neighbour(neighbour)
+    say_parts([*_words(hit, tokens)])
+    for neighbour in after:
+        _show_neighbour(neighbour)
+    say()
+
+
+def _words(hit: RecallHit, tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The text around the words that were found, these bold."""
+    if not hit.text:
+        yield "   [erased]", "dim"
+        return
+    start, stop = excerpt(hit.text, tokens, SHOWN_CHARACTERS, len)
+    text = hit.text[start:stop]
+    shown = _indented_json if hit.kind == "call" else _indented
+    yield " > … " if start else " > ", "bold"
+    place = 0
+    for span in spans_of(text, tokens):
+        yield shown(text[place : span.start]), ""
+        yield shown(text[span.start : span.stop]), "bold yellow"
+        place = span.stop
+    yield shown(text[place:].rstrip()), ""
+    if stop < len(hit.text):
+        yield " …", "dim"
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n   ")
+
+
+def _indented_json(text: str) -> str:
+    """Of a tool call, in whose JSON a new line is written as two characters."""
+    return _indented(_ESCAPED.sub(lambda found: {"n": "\n", "t": "    ", '"': '"'}[found[1]], text))
+
+
+def _show_neighbour(neighbour: Neighbour) -> None:
+    is_call = neighbour.text.startswith("→")
+    said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
+    text = said if len(said) <= NEIGHBOUR_CHARACTERS else f"{said[: NEIGHBOUR_CHARACTERS - 1]}…"
+    shown = "[erased]" if neighbour.erased else harmless(text)
+    say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

@@ -1,0 +1,381 @@
+"""``refold query``, ``expand``, ``topics`` and ``notes``: records, what summaries cover, what was noted."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refold.application.api.memory import Memory
+from refold.application.history.expand import ExpandedSummary
+from refold.application.history.query import HistoryPage, HistoryRecord, begin_of
+from refold.application.notes.markdown_search import NotesFound, NotesStatus
+from refold.application.notes.note_files import MEMORY, OWNERS, dated, files_of
+from refold.application.ports.read_models import NoteRow
+from refold.domain.errors import InvalidSetting, InvalidThreadId, UnknownSummary
+from refold.infrastructure.bootstrap import configuration_of
+
+from .arguments import (
+    Span,
+    chosen,
+    find_place,
+    given_span,
+    naming_commands,
+    next_command,
+    opened,
+    require,
+    shown_span,
+)
+from .completion import threads
+from .options import DEFAULT_DB, Db, Json, Place, Positions, Range, Start, Thread
+from .output import clean, one_line, print_json, say, say_parts, show_table
+from .recall_commands import Limit, MinScore, Mode
+from .times import TO_SECONDS, shown_time
+
+QUERY_EXAMPLE = (
+    'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '
+    "Exit code 1: nothing is there."
+)
+EXPAND_EXAMPLE = (
+    "Example: refold expand 3f2c… --db agent.db; `refold summaries THREAD` and the context itself name "
+    "the ids."
+)
+EXAMPLES = {"query": QUERY_EXAMPLE, "expand": EXPAND_EXAMPLE}
+LIMIT = 20
+"""Records of a page, where no limit is given."""
+SHOWN_CHARACTERS = 1_500
+"""Of a record; ``--json`` and ``refold read`` have all of it."""
+
+Containing = Annotated[
+    str | None, typer.Option("--text", metavar="TEXT", help="What they contain, in any case.")
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option("--id", metavar="ID", help="Of a message, or its address; repeatable."),
+]
+RecordLimit = Annotated[
+    int, typer.Option("--limit", help="How many records at most.", min=1, max=200, metavar="N")
+]
+SummaryId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SUMMARY",
+        help="Its id or the beginning of it, as `refold summaries` shows it; THREAD for the active "
+        "one; THREAD/17 for what covers that message, from there on.",
+        autocompletion=threads,
+    ),
+]
+FromPosition = Annotated[
+    str | None, typer.Argument(metavar="[POSITION]", help="Where SUMMARY is a thread id.")
+]
+
+
+def query(
+    thread: Place,
+    positions: Positions = None,
+    db: Db = DEFAULT_DB,
+    range: Range = None,
+    text: Containing = None,
+    id: Ids = None,
+    limit: RecordLimit = LIMIT,
+    json: Json = False,
+) -> None:
+    """Show the original records of a conversation, by range, text or id."""
+    with opened(db) as memory, naming_commands(db):
+        where = find_place(memory, thread, positions or ())
+        thread, (start, stop) = where.thread, chosen(where, given_span(range, None, None))
+        page = memory.conversation(thread).query(
+            ids=id or (), start=start, stop=stop, text=text, limit=limit
+        )
+    if json:
+        print_json(page.model_dump())
+    else:
+        _show_page(page, text)
+        if page.next is not None:
+            rest = f"{page.next}..{'' if stop is None else stop}"
+            words = ["query", thread, "--range", rest, *_given(text, id or (), limit)]
+            say(f"Next: {clean(next_command(*words, db=db))}")
+    if not page.records:
+        raise typer.Exit(1)
+
+
+def expand(
+    summary: SummaryId,
+    position: FromPosition = None,
+    db: Db = DEFAULT_DB,
+    range: Range = None,
+    start: Start = None,
+    limit: RecordLimit = LIMIT,
+    json: Json = False,
+) -> None:
+    """Show what a summary stands for: its text, and the original messages behind it."""
+    with opened(db) as memory:
+        named, begin = _named(memory, summary, position)
+        span = given_span(range, start, None)
+        if span is not None and span.start is not None:
+            begin = span.start
+        found = memory.expand(named, start=begin, limit=_of(span, begin, limit))
+    if json:
+        print_json(found.model_dump())
+        return
+    _show_summary(found)
+    _show_page(found.page)
+    if found.page.next is not None and (span is None or span.stop is None):
+        rest = f"{found.page.next}.."
+        words = ["expand", found.summary_id, "--range", rest, *_given(limit=limit)]
+        say(f"Next: {clean(next_command(*words, db=db))}")
+
+
+def _of(span: Span | None, begin: int, limit: int) -> int:
+    """How many records, where a range ends as well."""
+    return limit if span is None or span.stop is None else max(1, min(limit, span.stop - begin))
+
+
+def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
+    """The summary that is meant, and the position from which on it is expanded.
+
+    Raises:
+        UnknownSummary: there is none.
+        UnknownMessage: no summary covers the message.
+    """
+    try:
+        where = find_place(memory, given, [] if position is None else [position])
+    except (InvalidThreadId, typer.BadParameter):
+        if position is not None:
+            raise
+        return given, 0
+    chat = memory.conversation(where.thread)
+    begin = (where.spans[0].start or 0) if where.spans else 0
+    active = next((row for row in chat.summaries() if row.is_active), None)
+    if active is None:
+        raise UnknownSummary(given, where.thread, [])
+    if where.spans and not active.covers(begin):
+        raise InvalidSetting(
+            f"message {begin} of {where.thread!r} is in the context: the active summary covers "
+            f"{active.covered_from}..{active.first_kept_index}"
+        )
+    return active.summary_id, begin
+
+
+def _given(text: str | None = None, ids: Sequence[str] = (), limit: int = LIMIT) -> Iterator[str]:
+    """The options that were given, as the next command has them again."""
+    for one in ids:
+        yield from ("--id", one)
+    if text:
+        yield from ("--text", text)
+    if limit != LIMIT:
+        yield from ("--limit", str(limit))
+
+
+def _show_summary(found: ExpandedSummary) -> None:
+    kept = f" but {', '.join(map(str, found.exclusions[:20]))}" if found.exclusions else ""
+    by = f" by {found.superseded_by}" if found.superseded_by else ""
+    say(
+        f"[bold]{clean(found.summary_id)}[/bold] {found.state}{clean(by)}, conversation "
+        f"{clean(found.thread_id)}, {shown_time(found.made_at, TO_SECONDS)}, by {clean(found.model)}"
+    )
+    say(
+        f"It covers {found.count:,} messages, {found.start}..{found.stop}{kept}; "
+        f"{len(found.leaves):,} leaf summaries."
+    )
+    say(f"\n{clean(found.text)}\n")
+    if found.withdrawn:
+        say("Its text is gone: something that it was made from was erased.")
+
+
+def _show_page(page: HistoryPage, wanted: str | None = None) -> None:
+    for record in page.records:
+        say_parts(_record(record, begin_of(record.text, wanted)))
+    if page.notice:
+        say(f"[dim]{clean(page.notice)}[/dim]")
+
+
+def _record(record: HistoryRecord, begin: int) -> Iterable[tuple[str, str]]:
+    """A record, of a long one the part from ``begin`` on."""
+    begin = begin if record.length > SHOWN_CHARACTERS else 0
+    when = shown_time(record.at)
+    yield f"{record.position}", "bold cyan"
+    yield (
+        f"  {record.role}  {when}  {record.tokens:,} tokens  version {record.version}  {record.fate}",
+        "",
+    )
+    text = record.text[begin : begin + SHOWN_CHARACTERS]
+    yield "\n   … " if record.start + begin else "\n   ", "dim"
+    yield text.replace("\n", "\n   "), "dim" if record.erased else ""
+    if len(text) < record.length:
+        yield f" … ({record.length:,} characters: refold read {record.address})", "dim"
+    yield "\n", ""
+
+
+NOTES_EXAMPLE = "Example: refold notes --write ~/agent --db agent.db"
+NOTES_EXAMPLES = {"notes": NOTES_EXAMPLE}
+
+
+def topics(thread: Thread, db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """List what the messages that a summary stands for are about, the most important first."""
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        rows = memory.conversation(thread).topics()
+    if json:
+        print_json({"thread_id": thread, "topics": [row.model_dump() for row in rows]})
+        return
+    if not rows:
+        how = f"refold compact {clean(thread)} --db {clean(db)}"
+        say(f"No topics yet: they are named when messages are compacted. `{how}` compacts now.")
+        return
+    show_table(
+        "",
+        ["topic…", "messages#", "last position#", "last seen", "named"],
+        [
+            (
+                one_line(row.topic, 80),
+                row.count,
+                row.last_position,
+                shown_time(row.last_seen).replace(" ", "\N{NO-BREAK SPACE}"),
+                row.is_shown,
+            )
+            for row in rows
+        ],
+    )
+
+
+def notes(
+    thread: Annotated[
+        str | None,
+        typer.Argument(metavar="[THREAD]", help="The thread id; without it all conversations."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    write: Annotated[
+        str | None,
+        typer.Option(
+            "--write",
+            metavar="FOLDER",
+            help="Also bring MEMORY.md and memory/YYYY-MM-DD.md there up to date, of all conversations.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the durable notes that were taken before messages left the context."""
+    folder = None if write is None else _folder(write)
+    zone = configuration_of({}).settings.notes_timezone
+    with opened(db, notes_folder=folder) as memory:
+        if thread is not None:
+            thread = require(memory, thread)
+        rows = memory.notes() if thread is None else memory.conversation(thread).notes()
+        written = folder is None or memory.write_notes()
+        files = (
+            tuple(files_of(dated(memory.notes(), zone), memory.conversations())) if folder else ()
+        )
+    if not written:
+        raise OSError(None, "the files of notes cannot be written", str(folder))
+    if json:
+        place = str(folder) if files else None
+        print_json({"thread_id": thread, "written_to": place, "notes": list(map(_as_json, rows))})
+        return
+    _show(rows, of_all=thread is None)
+    if folder is not None:
+        say(_told(folder, files) if files else "Nothing is written: the log has no notes.")
+
+
+Question = Annotated[str, typer.Argument(metavar="[QUESTION]", help="In any words.")]
+SearchedFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", metavar="FOLDER", help="The folder with MEMORY.md; else as the settings say."
+    ),
+]
+OfOwner = Annotated[
+    str | None, typer.Option("--owner", metavar="ID", help="Only the notes of this owner.")
+]
+
+
+def search_notes(
+    question: Question = "",
+    folder: SearchedFolder = None,
+    db: Db = DEFAULT_DB,
+    owner: OfOwner = None,
+    limit: Limit = 5,
+    min_score: MinScore = 0.0,
+    mode: Mode = None,
+    json: Json = False,
+) -> None:
+    """Search MEMORY.md and memory/*.md, hand edits included; without a question say what is searched.
+
+    Exit code 1: nothing was found.
+    """
+    with opened(db, markdown_folder=folder) as memory:
+        if not question.strip():
+            _show_status(memory.notes_status(owner=owner), json=json)
+            return
+        found = memory.search_notes(
+            question, owner=owner, limit=limit, min_score=min_score, mode=mode
+        )
+    if json:
+        print_json(found.model_dump())
+    else:
+        _show_found(found)
+    if not found.hits:
+        raise typer.Exit(1)
+
+
+def _show_found(found: NotesFound) -> None:
+    for hit in found.hits:
+        below = f"  {one_line(hit.heading, 120)}" if hit.heading else ""
+        say(f"[bold]{clean(hit.path)}:{hit.line}[/bold]  {hit.score:.2f}{below}")
+        say(clean(hit.text))
+        say()
+    if not found.hits:
+        say(f"Nothing was found{': ' + found.notice if found.notice else ''}.")
+
+
+def _show_status(status: NotesStatus, *, json: bool) -> None:
+    if json:
+        print_json(status.model_dump())
+        return
+    if status.folder is None:
+        say("No folder is configured: give --folder, or set markdown_folder or notes_folder.")
+        return
+    rows = [(clean(f.path), f.sections, f.characters) for f in status.files]
+    show_table(clean(status.folder), ["file", "sections#", "characters#"], rows)
+    for one in status.skipped:
+        say(f"Left out: {clean(one.path)}: {clean(one.why)}.")
+
+
+def _folder(name: str) -> Path:
+    if not name.strip():
+        raise typer.BadParameter("--write needs the name of a folder, . for this one")
+    return Path(name)
+
+
+def _told(folder: Path, files: Collection[str]) -> str:
+    owners = len({name.split("/")[1] for name in files if name.startswith(f"{OWNERS}/")})
+    of_all = [name for name in files if not name.startswith(f"{OWNERS}/")]
+    days = len(of_all) - (MEMORY in files)
+    named = [*([MEMORY] if MEMORY in files else []), f"{days} file{'s' * (days != 1)} below memory"]
+    beside = f", and a folder for each of {owners} owner{'s' * (owners != 1)}" if owners else ""
+    return f"Written: {clean(folder)}: {' and '.join(named)}{beside}."
+
+
+def _show(rows: Sequence[NoteRow], *, of_all: bool) -> None:
+    if not rows:
+        say("No notes: they are taken when messages are compacted and something lasting was said.")
+        return
+    show_table(
+        "",
+        [*(["thread"] if of_all else []), "positions", "kind", "taken", "by", "note…"],
+        [
+            (
+                *([clean(row.thread_id)] if of_all else []),
+                ", ".join(map(str, row.source_positions)) or shown_span(row.start, row.stop - 1),
+                row.kind,
+                row.taken_at[:10],
+                clean(row.taken_by),
+                one_line(row.text, 400),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _as_json(row: NoteRow) -> dict[str, object]:
+    return {**row.model_dump(), "positions": list(row.source_positions)}

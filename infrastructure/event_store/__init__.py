@@ -1,0 +1,1 @@
+"""The log on SQLite, by the recorders of the eventsourcing library."""

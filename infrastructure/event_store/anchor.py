@@ -1,0 +1,291 @@
+"""The anchor: what the newest event of each conversation was, kept in a file outside of the log.
+
+A log that was cut, put back to an earlier day or lost its write-ahead log is whole in itself; only what
+lies outside of it can tell. The file is a row of lines of 128 bytes: one for each conversation, and
+before them a copy of the line that was written last, with the name of the format in place of the
+conversation's::
+
+    FINGERPRINT VERSION NUMBER LINK CHECKSUM
+
+A writer puts its line in place right after the commit, without a sync: an anchor may be behind its log,
+never ahead of it. A line that is damaged counts as absent.
+"""
+
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.private_files import make_private, sync_names
+from refold.infrastructure.files.private_files import sync as sync_file
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS
+
+SIZE = 128
+_FINGERPRINT = 24
+_TITLE = b"refold-anchor-1".ljust(_FINGERPRINT, b"-")
+"""Begins the file, where the lines of conversations have a fingerprint."""
+_CHECKED = SIZE - 9
+
+logger = plain_logger(__name__)
+
+
+class Anchored(NamedTuple):
+    """The newest event of a conversation, as far as the anchor knows."""
+
+    fingerprint: bytes
+    """What stands for the thread id."""
+    version: int
+    link: str
+    number: int
+    """Its position in the whole log."""
+
+
+class Mark(NamedTuple):
+    """The newest event of a conversation, as the log has it."""
+
+    thread_id: str
+    version: int
+    link: str
+    number: int
+
+
+def fingerprint(thread_id: str) -> bytes:
+    """What stands for a thread id in the file: ids may be too long, or too private, for it."""
+    digest = sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest[:_FINGERPRINT].encode()
+
+
+def anchor_path(log: Path) -> Path:
+    """Where the anchor of a log lies: ``agent.db.anchor`` beside ``agent.db``."""
+    return log.with_name(f"{log.name}.anchor")
+
+
+class Anchor:
+    """The file of one log. Written under the write lock of the log only; read by anybody."""
+
+    def __init__(self, path: Path | None, *, of: Path | None = None) -> None:
+        """``path`` None is no anchor: it knows nothing and keeps nothing.
+
+        ``of``: the log; whoever may use it may use a new anchor.
+        """
+        self.path = path
+        self._of = of
+        self._file: IO[bytes] | None = None
+        self._slots: dict[bytes, int] = {}
+        """Where the line of a conversation is; of some, or of all among the first ``_known`` lines."""
+        self._known = 0
+        self._threads = threading.Lock()
+        self._fails = False
+
+    def find(self, thread_id: str) -> Anchored | None:
+        """What is known of a conversation. Read it before the log that it is compared with."""
+        name = fingerprint(thread_id)
+        with self._threads:
+            if self._file is not None and self._is_here(self._file):
+                slot = self._slots.get(name)
+                if slot is None and self._known:
+                    slot = self._look_up(self._file, name)
+                if slot is not None:
+                    self._file.seek(slot * SIZE)
+                    return _read(self._file.read(SIZE))
+                if self._known:
+                    return None
+        data = self._content()
+        lines = (_read(data[slot * SIZE : (slot + 1) * SIZE]) for slot in _places(data, name))
+        return max((x for x in lines if x), key=lambda line: line.version, default=None)
+
+    def newest(self) -> Anchored | None:
+        """What was stored last, in whatever conversation; its fingerprint is not known."""
+        if self.path is None:
+            return None
+        first = self._first()
+        line = _read(first)
+        if first and line is None:
+            # Damaged: the lines themselves say it as well.
+            lines, _ = self.lines()
+            line = max(lines.values(), key=lambda line: line.number, default=None)
+        return line
+
+    def lines(self) -> tuple[dict[bytes, Anchored], int]:
+        """Everything that is known, and how many lines are damaged."""
+        data = self._content()
+        found: dict[bytes, Anchored] = {}
+        first = _read(data[:SIZE])
+        damaged = int(bool(data) and (first is None or first.fingerprint != _TITLE))
+        for start in range(SIZE, len(data), SIZE):
+            line = _read(data[start : start + SIZE])
+            if line is None:
+                damaged += 1
+            elif line.fingerprint not in found or found[line.fingerprint].version < line.version:
+                found[line.fingerprint] = line
+        return found, damaged
+
+    def changed(self, since: bytes) -> tuple[list[Anchored], bytes]:
+        """The lines that are not as they were in a content that was read before, and the content now."""
+        if since and self._first() == since[:SIZE]:
+            return [], since
+        data = self._content()
+        parts = (slice(start, start + SIZE) for start in range(SIZE, len(data), SIZE))
+        new = (_read(data[part]) for part in parts if data[part] != since[part])
+        return [line for line in new if line is not None], data
+
+    def keep(self, mark: Mark, everything: Callable[[], Iterable[Mark]]) -> None:
+        """Note the newest event of a conversation. A failure is only logged: the event is stored.
+
+        ``everything``: what a file that is not there yet begins with.
+        """
+        if self.path is None:
+            return
+        try:
+            file = self._opened(everything)
+            name = fingerprint(mark.thread_id)
+            with self._threads:
+                file.seek(self._slot(file, name) * SIZE)
+                file.write(_line(name, mark))
+                file.seek(0)
+                file.write(_line(_TITLE, mark))
+            self._fails = False
+        except STORE_ERRORS as error:  # Of the log as well, which a new file is made from.
+            self._tell("written", error)
+
+    def renew(self, marks: Iterable[Mark], *, sync: bool = True) -> None:
+        """Write the file anew; what it knew before is forgotten, also after a loss of power.
+
+        ``sync``: no where it is the first one of a log that is written to: without it, the next
+        writer makes one of the log again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.path is None:
+            return
+        self.close()
+        place = self.path.with_name(f"{self.path.name}.new")
+        place.unlink(missing_ok=True)
+        make_private(place, like=self._of)
+        write_anchor(place, marks)
+        if sync:
+            sync_file(place)
+        place.replace(self.path)
+        if sync:
+            sync_names(self.path.parent)
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._known, self._slots = None, 0, {}
+
+    def _first(self) -> bytes:
+        return self._content(SIZE)
+
+    def _content(self, size: int = -1) -> bytes:
+        if self.path is None:
+            return b""
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                return file.read(size)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            self._tell("read", error)
+            return b""
+
+    def _tell(self, what: str, error: Exception) -> None:
+        if not self._fails:
+            logger.warning("the anchor %s cannot be %s (%s)", self.path, what, error)
+        self._fails = True
+
+    def _opened(self, everything: Callable[[], Iterable[Mark]]) -> IO[bytes]:
+        assert self.path is not None
+        if self._file is not None and not self._is_here(self._file):
+            self.close()
+        if self._file is None:
+            if not self.path.exists() or not self.path.stat().st_size:
+                self.renew(everything(), sync=False)
+            # Without a buffer: every write is one call of the system, and whole or nothing in practice.
+            self._file = self.path.open("r+b", buffering=0)
+        return self._file
+
+    def _is_here(self, file: IO[bytes]) -> bool:
+        # Renewed or deleted by another process, in which case nobody would read what is written.
+        return os.fstat(file.fileno()).st_nlink > 0
+
+    def _slot(self, file: IO[bytes], name: bytes) -> int:
+        slot = self._slots.get(name)
+        if slot is None and not self._known:
+            # Most processes go on with what is there: looking for one is quicker than learning all.
+            file.seek(0)
+            slot = next(_places(file.read(), name), None)
+        if slot is None:
+            slot = self._look_up(file, name)
+        if slot is None:
+            slot, self._known = self._known, self._known + 1
+        self._slots[name] = slot
+        return slot
+
+    def _look_up(self, file: IO[bytes], name: bytes) -> int | None:
+        # Others may have added lines since the last look.
+        file.seek(self._known * SIZE)
+        while data := file.read(SIZE * 8_192):
+            for start in range(0, len(data), SIZE):
+                self._slots[data[start : start + _FINGERPRINT]] = self._known + start // SIZE
+            self._known += -(-len(data) // SIZE)
+        return self._slots.get(name)
+
+
+def _places(data: bytes, name: bytes) -> Iterator[int]:
+    start = data.find(name)
+    while start >= 0:
+        if start % SIZE == 0:
+            yield start // SIZE
+        start = data.find(name, start + 1)
+
+
+def write_anchor(path: Path, marks: Iterable[Mark]) -> None:
+    """Write an anchor into a file that was made for it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with path.open("wb") as file:
+        newest = Mark("", 0, "-" * 64, 0)
+        file.write(_line(_TITLE, newest))
+        for mark in marks:
+            file.write(_line(fingerprint(mark.thread_id), mark))
+            newest = max(newest, mark, key=lambda mark: mark.number)
+        file.seek(0)
+        file.write(_line(_TITLE, newest))
+
+
+def _line(name: bytes, mark: Mark) -> bytes:
+    head = b"%b %012d %015d %b " % (name, mark.version, mark.number, mark.link.encode("ascii"))
+    return head + b"%08x\n" % zlib.crc32(head)
+
+
+def _read(line: bytes) -> Anchored | None:
+    head = line[:_CHECKED]
+    if len(line) != SIZE or line[_CHECKED:] != b"%08x\n" % zlib.crc32(head):
+        return None
+    try:
+        name, version, number, link = head.split()
+        return Anchored(name, int(version), link.decode("ascii"), int(number))
+    except ValueError:
+        return None
+
+
+def read_exported(path: Path) -> Iterator[Anchored]:
+    """The lines of an anchor that was exported; damaged ones are left out.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no anchor.
+    """
+    found, _ = Anchor(path).lines()
+    if not path.read_bytes().startswith(_TITLE) and not found:
+        raise ValueError(f"{path} is no anchor of refold; `refold anchor --out FILE` makes one")
+    yield from found.values()

@@ -1,0 +1,314 @@
+"""Names and shapes of stored events, and the upcasters from older shapes: where stored bytes become values."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, from_json
+
+from refold.domain import events, frames
+from refold.domain import notes as remembering
+from refold.domain.conversation import Conversation
+from refold.domain.json_data import is_object
+from refold.domain.messages import Message
+
+Json = dict[str, Any]
+Upcaster = Callable[[Json], Json]
+"""Turns the fields of shape n of an event into those of shape n + 1."""
+
+# What holds for a compaction of shape 1 where shape 2 says more. Written out, not taken from the
+# defaults of today: those may change, and what happened then must not.
+POLICY_2: Mapping[str, Any] = MappingProxyType(
+    {
+        "keep_tokens": 0,
+        "keep_turns": 0,
+        "whole_turn_share": 0.5,
+        "summary_tier": 0.1,
+        "condensed_tier": 0.35,
+        "whole_tier": 0.55,
+        "whole_last": 10,
+        "offload_tokens": 1000,
+        "enough_freed_tokens": 15000,
+        "enough_freed_share": 0.1,
+        "condensed_characters": 200,
+        "summary_tries": 3,
+        "repairs": 1,
+        "most_calls": 24,
+        "split_share": 0.5,
+        "split_slack": 1.2,
+        "split_prefix_share": 0.4,
+        "split_prefix_least": 0.15,
+        "chunk_share": 0.4,
+        "chunk_least": 0.15,
+        "chunk_large": 0.1,
+        "chunk_slack": 1.2,
+        "oversized_share": 0.5,
+        "rebuild_after": 5,
+        "rebuild_over_tokens": 1000,
+        "leaf_tokens": 1000,
+        "ledger_share": 0.1,
+        "ledger_tokens": 6000,
+        "failures_kept": 8,
+        "failure_characters": 240,
+        "breaker_after": 3,
+    }
+)
+
+
+def _with_policy(fields: Json) -> Json:
+    policy = {k: v for k, v in fields["policy"].items() if k != "summary_share"}
+    return {**fields, "policy": {**POLICY_2, **policy}}
+
+
+def _requested(fields: Json) -> Json:
+    return {**_with_policy(fields), "split_at": None, "rebuilds": False, "owner": None}
+
+
+def _performed(fields: Json) -> Json:
+    return {
+        **_with_policy(fields),
+        "split_at": None,
+        "text_tokens": 0,
+        "target_tokens": None,
+        "effective": True,
+        "generation": 0,
+        "ledger": [],
+        "ledger_shown": 0,
+        "leaf": None,
+        "omitted": [],
+        "block": None,
+        "model_calls": 1,
+    }
+
+
+def _failed(fields: Json) -> Json:
+    return {**fields, "model_calls": 0}
+
+
+# The same for shape 3.
+POLICY_3: Mapping[str, Any] = MappingProxyType(
+    {"archive_over": None, "archive_buffer": 20, "topics_kept": 0, "topics_shown": 0}
+)
+
+
+def _with_policy_3(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_3, **fields["policy"]}}
+
+
+def _performed_3(fields: Json) -> Json:
+    return {**_with_policy_3(fields), "topics": [], "topics_shown": 0}
+
+
+# The same for shape 4.
+POLICY_4: Mapping[str, Any] = MappingProxyType(
+    {"rebuild_over_share": 1.5, "first_summary_after": None}
+)
+
+
+def _with_policy_4(fields: Json) -> Json:
+    return {**fields, "policy": {**POLICY_4, **fields["policy"]}}
+
+
+def _performed_4(fields: Json) -> Json:
+    return {
+        **_with_policy_4(fields),
+        "given_in_part": [],
+        "topics_ask": True,
+        "ledger": [{**line, "under": [], "cut": 0, "author": None} for line in fields["ledger"]],
+    }
+
+
+def _appended(fields: Json) -> Json:
+    return fields  # Shape 2 may name the author, further fields and unknown blocks of the message.
+
+
+def _flushed(fields: Json) -> Json:
+    return {**fields, "taken_at": None}
+
+
+def _chosen(fields: Json) -> Json:
+    own = {"thread_id": None, "kind": "message", "start": 0, "stop": 0}
+    memories = [{**memory, **own} for memory in fields["memories"]]
+    return {**fields, "memories": memories, "rewritten": []}
+
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
+    {
+        ("message_appended", 1): _appended,
+        ("compaction_requested", 1): _requested,
+        ("compaction_requested", 2): _with_policy_3,
+        ("compaction_requested", 3): _with_policy_4,
+        ("compaction_performed", 1): _performed,
+        ("compaction_performed", 2): _performed_3,
+        ("compaction_performed", 3): _performed_4,
+        ("compaction_failed", 1): _failed,
+        ("notes_flushed", 1): _flushed,
+        ("memories_chosen", 1): _chosen,
+    }
+)
+
+
+# These names and shapes are in people's files: add, never rename. A golden file pins each of them.
+NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
+    {
+        "message_appended": events.MessageAppended,
+        "compaction_requested": events.CompactionRequested,
+        "compaction_performed": events.CompactionPerformed,
+        "compaction_failed": events.CompactionFailed,
+        "compaction_reverted": events.CompactionReverted,
+        "summary_superseded": events.SummarySuperseded,
+        "tool_content_offloaded": events.ToolContentOffloaded,
+        "messages_condensed": events.MessagesCondensed,
+        "user_content_shortened": events.UserContentShortened,
+        "message_pinned": events.MessagePinned,
+        "message_unpinned": events.MessageUnpinned,
+        "notes_flushed": remembering.NotesFlushed,
+        "memories_chosen": remembering.MemoriesChosen,
+        "conversation_labelled": events.ConversationLabelled,
+        "message_erased": events.MessageErased,
+        "conversation_erased": events.ConversationErased,
+        "conversation_forked": events.ConversationForked,
+        "request_frame_changed": frames.RequestFrameChanged,
+        "event_lost": events.EventLost,
+    }
+)
+SNAPSHOT = "conversation_snapshot"
+SHAPES: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(NAMES, 1),
+        "message_appended": 2,
+        "compaction_requested": 4,
+        "compaction_performed": 4,
+        "compaction_failed": 2,
+        "notes_flushed": 2,
+        "memories_chosen": 2,
+        SNAPSHOT: 5,
+    }
+)
+
+_MESSAGE_DEFAULTS: Json = {
+    name: field.default
+    for name, field in events.MessageAppended.model_fields.items()
+    if not field.is_required()
+}
+_MESSAGE_APPENDED = "message_appended"
+_NAME_OF = {cls: name for name, cls in NAMES.items()}
+
+
+class CodecError(ValueError):
+    """A stored event has a name, shape or fields that this version of refold cannot read."""
+
+
+class NewerShape(CodecError):
+    """A stored event has a name or shape of a newer version of refold."""
+
+
+def encode(event: events.Event | Conversation) -> tuple[str, int, bytes]:
+    """The stored name, shape and payload of an event or a snapshot."""
+    name = SNAPSHOT if isinstance(event, Conversation) else _NAME_OF[type(event)]
+    # A default may change one day, and old events must keep their meaning: they are stored in full.
+    # Those of a message are "nothing" and stay, and messages are what a log is full of.
+    brief = name == "message_appended"
+    try:
+        payload = event.model_dump_json(exclude_defaults=brief).encode()
+    except PydanticSerializationError:
+        # Lone surrogates have no UTF-8; JSON can escape them.
+        payload = json.dumps(event.model_dump(exclude_defaults=brief), default=str).encode()
+    return name, SHAPES[name], payload
+
+
+def decode(
+    name: str,
+    shape: int,
+    payload: bytes,
+    *,
+    shapes: Mapping[str, int] = SHAPES,
+    upcasters: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+) -> events.Event:
+    """The event that a payload holds, brought up to the newest shape.
+
+    Raises:
+        NewerShape: the name or shape is not known yet.
+        CodecError: the fields do not make an event.
+    """
+    if name not in NAMES or shape > shapes[name]:
+        raise NewerShape(f"event {name!r} in shape {shape} is newer than this version of refold")
+    fields = _fields(payload)
+    if name == _MESSAGE_APPENDED and shape == shapes[name]:
+        return _message_appended(fields)
+    while shape < shapes[name]:
+        if (name, shape) not in upcasters:
+            raise CodecError(f"event {name!r} has no shape {shape}")
+        fields = upcasters[name, shape](fields)
+        shape += 1
+    if name == _MESSAGE_APPENDED:
+        return _message_appended(fields)
+    try:
+        return NAMES[name].model_validate(fields)
+    except ValidationError as error:
+        raise CodecError(f"event {name!r} cannot be read: {error}") from error
+
+
+def key_of(name: str, payload: bytes) -> str | None:
+    """The idempotency key of a message that was stored with one; nothing else of it is looked at.
+
+    Raises:
+        CodecError: the payload is no object.
+    """
+    if name != _MESSAGE_APPENDED or b'"key"' not in payload:
+        return None
+    key = _fields(payload).get("key")
+    return key if isinstance(key, str) else None
+
+
+def decode_snapshot(shape: int, payload: bytes) -> Conversation | None:
+    """The state that a snapshot holds; None if it is of another shape: then it is not used."""
+    if shape != SHAPES[SNAPSHOT]:
+        return None
+    try:
+        return Conversation.model_validate_json(payload)
+    except ValidationError:
+        return None
+
+
+def _fields(payload: bytes) -> Json:
+    try:
+        fields: object = from_json(payload)
+    except ValueError:
+        fields = _lenient(payload)
+    if not is_object(fields):
+        raise CodecError("the payload is not a JSON object")
+    return fields
+
+
+def _lenient(payload: bytes) -> object:
+    try:
+        return json.loads(payload)
+    except ValueError as error:
+        raise CodecError(f"the payload is not JSON: {error}") from error
+
+
+def _message_appended(fields: Json) -> events.MessageAppended:
+    # Most events are messages, and the digest has shown these bytes to be the ones that a validated
+    # event was stored as; validating the content again would double the cost of every load.
+    try:
+        message = fields["message"]
+        content = message["content"]
+        content = content if isinstance(content, str) else tuple(content)
+        fields["message"] = Message.trusted(
+            {
+                "role": message["role"],
+                "content": content,
+                "author": message.get("author"),
+                "extra": message.get("extra"),
+                "unknown": tuple(message.get("unknown", ())),
+            }
+        )
+        if "written_at" in fields:
+            fields["written_at"] = datetime.fromisoformat(fields["written_at"])
+        return events.MessageAppended.trusted({**_MESSAGE_DEFAULTS, **fields})
+    except (KeyError, TypeError, ValueError) as error:
+        raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error

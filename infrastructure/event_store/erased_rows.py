@@ -1,0 +1,212 @@
+"""Erasing in the log's file: rows rewritten in place, and no older bytes of them left in any file."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import SQLiteCursor
+
+from refold.application.errors import LogDamaged
+from refold.application.ports.conversation_log import Erasure
+from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.events import Event
+from refold.domain.value import Rewritten
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_failures import retried
+
+from .envelope import EnvelopeError
+from .mapper import EventMapper
+from .recorder import Head, LogRecorder, SealedRows, sealed_rows, sync_fully
+
+BATCH = 500
+"""Rows that are in memory at once."""
+TRIES = 20
+PAUSE = 0.05
+"""Seconds between tries of emptying the write-ahead log while somebody reads from it."""
+
+PENDING = "pending_erasures"
+"""Has a row for each erasure of which older bytes may still lie in a file."""
+
+logger = plain_logger(__name__)
+
+Beside = Callable[[SQLiteCursor], None]
+"""What is done in the transaction that stores an event."""
+
+
+class Appended(NamedTuple):
+    """What was appended to a stream that something was erased from."""
+
+    events: tuple[Event, ...]
+    head: Head
+    number: int | None
+    """Of the last of them in the whole log, where that is known."""
+
+
+class StreamEraser:
+    """The part of an erasure that is done with rows and files."""
+
+    def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
+        self._recorder = recorder
+        self._mapper = mapper
+
+    def erase(
+        self, erasures: Mapping[str, tuple[Head, Erasure]], stamp: str
+    ) -> Mapping[str, Appended]:
+        """Erase in all of these streams, each with its newest event, or in none.
+
+        Raises:
+            LogDamaged: an event that is to lose content, or the newest one, is missing or changed.
+        """
+        sealed: dict[str, SealedRows] = {}
+        happened: dict[str, tuple[Event, ...]] = {}
+        beside: list[Beside] = []
+        for stream, (head, erasure) in erasures.items():
+            rewritten: list[Rewritten] = []
+            if erasure.remains is None:
+                beside.append(self._emptying(stream, head))
+            else:
+                rows, rewritten = self._rewritten(stream, erasure.remains)
+                beside.append(_replacing(stream, rows, head))
+            happened[stream] = tuple(erasure.events(rewritten))
+            sealed[stream] = sealed_rows(self._mapper, stream, head, happened[stream], stamp)
+
+        def erase(c: SQLiteCursor) -> None:
+            for act in beside:
+                act(c)
+
+        numbers = self._recorder.insert_events(
+            [row for one in sealed.values() for row in one.rows],
+            follows={stream: head for stream, (head, _) in erasures.items()},
+            beside=erase,
+        )
+        done, last = dict[str, Appended](), -1
+        for stream, one in sealed.items():
+            last += len(one.rows)
+            number = numbers[last] if numbers else None
+            done[stream] = Appended(happened[stream], one.head, number)
+        return done
+
+    def _rewritten(
+        self, stream: str, remains: Mapping[int, Event]
+    ) -> tuple[list[StoredEvent], list[Rewritten]]:
+        """The rows with only this left, and what the event that records it says of them."""
+        versions, rows = sorted(remains), list[StoredEvent]()
+        rewritten: list[Rewritten] = []
+        for start in range(0, len(versions), BATCH):
+            wanted = versions[start : start + BATCH]
+            found = self._recorder.select_versions(stream, wanted)
+            if len(found) < len(wanted):
+                present = {row.originator_version for row in found}
+                missing = next(v for v in wanted if v not in present)
+                raise LogDamaged(stream, missing, "the event is missing")
+            for row in found:
+                version = row.originator_version
+                row, digest = self._redacted(row, remains[version])
+                rows.append(row)
+                rewritten.append(Rewritten(version=version, remains=digest))
+        return rows, rewritten
+
+    def _emptying(self, stream: str, head: Head) -> Beside:
+        """Leave nothing of the events up to ``head`` but places, times and links, and no key.
+
+        What it was forked from stays: copies of it lead back over it, and it holds ids only.
+        """
+
+        def empty(c: SQLiteCursor) -> None:
+            for first in range(1, head.version + 1, BATCH):
+                c.execute(
+                    "SELECT originator_id, originator_version, topic, state FROM stored_events "
+                    "WHERE originator_id=? AND originator_version BETWEEN ? AND ? "
+                    "AND topic!='conversation_forked'",
+                    (stream, first, min(first + BATCH - 1, head.version)),
+                )
+                rows = [StoredEvent(*row) for row in c.fetchall()]
+                _update(c, [self._redacted(row, None)[0] for row in rows])
+            self._recorder.keys.drop(c, stream)
+            _forget(c, stream, 1)
+
+        return empty
+
+    def pending(self) -> int | None:
+        """The newest erasure that is not finished; None if all are."""
+        with self._recorder.datastore.transaction(commit=False) as c:
+            c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", (PENDING,))
+            if c.fetchone() is None:
+                return None
+            c.execute(f"SELECT max(number) FROM {PENDING}")
+            found: int | None = c.fetchone()[0]
+            return found
+
+    def finish(self, number: int) -> bool:
+        """Remove older bytes from the files, and note that for all erasures up to ``number``.
+
+        Whether nothing is left; False while another process reads from the write-ahead log.
+        """
+        if not retried(self._has_emptied_wal):
+            logger.warning(
+                "another process reads from the log: what was erased is removed from its files when "
+                "the log is opened next, or at the next erasure"
+            )
+            return False
+        retried(lambda: self._note_finished(number))
+        return True
+
+    def _note_finished(self, number: int) -> None:
+        with self._recorder.datastore.transaction(commit=True) as c:
+            c.execute(f"DELETE FROM {PENDING} WHERE number<=?", (number,))
+
+    def _redacted(self, row: StoredEvent, remains: Event | None) -> tuple[StoredEvent, str]:
+        try:
+            return self._mapper.redact(row, remains)
+        except EnvelopeError as error:
+            stream, version = str(row.originator_id), row.originator_version
+            raise LogDamaged(stream, version, str(error)) from error
+
+    def _has_emptied_wal(self) -> bool:
+        pool = self._recorder.datastore.pool
+        if pool.is_sqlite_memory_mode:
+            return True
+        with closing(open_sqlite(pool.db_name, timeout=PAUSE, isolation_level=None)) as own:
+            # Pages in the file were overwritten with zeros (secure_delete); in the write-ahead log
+            # they lie as they were until it is cut to nothing.
+            own.execute("PRAGMA secure_delete=ON")
+            own.execute("PRAGMA synchronous=FULL")
+            sync_fully(own)
+            for _ in range(TRIES):
+                busy, _, _ = own.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return True
+                time.sleep(PAUSE)
+        return False
+
+
+def _replacing(stream: str, rows: Sequence[StoredEvent], head: Head) -> Beside:
+    """Put these rows in the place of those that are there."""
+    first = min((row.originator_version for row in rows), default=head.version)
+
+    def replace(c: SQLiteCursor) -> None:
+        _update(c, rows)
+        _forget(c, stream, first)
+
+    return replace
+
+
+def _update(c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
+    c.executemany(
+        "UPDATE stored_events SET state=? WHERE originator_id=? AND originator_version=?",
+        [(row.state, row.originator_id, row.originator_version) for row in rows],
+    )
+
+
+def _forget(c: SQLiteCursor, stream: str, first: int) -> None:
+    """Drop what was made from the events from version ``first`` on, and mark that older bytes are to be
+    removed.
+    """
+    c.execute(
+        "DELETE FROM stored_snapshots WHERE originator_id=? AND NOT (originator_version<?)",
+        (stream, first),
+    )
+    c.execute(f"CREATE TABLE IF NOT EXISTS {PENDING} (number INTEGER PRIMARY KEY AUTOINCREMENT)")
+    c.execute(f"INSERT INTO {PENDING} DEFAULT VALUES")

@@ -1,0 +1,102 @@
+"""The format of a log's file: what it is told by, and how an older one is raised to ours.
+
+1: events, snapshots, the index of keys. 2: frames may name an encoding or an erasure; dictionaries and
+the fingerprints of keys beside them. Every row of format 1 is one of format 2 as it is.
+"""
+
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from eventsourcing.sqlite import SQLiteDatastore, SQLiteRecorder
+
+from refold.application.errors import LogNotFound, NewerLog, NotARefoldLog
+from refold.infrastructure.files.private_files import make_private
+
+APPLICATION_ID = 0x5246_4C44  # "RFLD"
+FORMAT_VERSION = 2
+
+
+def check_place(path: Path, *, create: bool) -> None:
+    """Check that a log can lie at ``path``.
+
+    Raises:
+        LogNotFound, NotARefoldLog: as the names say.
+    """
+    if path.is_dir():
+        raise NotARefoldLog(f"{path} is a folder; give the path of a file")
+    if not path.parent.is_dir():
+        raise LogNotFound(f"the folder {path.parent} does not exist; create it first")
+    if not create and (not path.exists() or not path.stat().st_size):
+        raise LogNotFound(f"there is no log at {path}; check the path, or import something first")
+
+
+def identify(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether the file is a log of this format; False if it is new and empty.
+
+    Raises:
+        NotARefoldLog, NewerLog: as the names say; nothing was changed.
+    """
+    # One statement: another process may be making the log just now.
+    application_id, version, tables = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), "
+        "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
+    ).fetchone()
+    if application_id == APPLICATION_ID:
+        if version > FORMAT_VERSION:
+            raise NewerLog(
+                f"{name} has log format {version}, and this refold reads up to "
+                f"{FORMAT_VERSION}; install a newer refold"
+            )
+        return True
+    if application_id or tables:
+        raise NotARefoldLog(f"{name} is an SQLite file of something else; give another path")
+    return False
+
+
+def make_log(path: Path | None, recorders: Sequence[SQLiteRecorder]) -> None:
+    """Make the file of a log that is not there yet, for its owner only, and its tables.
+
+    ``path``: None for a log in memory.
+    """
+    if path is not None:
+        make_private(path)
+    create_tables(recorders[0].datastore, recorders)
+
+
+@contextmanager
+def closed_on_error(datastore: SQLiteDatastore) -> Generator[None]:
+    """Leave no file open where opening the log fails."""
+    try:
+        yield
+    except BaseException:
+        datastore.close()
+        raise
+
+
+def create_tables(datastore: SQLiteDatastore, recorders: Sequence[SQLiteRecorder]) -> None:
+    """Make an empty log, once, whoever comes first, and raise one of an older format to ours."""
+    with datastore.get_connection(commit=True) as pooled:
+        connection = pooled.cursor().sqlite_cursor.connection
+        name = datastore.pool.db_name
+        is_log = identify(connection, name)
+        if is_log and _format_of(connection) == FORMAT_VERSION:
+            return
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if is_log and error.sqlite_errorname.startswith("SQLITE_READONLY"):
+                return  # It can be read as it is.
+            raise
+        with connection:
+            identify(connection, name)  # Somebody may have raised it meanwhile, and further.
+            for recorder in recorders:
+                for statement in recorder.create_table_statements:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+
+def _format_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

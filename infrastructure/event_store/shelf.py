@@ -1,0 +1,215 @@
+"""What a log keeps beside its events to read them: dictionaries, and the fingerprints of its keys."""
+
+import secrets
+
+from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
+
+from refold.application.errors import LogDamaged
+from refold.infrastructure.sqlite.sqlite_failures import retrying
+
+from .encodings import AES, DictionaryDamaged, Encodings, PlainHead
+from .encryption import Keys
+from .envelope import GENESIS, LONGEST_FRAME, EnvelopeError, Place, Unsealed, framed, seal, unseal
+
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS dictionaries (id INTEGER PRIMARY KEY, content BLOB)",
+    "CREATE TABLE IF NOT EXISTS encryption_keys (fingerprint TEXT PRIMARY KEY) WITHOUT ROWID",
+)
+NAME, SHAPE = "dictionary", 1
+PLAIN_HEAD = "plain_head"
+
+_PLAIN_HEADS = (
+    "CREATE TABLE IF NOT EXISTS plain_heads "
+    "(originator_id TEXT PRIMARY KEY, originator_version INTEGER, state BLOB) WITHOUT ROWID"
+)
+# The frame ends at the first line feed; nothing else in it could be taken for the name of the cipher.
+_ENCRYPTED = f"""
+SELECT 1 FROM stored_events WHERE instr(
+    substr(state, 1, instr(substr(state, 1, {LONGEST_FRAME}), x'0a')), CAST('{AES}:' AS BLOB)
+) LIMIT 1
+"""
+_LAST = f"SELECT substr(state, 1, {LONGEST_FRAME}) FROM stored_events ORDER BY rowid DESC LIMIT 1"
+_NEWEST = f"""
+SELECT e.originator_id, e.originator_version, substr(e.state, 1, {LONGEST_FRAME})
+FROM stored_events e JOIN (
+    SELECT originator_id, max(originator_version) AS newest FROM stored_events GROUP BY 1
+) n ON e.originator_id = n.originator_id AND e.originator_version = n.newest
+"""
+
+
+class SQLiteShelf:
+    """A ``Shelf`` in the file of the log.
+
+    A dictionary lies in an envelope as events do: it has a digest, and is encrypted where they are.
+    """
+
+    def __init__(self, datastore: SQLiteDatastore, *, trusted: bool = False) -> None:
+        """``trusted``: nobody else can write to it, as in memory."""
+        self._datastore = datastore
+        self._trusted = trusted
+        self._began: bool | None = None
+
+    @retrying
+    def dictionary(self, number: int, encoder: Encodings) -> bytes:
+        """See ``Shelf``."""
+        with self._datastore.transaction(commit=False) as c:
+            content = next((found for n, found in dictionaries(c) if n == number), None)
+        if content is None:
+            raise DictionaryDamaged(number, "is missing")
+        return opened_dictionary(number, content, encoder)
+
+    @retrying
+    def fingerprints(self) -> frozenset[str]:
+        """See ``Shelf``."""
+        with self._datastore.transaction(commit=False) as c:
+            if not _is_there(c, "encryption_keys"):
+                return frozenset()
+            c.execute("SELECT fingerprint FROM encryption_keys")
+            return frozenset(str(row[0]) for row in c.fetchall())
+
+    @retrying
+    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+        """See ``Shelf``."""
+        if self._trusted or not (self.fingerprints() or self._began_encrypted):
+            return None
+        with self._datastore.transaction(commit=False) as c:
+            if not _is_there(c, "plain_heads"):
+                return PlainHead()
+            c.execute(
+                "SELECT originator_version, state FROM plain_heads WHERE originator_id=?", (stream,)
+            )
+            row = c.fetchone()
+        if row is None:
+            return PlainHead()
+        version, state = row
+        return _opened_head(stream, version, state, encoder)
+
+    @retrying
+    def newest_key(self) -> str | None:
+        """See ``Shelf``."""
+        with self._datastore.transaction(commit=False) as c:
+            c.execute(_LAST)
+            row = c.fetchone()
+        try:
+            steps = framed(row[0]).encoding.split(",") if row is not None else []
+        except EnvelopeError:
+            return None  # It is damaged; whoever reads it says so.
+        return next((s.partition(":")[2] for s in steps if s.startswith(f"{AES}:")), None)
+
+    @retrying
+    def refuse_unnoted(self) -> None:
+        """See ``Shelf``."""
+        if self._began_encrypted:
+            raise _unnoted()
+
+    @property
+    def _began_encrypted(self) -> bool:
+        """Whether there was an encrypted event when that was first of interest: all rows are read."""
+        # Not ``cached_property``: Python 3.11 has one lock for all of them, which a fork may leave locked.
+        if self._began is None:
+            with self._datastore.transaction(commit=False) as c:
+                self._began = _has_encrypted(c)
+        return self._began
+
+
+def note_key(c: SQLiteCursor, encodings: Encodings | None) -> None:
+    """Note that the log has events encrypted with our key, in the transaction that stores the first.
+
+    From then on everything is encrypted, whoever writes. What lies there before is noted as well: how
+    far each stream is plain, encrypted itself.
+
+    Raises:
+        LogLocked: the log is encrypted, and we have no key.
+        LogDamaged: it is encrypted, and the note of that was taken out.
+    """
+    if encodings is None or encodings.fingerprint is None:
+        # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+        c.execute("DELETE FROM encryption_keys WHERE 0")
+        c.execute("SELECT fingerprint FROM encryption_keys LIMIT 1")
+        for (fingerprint,) in c.fetchall():
+            Keys().key(fingerprint)
+        return
+    c.execute("INSERT OR IGNORE INTO encryption_keys VALUES (?)", (encodings.fingerprint,))
+    if c.sqlite_cursor.rowcount:
+        c.execute("SELECT count(*) FROM encryption_keys")
+        if c.fetchone()[0] == 1:
+            if _has_encrypted(c):
+                raise _unnoted()
+            _put_plain_heads(c, encodings)
+        encodings.look_again()
+
+
+def _has_encrypted(c: SQLiteCursor) -> bool:
+    c.execute(_ENCRYPTED)
+    return c.fetchone() is not None
+
+
+def _unnoted() -> LogDamaged:
+    return LogDamaged(
+        "",
+        0,
+        "the log has encrypted events, and the note of the key was taken out of it, or changed: so it cannot be "
+        "told what was stored before there was a key. What is encrypted, `refold salvage NEW.db` copies",
+    )
+
+
+def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
+    c.execute(_NEWEST)
+    rows = c.fetchall()
+    if rows:
+        c.execute(_PLAIN_HEADS)
+        c.execute("DELETE FROM plain_heads")
+    for stream, version, frame in rows:
+        try:
+            link = framed(frame).link()
+        except EnvelopeError:
+            link = ""  # It is damaged already.
+        place, salt = Place(stream, version, PLAIN_HEAD), secrets.token_hex(16)
+        _, blob = seal(place, SHAPE, "-", salt, GENESIS, link.encode("ascii"), encodings)
+        c.execute("INSERT INTO plain_heads VALUES (?,?,?)", (stream, version, blob))
+
+
+def _opened_head(stream: str, version: int, state: object, encoder: Encodings) -> PlainHead:
+    problem = "what tells how far this conversation is not encrypted was changed"
+    try:
+        if AES not in framed(state).encoding:
+            raise EnvelopeError("it is not encrypted")
+        link = unseal(Place(stream, version, PLAIN_HEAD), state, encoder).payload
+    except EnvelopeError as error:
+        raise Unsealed(f"{problem} ({error})") from error
+    return PlainHead(version, link.decode("ascii"))
+
+
+def dictionaries(c: SQLiteCursor) -> list[tuple[int, object]]:
+    """All dictionaries as they are stored."""
+    if not _is_there(c, "dictionaries"):
+        return []
+    c.execute("SELECT id, content FROM dictionaries")
+    return [(int(row[0]), row[1]) for row in c.fetchall()]
+
+
+def opened_dictionary(number: int, content: object, encoder: Encodings) -> bytes:
+    """A stored dictionary, checked.
+
+    Raises:
+        DictionaryDamaged: it was changed.
+    """
+    try:
+        return unseal(Place("", number, NAME), content, encoder).payload
+    except EnvelopeError as error:
+        raise DictionaryDamaged(number, f"is damaged ({error})") from error
+
+
+def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encodings) -> int:
+    """Store a dictionary; its number is of chance, and so never one that was there before."""
+    number = 1 + secrets.randbelow(2**31 - 1)
+    place, salt = Place("", number, NAME), secrets.token_hex(16)
+    _, blob = seal(place, SHAPE, "-", salt, GENESIS, content, encoder)
+    c.execute("INSERT INTO dictionaries VALUES (?,?)", (number, blob))
+    return number
+
+
+def _is_there(c: SQLiteCursor, table: str) -> bool:
+    # A log of format 1 that cannot be written has neither table.
+    c.execute("SELECT 1 FROM sqlite_schema WHERE type='table' AND name=?", (table,))
+    return c.fetchone() is not None

@@ -1,0 +1,208 @@
+"""Snapshots of the bounded state, taken after each compaction, so that loading costs the live part."""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.sqlite import SQLiteAggregateRecorder, SQLiteDatastore
+
+from refold.application.errors import LogError
+from refold.application.runtime.plain_lines import conversation, plain_logger
+from refold.domain.conversation import Conversation
+from refold.domain.events import (
+    CompactionPerformed,
+    CompactionReverted,
+    ConversationErased,
+    Event,
+    MessageErased,
+)
+from refold.domain.evolve import fold
+from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retried
+
+from .codec import SHAPES, SNAPSHOT, decode_snapshot, encode
+from .envelope import PLAIN, Encoder, EnvelopeError, Place, framed, seal, unseal
+from .recorder import MAX_VERSION
+
+logger = plain_logger(__name__)
+
+EVERY = 16_384
+"""Events of a conversation too long for all of its messages to be remembered, between two snapshots."""
+AT_ONCE = 50
+"""Snapshots that are copied in one go."""
+
+
+class Snapshot(NamedTuple):
+    """The state at a version, and the link of the event that has this version."""
+
+    version: int
+    link: str
+    state: Conversation
+
+
+class SnapshotStore:
+    """Snapshots are a convenience: a missing or damaged one only makes a load slower."""
+
+    def __init__(
+        self,
+        recorder: SQLiteAggregateRecorder,
+        encoder: Encoder = PLAIN,
+        told: Callable[[Notice], None] = nobody,
+    ) -> None:
+        """``told``: of each snapshot that was replaced."""
+        self._recorder = recorder
+        self._told = told
+        self._encoder = encoder
+        self._distrusted: set[tuple[str, int]] = set()
+        self._damaged: dict[str, set[int]] = {}
+
+    def newest(self, thread_id: str, before: int | None) -> Snapshot | None:
+        """The newest usable snapshot at or before a version."""
+        while True:
+            rows = self._select(thread_id, before)
+            if not rows:
+                return None
+            snapshot = _opened(rows[0], self._encoder)
+            if snapshot is not None and (thread_id, snapshot.version) not in self._distrusted:
+                return snapshot
+            if snapshot is None and rows[0].topic == SNAPSHOT and _is_ours(rows[0]):
+                self._damaged.setdefault(thread_id, set()).add(rows[0].originator_version)
+            before = rows[0].originator_version - 1
+            if before < 1:
+                return None
+
+    def _select(self, thread_id: str, before: int | None) -> Sequence[StoredEvent]:
+        try:
+            return retried(
+                lambda: self._recorder.select_events(
+                    thread_id,
+                    # A damaged version may be text, which SQLite sorts after all numbers.
+                    lte=MAX_VERSION if before is None else before,
+                    desc=True,
+                    limit=1,
+                )
+            )
+        except STORE_ERRORS as error:
+            logger.warning("%s: no snapshot could be read: %s", conversation(thread_id), error)
+            return ()
+
+    def distrust(self, thread_id: str, version: int) -> None:
+        """Never use this snapshot again: the log does not bear it out."""
+        logger.warning(
+            "%s: snapshot at %d does not match the log", conversation(thread_id), version
+        )
+        self._distrusted.add((thread_id, version))
+        self._damaged.setdefault(thread_id, set()).add(version)
+
+    def mend(self, thread_id: str, state: Conversation, link: str) -> None:
+        """Put a new snapshot in the place of those that were found to be damaged, if any were."""
+        damaged = self._damaged.pop(thread_id, None)
+        if not damaged:
+            return
+        try:
+            drop_snapshots(self._recorder.datastore, [(thread_id, v) for v in damaged])
+        except (*STORE_ERRORS, LogError) as error:
+            logger.warning("%s: a damaged snapshot stays: %s", conversation(thread_id), error)
+            return
+        self._distrusted -= {(thread_id, version) for version in damaged}
+        if state.version:
+            self.take(thread_id, state, link)
+        self._told(Notice("snapshot.replaced", thread_id, {"snapshots": len(damaged)}))
+
+    def take(self, thread_id: str, state: Conversation, link: str) -> None:
+        """Keep ``state``. A failure is only logged: nothing depends on it."""
+        self._keep(thread_id, [(state, link)])
+
+    def copy(self, source: str, into: str, links: Mapping[int, tuple[str, str]]) -> None:
+        """Keep the snapshots of ``source`` at these versions for its copy as well.
+
+        ``links``: of the event with this version, in the source and in the copy.
+        """
+        versions = sorted(links)
+        for start in range(0, len(versions), AT_ONCE):
+            found = (self.newest(source, v) for v in versions[start : start + AT_ONCE])
+            # One that the source does not bear out must not be borne out by the copy.
+            right = [s for s in found if s and s.link == links.get(s.version, ("", ""))[0]]
+            self._keep(into, [(s.state, links[s.version][1]) for s in right])
+
+    def _keep(self, thread_id: str, states: Iterable[tuple[Conversation, str]]) -> None:
+        try:
+            self._recorder.insert_events(
+                [_sealed(thread_id, *known, self._encoder) for known in states]
+            )
+        except (*STORE_ERRORS, LogError) as error:
+            # The event is stored already: nothing that fails now may say otherwise.
+            logger.warning("%s: no snapshot was kept: %s", conversation(thread_id), error)
+
+
+def is_due(state: Conversation, appended: Sequence[Event]) -> bool:
+    """Whether it is time for a snapshot, after these events gave this state."""
+    if any(isinstance(event, CompactionPerformed | CompactionReverted) for event in appended):
+        return True
+    before = state.version - len(appended)
+    return state.older_live > 0 and state.version // EVERY > before // EVERY
+
+
+def state_after_erasing(before: Conversation, events: Sequence[Event]) -> Conversation | None:
+    """The state after an erasure, as replay of what is left gives it; None where it is to be replayed.
+
+    The state remembers what live messages do, and what is left of one may do less. Of others it knows sizes,
+    which stay as they were.
+    """
+    erased = {event.position for event in events if isinstance(event, MessageErased)}
+    is_emptied = any(isinstance(event, ConversationErased) for event in events)
+    if is_emptied or any(message.position in erased for message in before.live):
+        return None
+    return fold(events, before)
+
+
+def drop_snapshots(datastore: SQLiteDatastore, places: Iterable[tuple[str, int]]) -> None:
+    """Remove the snapshots of these conversations and versions, and those that say neither."""
+    with datastore.transaction(commit=True) as c:
+        c.executemany(
+            "DELETE FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
+            list(places),
+        )
+        c.execute(
+            "DELETE FROM stored_snapshots "
+            "WHERE typeof(originator_version)!='integer' OR typeof(originator_id)!='text'"
+        )
+
+
+def _is_ours(row: StoredEvent) -> bool:
+    """Whether it is not simply of another version of refold."""
+    try:
+        return framed(row.state).shape == SHAPES[SNAPSHOT]
+    except EnvelopeError:
+        return True
+
+
+def _sealed(thread_id: str, state: Conversation, link: str, encoder: Encoder) -> StoredEvent:
+    name, shape, payload = encode(state)
+    place = Place(thread_id, state.version, name)
+    # Beside a ciphertext the digest must not be one that could be guessed.
+    salt = secrets.token_hex(16) if encoder.encoding else "-"
+    _, blob = seal(place, shape, "-", salt, link, payload, encoder)
+    return StoredEvent(thread_id, state.version, name, blob)
+
+
+def _opened(row: StoredEvent, encoder: Encoder) -> Snapshot | None:
+    try:
+        envelope = unseal(
+            Place(str(row.originator_id), row.originator_version, SNAPSHOT), row.state, encoder
+        )
+    except EnvelopeError as error:
+        logger.warning(
+            "%s: damaged snapshot at %d is not used: %s",
+            conversation(str(row.originator_id)),
+            row.originator_version,
+            error,
+        )
+        return None
+    if row.topic != SNAPSHOT or envelope.shape != SHAPES[SNAPSHOT]:
+        return None
+    state = decode_snapshot(envelope.shape, envelope.payload)
+    if state is None or state.version != row.originator_version:
+        return None
+    return Snapshot(row.originator_version, envelope.previous, state)

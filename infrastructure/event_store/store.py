@@ -1,0 +1,295 @@
+"""The log on SQLite: loads by snapshot and tail, appends under a lock, reads back, checks."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from eventsourcing.persistence import IntegrityError
+
+from refold.application.conversation.loaded import LoadedConversation
+from refold.application.errors import LogDamaged, LogError
+from refold.application.maintenance.maintenance_results import Compressed
+from refold.application.ports.conversation_log import (
+    Damage,
+    Decision,
+    ErasureDecision,
+    Fork,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.projections.window import must_reload
+from refold.application.runtime.opening_process import OpeningProcess
+from refold.domain.errors import RefoldError
+from refold.domain.events import Event
+from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
+from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.sqlite.second_look import looked_twice
+from refold.infrastructure.sqlite.sqlite_failures import translated
+
+from .encryption import KeySource
+from .erased_rows import Appended, StreamEraser
+from .forks import StreamCopier, stamp_of
+from .loading import Stream, StreamLoader
+from .log_file import open_log_file
+from .mapper import EventMapper
+from .recorder import DurableDatastore, Row, sealed_rows
+from .snapshots import is_due, state_after_erasing
+from .stream_reads import BATCH, CONFLICTS, RememberedStreams, overtaken, scanned, whole
+
+
+class SQLiteLog:
+    """A ``ConversationLog`` in one SQLite file."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        create: bool = True,
+        anchor: bool = True,
+        key: KeySource | None = None,
+        told: Callable[[Notice], None] = nobody,
+    ) -> None:
+        """Open the log at ``path``; ``":memory:"`` is a log that lives as long as this object.
+
+        ``anchor``: whether it is held against an anchor beside it, which then is kept. ``key``: what
+        new events are encrypted with.
+
+        Raises:
+            LogError: the place or the file is not fit; see ``check_place`` and ``identify``.
+            LogLocked: it is encrypted, and the key is missing or another one.
+        """
+        self.path = Path(path)
+        self._process = OpeningProcess(str(path))
+        self._closed = False
+        opened = open_log_file(self.path, create=create, anchor=anchor, key=key, told=told)
+        self._lock, self._datastore, self._recorder, encodings, mapper, snapshots = opened[:6]
+        self._mapper, self._snapshots, self.held = mapper, snapshots, opened.held
+        self.known, self._keys, self.turns = opened.known, opened.keys, opened.turns
+        self._forget = self._datastore.forget_pages
+        self._loader = StreamLoader(self._recorder, mapper, snapshots, self.held, self._forget)
+        self._copier = StreamCopier(self._recorder, mapper)
+        self._eraser = StreamEraser(self._recorder, mapper)
+        self._compressor = LogCompressor(self._recorder, encodings, self._lock)
+        self._remembered = RememberedStreams()
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            if at is not None:
+                return self._loader.load(thread_id, at=at).loaded
+            return self._refreshed(thread_id).loaded
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """See ``ConversationLog``."""
+        stamp = stamp_of(at)
+        with self._guarded(), self._lock.held():
+            for _ in range(CONFLICTS):
+                stream, events = self._decide(thread_id, decide)
+                if not events:
+                    return stream.loaded, ()
+                self.held.admit()
+                self.known.refuse(thread_id)
+                try:
+                    insert = partial(self._insert, stream, events, stamp)
+                    stream = looked_twice(insert, self._forget)
+                except IntegrityError:
+                    # Somebody appended since the cached state: load it and decide again.
+                    self._refreshed(thread_id)
+                    continue
+                self._remembered.put(thread_id, stream)
+                if is_due(stream.loaded.state, events):
+                    self._snapshots.take(thread_id, stream.loaded.state, stream.head.link)
+                return stream.loaded, events
+        raise overtaken(self.path)
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """See ``ConversationLog``."""
+        with self._guarded(), self._lock.held():
+            for _ in range(CONFLICTS):
+                streams: dict[str, Stream] = {}
+                erasures = decide(partial(self._loaded_into, streams))
+                if not erasures:
+                    return {}
+                self.held.admit()
+                heads = {t: (streams[t].head, erasure) for t, erasure in erasures.items()}
+                try:
+                    appended = self._eraser.erase(heads, stamp_of(at))
+                except IntegrityError:
+                    continue
+                return self._after_erasing(streams, appended)
+        raise overtaken(self.path)
+
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            number = self._eraser.pending()
+            if number is None:
+                return True
+            if not drop():
+                return False
+            self._compressor.renew_dictionaries()
+            with self._lock.held():
+                return self._eraser.finish(number)
+
+    def newest(self) -> int:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._recorder.max_notification_id() or 0
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """See ``ConversationLog``."""
+        with self._guarded(), self._lock.held():
+            with suppress(LogDamaged):  # What lies before the damage can still be copied.
+                self._refreshed(source).loaded.present()
+            before = self._loader.load(source, at=version).loaded
+            self.held.admit()
+            events = tuple(decide(before))
+            copied = self._copier.copy(source, version, into, events, stamp_of(at))
+            self.held.keep(into, copied.head)
+            self._snapshots.copy(source, into, copied.links)
+            if version not in copied.links:
+                self._snapshots.take(into, before.state, copied.link)
+            if must_reload(events):
+                return self._refreshed(into).loaded
+            stream = Stream(self._loader.copied(before, into))
+            stream = self._loader.after(stream, events, copied.head)
+            self._remembered.put(into, stream)
+            return stream.loaded
+
+    def forks(self) -> Sequence[Fork]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._copier.forks()
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._copier.version_at(thread_id, moment)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            return self._keys.versions(thread_id, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            read = partial(self._loader.read, thread_id, first, last)
+            return whole(thread_id, range(first, last + 1), read, partial(self._head, thread_id))
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            read = partial(self._loader.read_at, thread_id, versions)
+            return whole(thread_id, sorted(versions), read, partial(self._head, thread_id))
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """See ``ConversationLog``."""
+        self._process.check()
+        expected, anchored = self.held.changed()
+        seen: dict[str, int] = {}
+        with self._guarded():
+            yield from scanned(self._rows_after, self._mapper, after, seen, self._forget)
+        self.held.prove(expected, seen, after)
+        self.held.proved(anchored)
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ConversationLog``."""
+        with self._guarded():
+            yield from self.held.check(self._mapper).damage
+
+    def compress(self, keep: int) -> Compressed:
+        """See ``LogKeeper``."""
+        with self._guarded():
+            old = old_versions(self._recorder, self._snapshots, self._loader, keep)
+            return self._compressor.compress(old)
+
+    def parts(self) -> tuple[DurableDatastore, EventMapper]:
+        """What a keeper works with."""
+        with self._guarded():
+            return self._datastore, self._mapper
+
+    def writing(self, *, or_reading: bool = False) -> AbstractContextManager[None]:
+        """Hold the lock of the writers; ``or_reading``: where the log cannot be written, hold nothing."""
+        with self._guarded():
+            return nullcontext() if or_reading and self._lock.refuses else self._lock.held()
+
+    def renew_keys(self) -> None:
+        """Make the index of keys from the events."""
+        with self._guarded(), self._lock.held():
+            self._keys.renew_all()
+
+    def close(self) -> None:
+        """See ``ConversationLog``. Nothing, in a process that is forked from the one that opened it."""
+        if not self._process.is_this:
+            return
+        self._closed = True
+        self._remembered.clear()
+        for part in (self.held.anchor, self.known, self._datastore, self._lock):
+            part.close()
+
+    def _guarded(self) -> AbstractContextManager[None]:
+        self._process.check()
+        if self._closed:
+            raise LogError(f"{self.path} was closed; open it again to go on")
+        return self.known.noting(translated(self.path))
+
+    def _rows_after(self, number: int) -> Sequence[Row]:
+        with self._guarded():
+            return self._recorder.rows_after(number, BATCH)
+
+    def _decide(self, thread_id: str, decide: Decision) -> tuple[Stream, tuple[Event, ...]]:
+        # A cached state is good enough to decide on when the decision leads to an insert: that fails
+        # if the state is stale. A refusal or "nothing to do" must be decided on the newest state.
+        cached = self._remembered.find(thread_id)
+        if cached is not None:
+            with suppress(RefoldError):
+                events = tuple(decide(cached.loaded))
+                if events:
+                    return cached, events
+        stream = self._refreshed(thread_id)
+        return stream, tuple(decide(stream.loaded))
+
+    def _head(self, thread_id: str) -> int:
+        return self._refreshed(thread_id).head.version
+
+    def _refreshed(self, thread_id: str) -> Stream:
+        known = self._remembered.find(thread_id)
+        stream = self._loader.load(thread_id) if known is None else self._loader.catch_up(known)
+        self._remembered.put(thread_id, stream)
+        return stream
+
+    def _insert(self, stream: Stream, events: Sequence[Event], stamp: str) -> Stream:
+        thread_id = stream.loaded.thread_id
+        rows, keys, head = sealed_rows(self._mapper, thread_id, stream.head, events, stamp)
+        follows = {thread_id: stream.head}
+        numbers = self._recorder.insert_events(rows, keys=keys, follows=follows)
+        self.held.keep(thread_id, head, numbers[-1] if numbers else None)
+        if must_reload(events):
+            return self._loader.load(thread_id)
+        return self._loader.after(stream, events, head)
+
+    def _loaded_into(self, streams: dict[str, Stream], thread_id: str) -> LoadedConversation:
+        if thread_id not in streams:
+            streams[thread_id] = self._refreshed(thread_id)
+        return streams[thread_id].loaded
+
+    def _after_erasing(
+        self, before: Mapping[str, Stream], appended: Mapping[str, Appended]
+    ) -> Mapping[str, Stored]:
+        self._remembered.forget(appended)
+        self.held.keep_all({t: (one.head, one.number) for t, one in appended.items()})
+        stored: dict[str, Stored] = {}
+        for thread_id, (events, head, _) in appended.items():
+            state = state_after_erasing(before[thread_id].loaded.state, events)
+            state = state or self._loader.load(thread_id).loaded.state
+            self._snapshots.take(thread_id, state, head.link)
+            stream = self._refreshed(thread_id)
+            stored[thread_id] = Stored(stream.loaded, events)
+        return stored

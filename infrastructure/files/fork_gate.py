@@ -1,0 +1,272 @@
+"""Forks of this process: before one, connections to files are closed; what stays open is refused in the child.
+
+SQLite keeps tables of the files that a process has open and of their locks. A forked process inherits the tables
+and not the locks: there, a connection to such a file believes that it holds locks that it has not, and two
+processes delete each other's write-ahead log. So nothing may be open at a fork. Both sides open again when they
+need to.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from weakref import WeakMethod
+
+from refold.application.errors import OpenedBeforeFork
+from refold.application.runtime.opening_process import OpeningProcess
+from refold.application.runtime.plain_lines import plain_logger, raised
+
+PATIENCE = 5.0
+"""Seconds that a fork waits for other threads to finish what they do with SQLite."""
+LONGEST_FORK = 3 * PATIENCE
+"""Seconds that others wait for a fork at most: one of them may hold what the fork needs to go on."""
+
+logger = plain_logger(__name__)
+Act = Callable[[], None]
+
+
+class OpenFile:
+    """A connection, from before it is made until it is closed."""
+
+    def __init__(self, path: Path | None, of: Path | None, *, kept: bool) -> None:
+        """``path`` None is a database in memory. ``of``: the log that the file was made from.
+
+        ``kept``: whether a holder closes it at a fork.
+        """
+        self.path = path
+        self.kept = kept
+        self.thread = threading.get_ident()
+        self._names = [name for name in (path, of) if path and name]
+        self._marks = self._found()
+
+    @property
+    def marks(self) -> frozenset[object]:
+        """What the files were and are known by."""
+        return self._marks | self._found()
+
+    def _found(self) -> frozenset[object]:
+        return frozenset(mark for name in self._names for mark in marks_of(name))
+
+
+def marks_of(path: Path) -> Iterable[object]:
+    """What a file is known by, whatever it is called: its place, and its device and number."""
+    yield os.path.realpath(path)
+    with suppress(OSError):
+        status = path.stat()
+        yield status.st_dev, status.st_ino
+
+
+class _Use:
+    """The time in which a thread works with SQLite; cheap, for every transaction is one."""
+
+    __slots__ = ("_gate", "_thread")
+
+    def __init__(self, gate: "ForkGate") -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        gate = self._gate
+        self._thread = thread = threading.get_ident()
+        # No lock: a thread counts itself before it looks, and a fork says so before it counts.
+        depth = gate.uses.get(thread, 0)
+        gate.uses[thread] = depth + 1
+        if gate.forks and not depth:
+            gate.wait(thread)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        gate, thread = self._gate, self._thread
+        depth = gate.uses.get(thread, 1) - 1
+        if depth:
+            gate.uses[thread] = depth
+            return
+        gate.uses.pop(thread, None)
+        if gate.forks:
+            gate.tell()
+
+
+class ForkGate:
+    """Lets forks of this process and uses of SQLite pass one at a time."""
+
+    def __init__(self) -> None:
+        self.uses: dict[int, int] = {}
+        """How deep each thread is in uses."""
+        self.forks = 0
+        """How many forks are under way: of one thread, one inside of the other."""
+        self._forker = 0
+        self._pid = os.getpid()
+        self._turn = threading.RLock()
+        self._changed = threading.Condition()
+        self._open: set[OpenFile] = set()
+        self._refused: set[object] = set()
+        self._before: list[WeakMethod[Act]] = []
+        self._in_child: list[WeakMethod[Act]] = []
+
+    def used(self) -> _Use:
+        """A context: SQLite is worked with inside. One that is begun during a fork waits for its end."""
+        return _Use(self)
+
+    def close_before(self, let_go: Act) -> None:
+        """Have idle connections closed before a fork by this method; its object is not kept alive."""
+        with self._changed:
+            self._before = [*filter(lambda one: one(), self._before), WeakMethod(let_go)]
+
+    def close_in_child(self, leave: Act) -> None:
+        """Have what a child shares with its parent closed in the child by this method."""
+        with self._changed:
+            self._in_child = [*filter(lambda one: one(), self._in_child), WeakMethod(leave)]
+
+    def refuse(self, path: Path) -> None:
+        """Refuse a file that was open when this process was forked.
+
+        Raises:
+            OpenedBeforeFork: it was.
+        """
+        self._look()
+        if self._refused and not self._refused.isdisjoint(marks_of(path)):
+            raise OpenedBeforeFork(path, refused=True)
+
+    def opening(self, path: Path | None, of: Path | None, *, kept: bool) -> OpenFile:
+        """Note a connection that is about to be made; ``path`` None: to a database in memory.
+
+        Raises:
+            OpenedBeforeFork: the file was open when this process was forked.
+        """
+        if path is not None:
+            self.refuse(path)
+        file = OpenFile(path, of, kept=kept)
+        self._open.add(file)
+        return file
+
+    def closed(self, file: OpenFile) -> None:
+        """Note that a connection is closed, or was never made."""
+        self._open.discard(file)
+        if self.forks:
+            self.tell()
+
+    def wait(self, thread: int) -> None:
+        """Wait until no fork is under way, then be in a use."""
+        self._look()
+        with self._changed:
+            if self._forker != thread:
+                self.uses.pop(thread, None)
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self.forks, LONGEST_FORK)
+            self.uses[thread] = 1
+
+    def tell(self) -> None:
+        """Tell who waits that something has ended."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Wait for other threads, then close what is idle. What stays open is refused in the child."""
+        self._look()
+        self._turn.acquire()
+        thread = threading.get_ident()
+        with self._changed:
+            self.forks += 1
+            self._forker = thread
+            self._changed.wait_for(lambda: not self._is_used_besides(thread), PATIENCE)
+        for let_go in _alive(self._before):
+            try:
+                let_go()
+            except (
+                Exception
+            ) as error:  # A fork must not fail for it; what is still open then is refused.
+                logger.warning("a connection cannot be closed before a fork: %s", raised(error))
+        if busy := sorted({str(one.path) for one in list(self._open) if one.path}):
+            logger.warning("a forked process cannot open what is in use here: %s", ", ".join(busy))
+
+    def after_fork_in_parent(self) -> None:
+        """Let the others go on."""
+        with self._changed:
+            self.forks = max(0, self.forks - 1)
+            if not self.forks:
+                self._forker = 0
+            self._changed.notify_all()
+        with suppress(RuntimeError):  # It was interrupted before it came in.
+            self._turn.release()
+
+    def after_fork_in_child(self) -> None:
+        """Refuse what is still open, and forget whom the parent waited for: they do not live here."""
+        thread = threading.get_ident()
+        for file in list(self._open):
+            self._refused.update(file.marks)
+        leaving = _alive(self._in_child)
+        self.uses = {thread: self.uses[thread]} if thread in self.uses else {}
+        self.forks, self._forker, self._pid = 0, 0, os.getpid()
+        self._turn, self._changed = threading.RLock(), threading.Condition()
+        self._open, self._before, self._in_child = set(), [], []
+        for leave in leaving:
+            with suppress(Exception):
+                leave()
+
+    def _look(self) -> None:
+        """Notice a fork that bypassed Python."""
+        if os.getpid() != self._pid:
+            self.after_fork_in_child()
+
+    def _is_used_besides(self, thread: int) -> bool:
+        return any(one != thread for one in list(self.uses)) or any(
+            not file.kept and file.thread != thread for file in list(self._open)
+        )
+
+
+def _alive(methods: Iterable[WeakMethod[Act]]) -> list[Act]:
+    return [method for one in list(methods) if (method := one()) is not None]
+
+
+GATE = ForkGate()
+"""Of this process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=GATE.before_fork,
+        after_in_parent=GATE.after_fork_in_parent,
+        after_in_child=GATE.after_fork_in_child,
+    )
+
+
+class FileTurn:
+    """One thread at a time works with a file; before a fork it is closed, unless one is at work."""
+
+    def __init__(self, what: str, let_go: Act) -> None:
+        """``what`` was opened. ``let_go`` closes the file; its object is not kept alive."""
+        self.process = OpeningProcess(what)
+        self._let_go = WeakMethod(let_go)
+        self._threads = threading.RLock()
+        self._taken = False
+        GATE.close_before(self.let_go)
+
+    @contextmanager
+    def taken(self) -> Generator[None]:
+        """Be the only thread.
+
+        Raises:
+            OpenedBeforeFork: the file was opened before this process was forked.
+        """
+        # Before the lock: a thread that held it does not live in a forked process.
+        self.process.check()
+        with GATE.used(), self._threads:
+            was, self._taken = self._taken, True
+            try:
+                yield
+            finally:
+                self._taken = was
+
+    def let_go(self) -> None:
+        """Close the file, unless a thread is at work with it: this one as well."""
+        if self._threads.acquire(blocking=False):
+            try:
+                let_go = self._let_go()
+                if let_go is not None and not self._taken:
+                    let_go()
+            finally:
+                self._threads.release()

@@ -1,0 +1,1 @@
+"""What ships for the lab: prices and the conversation of the demo."""

@@ -1,1 +1,0 @@
-"""The SQLite file: connections, locks, and what can go wrong below."""

@@ -1,1 +1,0 @@
-"""How events are stored: names and shapes, envelope and chain, encodings."""

@@ -1,0 +1,1 @@
+"""Checks, backup, salvage and repair of a log file."""

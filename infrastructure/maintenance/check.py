@@ -1,0 +1,183 @@
+"""Checking a whole log: every page, digest, link, gap and erasure, its keys, and its anchor."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.log_keeper import Checked
+from refold.infrastructure.event_store.anchor import Anchored, fingerprint
+from refold.infrastructure.event_store.codec import CodecError, NewerShape
+from refold.infrastructure.event_store.encodings import DictionaryDamaged
+from refold.infrastructure.event_store.envelope import EnvelopeError, Unsealed
+from refold.infrastructure.event_store.mapper import EventMapper, RecordedEvent, link_of
+from refold.infrastructure.event_store.recorder import LogRecorder
+
+from .row_reads import DAMAGE, RowReader, lenient, refuse_trouble
+from .stream_checks import LOG, StreamCheck
+from .table_checks import INDEX_TABLES, KEYS, check_chains, check_keys, check_snapshots, whereabouts
+
+PROBLEMS = 20
+"""How many findings SQLite is asked for."""
+
+
+class Held(NamedTuple):
+    """What is known of a log from outside of it."""
+
+    lines: Mapping[bytes, Anchored]
+    source: str
+    """What is said of where that comes from."""
+
+
+def check_rows(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Iterator[Damage]:
+    """Everything that is wrong with the stored events, one conversation after the other."""
+    yield from check_log(recorder, mapper, *held).damage
+
+
+def check_log(recorder: LogRecorder, mapper: EventMapper, *held: Held) -> Checked:
+    """The same with what was seen. ``held``: read before the log is."""
+    with recorder.datastore.transaction(commit=False) as c:
+        connection = c.sqlite_cursor.connection
+        usual = connection.text_factory
+        try:
+            return once_for_all(check_connection(connection, mapper, *held))
+        finally:
+            connection.text_factory = usual
+
+
+def check_connection(
+    connection: sqlite3.Connection,
+    mapper: EventMapper,
+    *held: Held,
+    rows: Callable[[sqlite3.Connection], RowReader] = RowReader,
+) -> Checked:
+    """The same for a log that may not be fit to be opened as one. ``rows``: reads its events."""
+    lenient(connection)
+    check = _LogCheck(connection, mapper, held, rows(connection))
+    found = [*check.file_damage(), *check.event_damage()]
+    found += check_keys(connection, mapper, check.streams)
+    if not any(damage.place == LOG for damage in found):
+        found += check_chains(connection, mapper, check.streams)
+    broken = {d.thread_id: d.version for d in reversed(found) if d.place == LOG}
+    found += (d for d in check_snapshots(connection, mapper) if not _follows(d, broken))
+    order = {thread_id: at for at, thread_id in enumerate(check.streams)}
+    found.sort(key=lambda d: (order.get(d.thread_id, -1), d.version))
+    return Checked(check.events, len(check.streams), tuple(whereabouts(connection, mapper, found)))
+
+
+def _follows(damage: Damage, broken: Mapping[str, int]) -> bool:
+    """Whether a snapshot only lacks events that are told of already: nothing can be told of it then."""
+    return damage.thread_id in broken and broken[damage.thread_id] <= damage.version
+
+
+def once_for_all(checked: Checked) -> Checked:
+    """The same with one finding for a dictionary, instead of one for each event that needs it."""
+    needing = Counter(found.detail for found in checked.damage if found.kind == "dictionary")
+    told = [found for found in checked.damage if found.kind != "dictionary"]
+    for problem, count in needing.items():
+        detail = f"{count:,} compressed events cannot be read: {problem}"
+        told.insert(0, Damage(LOG, "", 0, "dictionary", detail))
+    return checked._replace(damage=tuple(told))
+
+
+class _LogCheck:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        mapper: EventMapper,
+        held: tuple[Held, ...],
+        rows: RowReader,
+    ) -> None:
+        self.streams: dict[str, StreamCheck] = {}
+        self.events = 0
+        self._connection = connection
+        self._mapper = mapper
+        self._held = held
+        self._rows = rows
+        self._links: dict[tuple[bytes, int], str] = {}
+        """Of the events that are anchored."""
+
+    def file_damage(self) -> Iterator[Damage]:
+        """What SQLite itself finds. It does not look at contents."""
+        try:
+            problems = self._problems(PROBLEMS)
+            place = KEYS if problems and self._is_of_index() else LOG
+            for problem in problems:
+                yield Damage(place, "", 0, "unreadable", f"SQLite says of the file: {problem}")
+        except DAMAGE as error:
+            refuse_trouble(error)
+            yield Damage(LOG, "", 0, "unreadable", f"SQLite cannot check the file: {error}")
+
+    def _problems(self, most_or_table: int | str) -> list[str]:
+        query = "SELECT * FROM pragma_integrity_check(?)"
+        found = self._connection.execute(query, (most_or_table,))
+        return [str(problem) for (problem,) in found if problem != "ok"]
+
+    def _is_of_index(self) -> bool:
+        """Whether all damaged pages are those of the index of keys, which can be made again."""
+        query = "SELECT name FROM sqlite_schema WHERE type='table'"
+        names = [str(name) for (name,) in self._connection.execute(query)]
+        damaged = {name for name in names if self._problems(name)}
+        return bool(damaged) and damaged <= INDEX_TABLES
+
+    def event_damage(self) -> Iterator[Damage]:
+        """What is wrong with the events, and with what is kept beside them."""
+        wanted = {(line.fingerprint, line.version) for h in self._held for line in h.lines.values()}
+        names: dict[str, bytes] = {}
+        for row in self._rows.rows():
+            self.events += 1
+            stored = StoredEvent(row.stream, row.version, row.name, row.state)  # type: ignore[arg-type]
+            link = link_of(stored)
+            recorded, problem = _opened(self._mapper, stored)
+            stream = self.streams.get(row.stream)
+            if stream is None:
+                stream = self.streams[row.stream] = StreamCheck(row.stream)
+                names[row.stream] = fingerprint(row.stream)
+            place = (names[row.stream], row.version)
+            if place in wanted:
+                self._links[place] = link
+            yield from stream.take(row, link, recorded, problem)
+        for problem_of_file in self._rows.problems:
+            yield Damage(LOG, "", 0, "unreadable", problem_of_file)
+        for stream in self.streams.values():
+            yield from stream.finish()
+        for held in self._held:
+            yield from self._check_held(held, {name: s for s, name in names.items()})
+
+    def _check_held(self, held: Held, threads: Mapping[bytes, str]) -> Iterator[Damage]:
+        for name, line in held.lines.items():
+            thread_id = threads.get(name)
+            if thread_id is None:
+                detail = (
+                    f"a conversation of {line.version} events is missing, says {held.source}; its "
+                    f"fingerprint is {name.decode()}"
+                )
+                yield Damage(LOG, "", 0, "missing", detail)
+            elif self.streams[thread_id].version < line.version:
+                last = self.streams[thread_id].version
+                detail = (
+                    f"{line.version} events were stored, says {held.source}; the log has {last}"
+                )
+                yield Damage(LOG, thread_id, last + 1, "behind", detail)
+            elif self._links.get((name, line.version), line.link) != line.link:
+                detail = f"it is not the event that was stored, says {held.source}"
+                yield Damage(LOG, thread_id, line.version, "foreign", detail)
+
+
+def _opened(mapper: EventMapper, row: StoredEvent) -> tuple[RecordedEvent | None, Damage | None]:
+    place = (LOG, str(row.originator_id), row.originator_version)
+    try:
+        return mapper.to_domain_event(row), None
+    except DictionaryDamaged as error:
+        return None, Damage(*place, "dictionary", str(error))
+    except Unsealed as error:
+        return None, Damage(*place, "unsealed", str(error))
+    except EnvelopeError as error:
+        return None, Damage(*place, "digest", str(error))
+    except NewerShape as error:
+        return None, Damage(*place, "newer", str(error))
+    except CodecError as error:
+        return None, Damage(*place, "unreadable", str(error))

@@ -1,0 +1,246 @@
+"""Read a log as it lies there, without the damage of its write-ahead log; the files are only read."""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager
+from filecmp import cmp
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, cast
+
+from eventsourcing.sqlite import SQLiteDatastore
+
+from refold.application.maintenance.maintenance_results import Salvaged
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.log_keeper import Checked
+from refold.infrastructure.event_store.anchor import Anchor, anchor_path
+from refold.infrastructure.event_store.encodings import Encodings
+from refold.infrastructure.event_store.encryption import Keys, KeySource
+from refold.infrastructure.event_store.mapper import EventMapper
+from refold.infrastructure.event_store.shelf import SQLiteShelf
+from refold.infrastructure.files.private_files import open_private, refuse
+from refold.infrastructure.sqlite.read_only import connected
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.write_ahead.damaged_copies import (
+    damaged_copies,
+    finding,
+    notices_of_copies,
+)
+from refold.infrastructure.write_ahead.examination import (
+    WriteAheadDamage,
+    examine,
+    read_write_ahead,
+    stored_frames,
+    write_ahead_path,
+)
+from refold.infrastructure.write_ahead.main_file import Extent, MainFile, extent_if_cut
+from refold.infrastructure.write_ahead.mended_rows import MendedRows, RowsOf
+from refold.infrastructure.write_ahead.page_images import Carved, PageImages, carve
+
+from .check import Held, check_connection, once_for_all
+from .row_reads import DAMAGE, RawRow, RowReader, lenient, refuse_trouble
+from .salvage import refuse_target, salvage
+from .stream_checks import LOG
+
+
+@contextmanager
+def read_only(path: Path) -> Generator[sqlite3.Connection]:
+    """A connection that changes nothing, not even by closing.
+
+    Raises:
+        sqlite3.Error: SQLite cannot open it at all.
+    """
+    with closing(connected(path)) as connection:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        yield lenient(connection)
+
+
+def mapper_of(connection: sqlite3.Connection, key: KeySource | None) -> EventMapper:
+    """What reads the events of a connection."""
+    return EventMapper(Encodings(Keys(key), shelf_of(connection)))
+
+
+def shelf_of(connection: sqlite3.Connection) -> SQLiteShelf:
+    """What lies beside the events of a connection."""
+    return SQLiteShelf(cast("SQLiteDatastore", _OneConnection(connection)))
+
+
+def known_outside(path: Path) -> list[Held]:
+    """What the anchor beside a log says of it."""
+    lines, _ = Anchor(anchor_path(path)).lines()
+    return [Held(lines, f"the anchor {anchor_path(path)}")] if lines else []
+
+
+def check_file(path: Path, *held: Held, key: KeySource | None = None) -> Checked:
+    """Everything that is wrong with a log file; never raises for what is wrong with it.
+
+    Raises:
+        sqlite3.Error, OSError: it cannot be read for another reason than damage.
+    """
+    found = beside(path, Checked(0, 0, ()))
+    if found.damage:
+        return found  # SQLite would read a part of it, and the rest would be called lost.
+    return _checked(path, *held, key=key)._replace(notices=found.notices)
+
+
+def beside(path: Path, checked: Checked) -> Checked:
+    """Return what was found with what is to be said of the write-ahead log and its copies."""
+    found = finding(path)
+    damage = checked.damage if found is None else (found, *checked.damage)
+    return checked._replace(damage=damage, notices=notices_of_copies(path))
+
+
+def _checked(path: Path, *held: Held, key: KeySource | None) -> Checked:
+    if not path.exists():
+        return _nothing("missing", f"there is no file {path}", *held)
+    if not path.stat().st_size:
+        return _nothing("empty", f"the file {path} is empty", *held)
+    try:
+        with read_only(path) as connection:
+            return once_for_all(check_connection(connection, mapper_of(connection, key), *held))
+    except DAMAGE as error:
+        refuse_trouble(error)
+        return _nothing("unreadable", f"SQLite cannot read the file at all: {error}", *held)
+
+
+def _nothing(kind: str, detail: str, *held: Held) -> Checked:
+    stored = sum(line.version for known in held[:1] for line in known.lines.values())
+    conversations = sum(len(known.lines) for known in held[:1])
+    if stored:
+        detail += f"; {stored} events of {conversations} conversations were stored"
+    return Checked(0, 0, (Damage(LOG, "", 0, kind, detail),))
+
+
+class _OneConnection:
+    """Stands for a data store of which there is just this connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Generator[Any]:
+        del commit
+        yield self._connection.cursor()
+
+
+class Mended(NamedTuple):
+    """A log as it can be read."""
+
+    connection: sqlite3.Connection
+    """Reads the pages; those of a damaged write-ahead log as their newest proved images say."""
+    found: Carved
+    kept: Carved
+    is_whole: bool
+    """Whether every page image is proved."""
+
+    def rows_with(self, mapper: EventMapper) -> RowsOf:
+        """Return what reads the rows of the log."""
+        if not self.found and not self.kept:
+            return RowReader
+        return partial(MendedRows, mapper=mapper, found=self.found, kept=self.kept)
+
+
+def is_to_be_mended(log: Path) -> bool:
+    """Return whether page images can say more of a log than SQLite does."""
+    return examine(log) is not None or bool(damaged_copies(log))
+
+
+@contextmanager
+def mended(log: Path, scratch: Path) -> Generator[Mended]:
+    """Read a log, through its page images where its write-ahead log is damaged.
+
+    ``scratch``: a folder in which the pages lie together meanwhile, in a private file.
+
+    Raises:
+        OSError: a file cannot be read, or the pages cannot be written.
+        sqlite3.Error: SQLite cannot open it at all.
+    """
+    damage = examine(log)
+    kept = _kept(log, damage)
+    if damage is None and (extent := extent_if_cut(log)):
+        with _completed(log, extent, scratch) as connection:
+            yield Mended(connection, {}, kept, is_whole=False)
+        return
+    if damage is None:
+        with read_only(log) as connection:
+            yield Mended(connection, {}, kept, is_whole=True)
+        return
+    with ExitStack() as files:
+        file = files.enter_context(write_ahead_path(log).open("rb"))
+        images = PageImages(file, damage.chain, damage.frames)
+        main = MainFile(log, images.page_size)
+        folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
+        made = Path(folder) / "pages.db"
+        _put_together(images, main, made, images.pages or main.pages)
+        connection = files.enter_context(closing(_opened(made)))
+        yield Mended(connection, carve(images, main), kept, is_whole=not images.unproved)
+
+
+def salvage_file(path: Path, to: Path, *held: Held, key: KeySource | None = None) -> Salvaged:
+    """Make the new log ``to`` of all that is intact in the files of a log, which are only read.
+
+    Raises:
+        TargetExists: there is something at ``to``.
+        OSError: a file cannot be read or written.
+        sqlite3.Error: SQLite cannot read it at all.
+    """
+    refuse_target(to)
+    refuse(to, replace=False)
+    with mended(path, to.absolute().parent) as log:
+        mapper = mapper_of(log.connection, key)
+        rows = log.rows_with(mapper)
+        return salvage(log.connection, mapper, to, *held, key=key, rows=rows)
+
+
+@contextmanager
+def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Connection]:
+    """A connection to the pages of a file that lost its end: SQLite refuses to read such a file."""
+    main = MainFile(log, extent.page_size)
+    with ExitStack() as files:
+        folder = files.enter_context(TemporaryDirectory(prefix=".pages.", dir=scratch))
+        made, images, pages = Path(folder) / "pages.db", None, extent.pages
+        if chain := read_write_ahead(write_ahead_path(log)):
+            file = files.enter_context(write_ahead_path(log).open("rb"))
+            images = PageImages(file, chain, stored_frames(chain))
+            pages = images.pages or pages
+        _put_together(images, main, made, pages)
+        yield files.enter_context(closing(_opened(made)))
+
+
+def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
+    with open_private(made, "xb") as file:
+        for number in range(1, pages + 1):
+            newest = images.newest(number, images.frames - 1) if images else None
+            page = images.image(newest) if images and newest is not None else main.page(number)
+            file.write(page.ljust(main.page_size, b"\0"))
+
+
+def _opened(made: Path) -> sqlite3.Connection:
+    """Return a connection to pages; to nothing at all where the page with the schema is lost."""
+    uri = f"{made.absolute().as_uri()}?mode=ro&immutable=1"
+    connection = open_sqlite(uri, uri=True, isolation_level=None)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except DAMAGE:
+        connection.close()
+        connection = open_sqlite(":memory:", isolation_level=None)
+    connection.execute("PRAGMA temp_store=MEMORY")
+    return lenient(connection)
+
+
+def _kept(log: Path, damage: WriteAheadDamage | None) -> Carved:
+    """Return what the copies of earlier write-ahead logs hold, the newest copy first."""
+    found: dict[int, list[RawRow]] = defaultdict(list)
+    for copy in reversed(damaged_copies(log)):
+        if damage is not None and cmp(copy, write_ahead_path(log), shallow=False):
+            continue
+        chain = read_write_ahead(copy)
+        if chain is None:
+            continue
+        with copy.open("rb") as file:
+            images = PageImages(file, chain, stored_frames(chain))
+            for number, rows in carve(images, MainFile(log, images.page_size)).items():
+                found[number] += [row for row in rows if row not in found[number]]
+    return found

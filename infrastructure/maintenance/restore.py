@@ -1,0 +1,157 @@
+"""Puts a backup in the place of a log: checked first, without what was erased since, nothing thrown away."""
+
+import os
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from refold.application.erasure.erasing import erase_again
+from refold.application.errors import BackupDamaged, LogError, NotARefoldLog, TargetExists
+from refold.application.maintenance.derived_files import close_derived, drop_derived
+from refold.application.maintenance.maintenance_results import Restored
+from refold.application.runtime.core import Core
+from refold.infrastructure.bootstrap import open_core
+from refold.infrastructure.event_store.anchor import Anchor, anchor_path
+from refold.infrastructure.event_store.file_format import check_place, identify
+from refold.infrastructure.event_store.held_log import HeldLog
+from refold.infrastructure.event_store.recorder import LOCK_TIMEOUT, DurableDatastore, LogRecorder
+from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.files.private_files import make_private, refuse, sync, sync_names
+from refold.infrastructure.settings.options import Options
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
+
+from .backup import copy_connection
+from .own_files import refuse_own
+from .replacement import earlier_logs, put_in_place
+from .stream_checks import LOG
+
+
+def restore_log(
+    source: str | Path, path: str | Path, *, force: bool = False, **options: Unpack[Options]
+) -> Restored:
+    """Make the backup ``source`` the log at ``path``; other options are those of ``refold.open``.
+
+    A log that is there is moved aside with everything that it holds (``force``; else it is refused).
+    What is recorded as erased in it, or in one that was moved aside before, is erased again. Read
+    models and snapshots are left out, they are made anew.
+
+    Raises:
+        LogNotFound, NotARefoldLog: there is no backup at ``source``.
+        BackupDamaged: it is damaged; nothing was changed.
+        TargetExists: there is a log at ``path``, and replacing it was not asked for.
+        LogBusy: another process held the write lock of that log for too long.
+    """
+    to = Path(os.path.realpath(path))
+    backup = Path(source)
+    _refuse(backup, to, force=force)
+    # In a folder of its own, so that nothing of it is left whatever stops this.
+    with translated(to), TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as folder:
+        made = Path(folder) / to.name
+        _copy(backup, made)
+        _copy_anchor(backup.absolute(), made)
+        with _opened(made, options) as core:
+            _check(core, backup)
+        with _locked(to):
+            restored = _replace(made, to, options)
+            sync_names(to.parent)
+    with _opened(to, options) as core:
+        # They would notice by themselves that they are of another log, but hold its texts until then.
+        drop_derived(core)
+    return restored
+
+
+def _refuse(backup: Path, to: Path, *, force: bool) -> None:
+    check_place(backup, create=False)
+    if to.is_file() and not force:
+        raise TargetExists(to, "is there already; --force moves it aside and goes ahead")
+    refuse(to, replace=force)
+    if to.exists() and to.samefile(backup):
+        raise TargetExists(to, "is the backup itself; give the path of another log")
+    refuse_own(to, backup)
+
+
+def _replace(made: Path, to: Path, options: Options) -> Restored:
+    """Erase what was erased since in the copy, then put it in place. Under the write lock."""
+    with _opened(made, options) as core:
+        known = {
+            path: core.keeper.erasures_in(path)
+            for path in (*earlier_logs(to), to)
+            if path.is_file()
+        }
+        again = erase_again(core, (e for found in known.values() for e in found.erasures))
+        sizes = core.keeper.sizes()
+    _finish(made)
+    moved = put_in_place(made, to)
+    unread = [path for path, found in known.items() if not found.complete]
+    return Restored(
+        path=to,
+        events=sizes.events,
+        conversations=len(sizes.conversations),
+        moved_aside=moved,
+        erased_again=again,
+        unread=tuple(moved if moved is not None and path == to else path for path in unread),
+    )
+
+
+def _copy(backup: Path, made: Path) -> None:
+    """Copy the backup, without leaving anything beside it."""
+    with translated(backup):
+        refuse_damaged(backup)
+    # What has no write-ahead log is open nowhere: so it can be read where nothing can be written.
+    mode = "mode=ro" if Path(f"{backup}-wal").exists() else "mode=ro&immutable=1"
+    make_private(made)
+    with closing(open_sqlite(f"{backup.absolute().as_uri()}?{mode}", uri=True)) as connection:
+        with translated(backup):
+            if not identify(connection, str(backup)):
+                raise NotARefoldLog(f"{backup} holds no log; give the path of a backup")
+        copy_connection(connection, made)
+
+
+def _copy_anchor(backup: Path, made: Path) -> None:
+    """What the backup held when it was made: a part that was cut off since is noticed by it."""
+    with suppress(FileNotFoundError):
+        anchor_path(made).write_bytes(anchor_path(backup).read_bytes())
+
+
+@contextmanager
+def _opened(made: Path, options: Options) -> Generator[Core]:
+    core = open_core(made, **options)
+    try:
+        yield core
+    finally:
+        close_derived(core)
+        core.log.close()
+
+
+def _check(core: Core, backup: Path) -> None:
+    # Snapshots are not taken over.
+    damage = tuple(one for one in core.log.check() if one.place == LOG)
+    if damage:
+        raise BackupDamaged(backup, damage)
+
+
+@contextmanager
+def _locked(log: Path) -> Generator[None]:
+    """Hold the write lock of a log that is not opened here."""
+    lock = WriteLock(Path(f"{log}.lock"), LOCK_TIMEOUT)
+    try:
+        with lock.held():
+            yield
+    finally:
+        lock.close()
+
+
+def _finish(made: Path) -> None:
+    """Leave one file, on the disk, without what can be made anew; and the anchor that it begins with."""
+    with closing(DurableDatastore(str(made))) as datastore:
+        with datastore.transaction(commit=True) as c:
+            c.execute("DELETE FROM stored_snapshots")
+        marks = tuple(HeldLog(made, Anchor(None), LogRecorder(datastore)).marks())
+    if Path(f"{made}-wal").exists():
+        raise LogError(f"the copy {made} could not be closed; nothing was changed, try again")
+    Anchor(anchor_path(made)).renew(marks)
+    sync(made)

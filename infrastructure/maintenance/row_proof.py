@@ -1,0 +1,191 @@
+"""Proving stored rows one by one: digest, place in the index, and link to the event before."""
+
+from collections.abc import Iterator
+from time import sleep
+from typing import NamedTuple, cast
+
+from eventsourcing.persistence import StoredEvent
+
+from refold.infrastructure.event_store.envelope import (
+    GENESIS,
+    LONGEST_FRAME,
+    Envelope,
+    EnvelopeError,
+    framed,
+)
+from refold.infrastructure.event_store.mapper import EventMapper
+from refold.infrastructure.event_store.recorder import DurableDatastore
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage
+
+# The columns of the table itself, as bytes: damaged ones may be no text. The index is asked apart.
+_ROWS = f"""
+SELECT e.rowid, CAST(e.originator_id AS BLOB), e.originator_version, CAST(e.topic AS BLOB), e.state,
+    (SELECT i.rowid FROM stored_events AS i WHERE i.originator_id = e.originator_id
+        AND i.originator_version = e.originator_version),
+    (SELECT substr(p.state, 1, {LONGEST_FRAME}) FROM stored_events AS p
+        WHERE p.originator_id = e.originator_id
+        AND p.originator_version = e.originator_version - 1)
+FROM stored_events AS e NOT INDEXED
+"""
+_INDEXED = """
+SELECT rowid, CAST(originator_id AS BLOB), originator_version
+FROM stored_events INDEXED BY sqlite_autoindex_stored_events_1
+"""
+AT_ONCE = 200
+"""Rows that are looked up one by one behind a place that cannot be read."""
+
+
+class ProvedRow(NamedTuple):
+    """A row of the log, and what is wrong with it."""
+
+    number: int
+    thread_id: str
+    """The conversation that the row belongs to; empty where nothing tells."""
+    version: int
+    size: int
+    problem: str
+    """Empty: nothing."""
+
+
+class _Row(NamedTuple):
+    """The columns; damaged ones may be anything."""
+
+    number: int
+    stream: object
+    version: object
+    name: object
+    state: object
+    indexed: object
+    """The row that the index leads to for this stream and version."""
+    before: object
+    """The beginning of the event before."""
+
+
+class RowProver:
+    """Reads rows in the order of the log; each call is a short transaction of its own."""
+
+    def __init__(self, datastore: DurableDatastore, mapper: EventMapper) -> None:
+        self._datastore = datastore
+        self._mapper = mapper
+
+    def after(self, number: int, size: int) -> list[ProvedRow]:
+        """The rows behind a number, of about ``size`` bytes together, proved.
+
+        Raises:
+            STORE_ERRORS: they cannot be read, for another reason than damage.
+        """
+        try:
+            rows = self._rows("WHERE e.rowid > ? ORDER BY e.rowid", number, size)
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+            return [self.at(found) for found in self._numbers_after(number)]
+        return [self._settled(row) for row in rows]
+
+    def at(self, number: int) -> ProvedRow:
+        """One row; that it is not there is nothing wrong with it. Raises as ``after`` does."""
+        try:
+            rows = self._rows("WHERE e.rowid = ?", number, 1)
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+            return ProvedRow(number, *self._indexed(number), 0, f"it cannot be read ({error})")
+        return self._proved(rows[0]) if rows else ProvedRow(number, "", 0, 0, "")
+
+    def first(self) -> str:
+        """What tells this log from others: its first event; empty where there is none."""
+        try:
+            rows = self._rows("WHERE e.rowid > ? ORDER BY e.rowid", 0, 1)
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+            return "unreadable"
+        return f"{rows[0].number} {_link(rows[0].state)}" if rows else ""
+
+    def number_of(self, thread_id: str, version: int) -> int | None:
+        """The row of an event, as the index has it; None if there is none."""
+        query = f"{_INDEXED} WHERE originator_id = ? AND originator_version = ?"
+        with self._datastore.transaction(commit=False) as c:
+            row = c.sqlite_cursor.execute(query, (thread_id, version)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _settled(self, row: _Row) -> ProvedRow:
+        """The row, looked at again where something seems to be wrong with it."""
+        sleep(0)  # Whoever waits for Python's lock, an append above all, comes first.
+        proved = self._proved(row)
+        if not proved.problem:
+            return proved
+        self._datastore.forget_pages()
+        return self.at(row.number)
+
+    def _proved(self, row: _Row) -> ProvedRow:
+        stream = _text(row.stream)
+        version = row.version if isinstance(row.version, int) else 0
+        size = len(row.state) if isinstance(row.state, bytes) else 0
+        stored = StoredEvent(stream, version, _text(row.name), cast("bytes", row.state))
+        try:
+            envelope = self._mapper.unsealed(stored)
+        except EnvelopeError as error:
+            # What a damaged row says of its place cannot be believed: the index has it as well.
+            known, at = self._indexed(row.number)
+            return ProvedRow(row.number, known or stream, at or version, size, str(error))
+        return ProvedRow(row.number, stream, version, size, _problem(row, version, envelope))
+
+    def _rows(self, where: str, value: int, size: int) -> list[_Row]:
+        found: list[_Row] = []
+        with self._datastore.transaction(commit=False) as c:
+            cursor = c.sqlite_cursor
+            cursor.row_factory = None
+            for columns in cursor.execute(f"{_ROWS} {where}", (value,)):
+                row = _Row(*columns)
+                found.append(row)
+                size -= len(row.state) if isinstance(row.state, bytes) else 1
+                if size <= 0:
+                    break
+            cursor.close()
+        return found
+
+    def _numbers_after(self, number: int) -> list[int]:
+        query = f"{_INDEXED} WHERE rowid > ? ORDER BY rowid LIMIT {AT_ONCE}"
+        try:
+            return [found for found, _, _ in self._in_index(query, number)]
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+            return [number + 1]  # Nothing tells where the next row is.
+
+    def _indexed(self, number: int) -> tuple[str, int]:
+        """The stream and version of a row, as the index has them."""
+        try:
+            for _, stream, version in self._in_index(f"{_INDEXED} WHERE rowid = ?", number):
+                return _text(stream), version if isinstance(version, int) else 0
+        except STORE_ERRORS as error:
+            if not is_damage(error):
+                raise
+        return "", 0
+
+    def _in_index(self, query: str, value: int) -> Iterator[tuple[int, object, object]]:
+        with self._datastore.transaction(commit=False) as c:
+            c.sqlite_cursor.row_factory = None
+            yield from c.sqlite_cursor.execute(query, (value,)).fetchall()
+
+
+def _problem(row: _Row, version: int, envelope: Envelope) -> str:
+    if row.indexed != row.number:
+        return "the index of the log does not lead to it"
+    if version > 1 and row.before is None:
+        return f"the event before it, {version - 1}, is missing"
+    before = GENESIS if version == 1 else _link(row.before)
+    # A frame that is damaged itself is told of its own row.
+    return "it does not follow the event before" if before not in ("", envelope.previous) else ""
+
+
+def _link(state: object) -> str:
+    try:
+        return framed(state).link()
+    except EnvelopeError:
+        return ""
+
+
+def _text(raw: object) -> str:
+    return raw.decode(errors="surrogateescape") if isinstance(raw, bytes) else ""

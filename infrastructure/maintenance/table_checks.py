@@ -1,0 +1,301 @@
+"""Check the index of keys and the snapshots against the events, and find where a misplaced event belongs."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+
+from refold.application.ports.conversation_log import Damage
+from refold.domain.conversation import Conversation
+from refold.domain.evolve import fold
+from refold.infrastructure.event_store.codec import SHAPES, SNAPSHOT, CodecError, decode_snapshot
+from refold.infrastructure.event_store.envelope import (
+    GENESIS,
+    LONGEST_FRAME,
+    EnvelopeError,
+    Place,
+    framed,
+)
+from refold.infrastructure.event_store.mapper import EventMapper, RecordedEvent
+from refold.infrastructure.event_store.message_keys import MessageKeys, has_chain, has_chains
+
+from .row_reads import DAMAGE, refuse_trouble
+from .stream_checks import LOG, StreamCheck
+
+KEYS = "keys"
+"""The place of damage that is of the index of keys: it is repaired from the events."""
+INDEX_TABLES = frozenset({"message_keys", "sealed_keys"})
+
+
+def check_keys(
+    connection: sqlite3.Connection, mapper: EventMapper, streams: Mapping[str, StreamCheck]
+) -> Iterator[Damage]:
+    """Everything in which the index of keys differs from the events."""
+    try:
+        yield from _KeyCheck(connection, mapper, streams).rows()
+    except DAMAGE as error:
+        refuse_trouble(error)
+        yield Damage(KEYS, "", 0, "unreadable", f"the index of keys cannot be read: {error}")
+
+
+def check_chains(
+    connection: sqlite3.Connection, mapper: EventMapper, streams: Mapping[str, StreamCheck]
+) -> Iterator[Damage]:
+    """What is wrong with the proof of the index of keys, in a log whose events are all intact."""
+    try:
+        yield from _KeyCheck(connection, mapper, streams).chains()
+    except DAMAGE as error:
+        refuse_trouble(error)
+        yield Damage(KEYS, "", 0, "unreadable", f"the proof of the index cannot be read: {error}")
+
+
+class _KeyCheck:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        mapper: EventMapper,
+        streams: Mapping[str, StreamCheck],
+    ) -> None:
+        self._cursor = connection.cursor()
+        self._cursor.row_factory = None
+        self._streams = streams
+        self._keys = MessageKeys(mapper.encoder)
+        # Damaged rows may have anything in any column.
+        self._known: dict[object, set[tuple[object, object]]] = {}
+        self._cursor.execute("SELECT originator_id, key, originator_version FROM message_keys")
+        for stream, key, version in self._cursor.fetchall():
+            self._known.setdefault(stream, set()).add((key, version))
+        self._lacking = {
+            pair for name, s in streams.items() for pair in s.keys - self._known.get(name, set())
+        }
+        """The keys, with their versions, that are not in the index of their conversation."""
+
+    def rows(self) -> Iterator[Damage]:
+        """What is wrong with the rows that lead from keys to events."""
+        nothing = StreamCheck("")
+        for name in sorted(self._known.keys() | self._streams.keys(), key=repr):
+            stream = self._streams.get(str(name), nothing)
+            known = self._known.get(name, set())
+            # Where the conversation was erased, its events have no keys any more.
+            keys = set[tuple[str, int]]() if stream.gone else stream.keys
+            for key, version in sorted(known - keys, key=repr):
+                if version not in stream.unread:
+                    yield self._unexpected(name, stream, key, version)
+            for key, version in sorted(keys - known):
+                detail = f"the key {key!r} of this message is not in the index of keys"
+                yield Damage(KEYS, str(name), version, "keys", detail)
+
+    def chains(self) -> Iterator[Damage]:
+        """What is wrong with the rows that prove the others."""
+        if not has_chains(self._cursor):
+            return
+        self._cursor.execute("SELECT DISTINCT originator_id FROM sealed_keys")
+        for (name,) in self._cursor.fetchall():
+            stream = self._streams.get(str(name))
+            keys = () if stream is None or stream.gone else (key for key, _ in stream.keys)
+            if stream is None or not self._keys.is_whole(self._cursor, str(name), keys):
+                detail = "the proof of the index of keys does not fit the messages"
+                yield Damage(KEYS, str(name), 0, "keys", detail)
+
+    def _unexpected(
+        self, name: object, stream: StreamCheck, key: object, version: object
+    ) -> Damage:
+        """A row without its event: either that is lost, or the row is wrong."""
+        place, number = str(name), version if isinstance(version, int) else 0
+        if self._was_stored(name, stream, key, version):
+            detail = f"the index of keys knows the message {key!r} here, the log does not"
+            return Damage(LOG, place, number, "missing", detail)
+        return Damage(KEYS, place, 0, "keys", f"the index of keys has a wrong row for {key!r}")
+
+    def _was_stored(self, name: object, stream: StreamCheck, key: object, version: object) -> bool:
+        if not (isinstance(name, str) and isinstance(key, str) and isinstance(version, int)):
+            return False
+        if (key, version) in self._lacking or any(key == known for known, _ in stream.keys):
+            return False  # It only lies elsewhere.
+        if has_chain(self._cursor, name):
+            return self._keys.seals(self._cursor, name, key)
+        is_of_before = stream.version > 0 or not has_chains(self._cursor)
+        return is_of_before and version > stream.version
+
+
+SNAPSHOTS = "snapshots"
+"""The place of damage that is of snapshots: it is repaired from the events."""
+BATCH = 500
+
+
+def check_snapshots(connection: sqlite3.Connection, mapper: EventMapper) -> Iterator[Damage]:
+    """Everything in which snapshots differ from the events that they stand for."""
+    try:
+        found = connection.execute(
+            "SELECT originator_id, originator_version FROM stored_snapshots "
+            "ORDER BY originator_id, originator_version"
+        ).fetchall()
+    except DAMAGE as error:
+        refuse_trouble(error)
+        yield Damage(SNAPSHOTS, "", 0, "unreadable", f"they cannot be read: {error}")
+        return
+    threads: dict[str, list[int]] = {}
+    for thread_id, version in found:
+        if not isinstance(version, int):
+            yield Damage(
+                SNAPSHOTS, str(thread_id), 0, "snapshot", "it does not say of which version"
+            )
+            continue
+        threads.setdefault(str(thread_id), []).append(version)
+    for thread_id, versions in threads.items():
+        yield from _check_stream(connection, mapper, thread_id, versions)
+
+
+def _check_stream(
+    connection: sqlite3.Connection, mapper: EventMapper, thread_id: str, versions: list[int]
+) -> Iterator[Damage]:
+    state, link = Conversation(), ""
+    for version in versions:
+        problem = None
+        try:
+            for recorded in _events(connection, mapper, thread_id, state.version, version):
+                state, link = fold([recorded.event], state), recorded.link
+            if state.version == version:
+                problem = _problem(connection, mapper, thread_id, state, link)
+            else:
+                problem = "the log has no event of this version"
+        except (EnvelopeError, CodecError):
+            return  # Said of the event itself; nothing can be told of what follows.
+        except DAMAGE as error:
+            refuse_trouble(error)
+            problem = f"it cannot be read: {error}"
+        if problem is not None:
+            yield Damage(SNAPSHOTS, thread_id, version, "snapshot", problem)
+
+
+def _problem(
+    connection: sqlite3.Connection,
+    mapper: EventMapper,
+    thread_id: str,
+    state: Conversation,
+    link: str,
+) -> str | None:
+    row = connection.execute(
+        "SELECT topic, state FROM stored_snapshots WHERE originator_id=? AND originator_version=?",
+        (thread_id, state.version),
+    ).fetchone()
+    if row is None:
+        return "its row cannot be found by its place"
+    try:
+        envelope = mapper.unsealed(StoredEvent(thread_id, state.version, SNAPSHOT, row[1]))
+    except EnvelopeError as error:
+        return str(error)
+    if row[0] != SNAPSHOT:
+        return "it has another name"
+    if envelope.shape != SHAPES[SNAPSHOT]:
+        return None  # Of another version of refold: not used, and no damage.
+    if envelope.previous != link:
+        return "it is of another history"
+    kept = decode_snapshot(envelope.shape, envelope.payload)
+    return None if kept == state else "it differs from what its events give"
+
+
+def _events(
+    connection: sqlite3.Connection, mapper: EventMapper, thread_id: str, after: int, last: int
+) -> Iterator[RecordedEvent]:
+    while after < last:
+        rows = connection.execute(
+            "SELECT originator_id, originator_version, topic, state FROM stored_events "
+            "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
+            "ORDER BY originator_version LIMIT ?",
+            (thread_id, after, last, BATCH),
+        ).fetchall()
+        for row in rows:
+            yield mapper.to_domain_event(StoredEvent(*row))
+        if not rows:
+            return
+        after = rows[-1][1]
+
+
+MOST = 1_000
+"""Damaged events that are looked into."""
+
+
+class _Found(NamedTuple):
+    stream: str
+    version: int
+    name: str
+    state: object
+
+
+def whereabouts(
+    connection: sqlite3.Connection, mapper: EventMapper, found: Sequence[Damage]
+) -> Iterator[Damage]:
+    """The findings, those of events that belong elsewhere told as such.
+
+    An event names the link of the one before it: that tells its place, and its digest proves it.
+    """
+    damaged = {(d.thread_id, d.version) for d in found if d.kind == "digest"}
+    rows = [row for place in list(damaged)[:MOST] for row in _row(connection, *place)]
+    wanted: dict[str, list[_Found]] = {}
+    for row in rows:
+        if (previous := _previous(row.state)) is not None:
+            wanted.setdefault(previous, []).append(row)
+    homes = dict(_homes(connection, mapper, wanted)) if wanted else {}
+    for damage in found:
+        home = homes.get((damage.thread_id, damage.version))
+        if damage.kind != "digest" or home is None:
+            yield damage
+            continue
+        kind = "reordered" if home in damaged or not _row(connection, *home) else "duplicate"
+        detail = f"the event that belongs at {home[1]} of conversation {home[0]!r} lies here"
+        yield damage._replace(kind=kind, detail=detail)
+
+
+def _homes(
+    connection: sqlite3.Connection, mapper: EventMapper, wanted: dict[str, list[_Found]]
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Of damaged events, by their places, the places where they belong."""
+    for row in wanted.get(GENESIS, []):
+        yield from _proved(mapper, row, row.stream, 1, wanted)
+    query = "SELECT originator_id, originator_version, substr(state, 1, ?) FROM stored_events"
+    try:
+        for stream, version, frame in connection.execute(query, (LONGEST_FRAME,)):
+            try:
+                link = framed(frame).link()
+            except EnvelopeError:
+                continue
+            for row in wanted.get(link, []):
+                yield from _proved(mapper, row, stream, version + 1, wanted)
+    except DAMAGE:
+        return
+
+
+def _proved(
+    mapper: EventMapper, row: _Found, stream: str, version: int, wanted: dict[str, list[_Found]]
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """That ``row`` belongs there, if so; and then where those belong that follow it."""
+    while True:
+        try:
+            envelope, _ = mapper.open(Place(stream, version, row.name), row.state)
+        except (EnvelopeError, CodecError):
+            return
+        yield (row.stream, row.version), (stream, version)
+        following = wanted.get(envelope.link())
+        if not following:
+            return
+        (row, *_), version = following, version + 1
+
+
+def _row(connection: sqlite3.Connection, stream: str, version: int) -> list[_Found]:
+    query = (
+        "SELECT originator_id, originator_version, topic, state FROM stored_events "
+        "WHERE originator_id=? AND originator_version=?"
+    )
+    try:
+        return [_Found(*row) for row in connection.execute(query, (stream, version))]
+    except DAMAGE:
+        return []
+
+
+def _previous(state: object) -> str | None:
+    try:
+        return framed(state).previous
+    except EnvelopeError:
+        return None

@@ -1,0 +1,300 @@
+"""Standard input and output as the protocol's transport: ended at once, and never with an answer owed."""
+
+import asyncio
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, closing, suppress
+from ipaddress import ip_address
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from refold.application.agent_tools.answers import well_formed
+from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    import anyio
+
+
+Incoming = SessionMessage | Exception
+Streams = tuple[ReadStream[Incoming], WriteStream[SessionMessage]]
+STANDARD_INPUT = 0
+AT_ONCE = 65_536
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
+CANCELLED = "notifications/cancelled"
+OWED = 30.0
+"""Seconds that an answer may still take after the client has closed its end."""
+
+
+@asynccontextmanager
+async def standard_streams() -> AsyncGenerator[Streams]:
+    """The two streams of a server. What anything else prints goes to standard error meanwhile."""
+    lines = cast("anyio.AsyncFile[str]", _Lines(asyncio.get_running_loop()))
+    async with stdio_server(stdin=lines) as (reading, writing):
+        owed = _Owed()
+        yield _Reading(reading, owed), _Writing(writing, owed)
+
+
+class _Lines:
+    """The lines of standard input. A thread waits for them that nobody waits for: a read cannot be
+    cancelled, and Ctrl-C must not have to wait for the next line.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._found = asyncio.Queue[str | None](maxsize=100)
+        threading.Thread(target=self._read, name="refold-mcp-input", daemon=True).start()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._found.get()
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self) -> None:
+        # Closed or no file at all: both are the end. A loop that has ended or ends wants no lines any more.
+        with suppress(OSError, RuntimeError, CancelledError):
+            rest: list[bytes] = []
+            # Not by sys.stdin: its lock would be held when the interpreter ends.
+            while piece := os.read(STANDARD_INPUT, AT_ONCE):
+                *lines, last = piece.split(b"\n")
+                for line in lines:
+                    self._put(b"".join((*rest, line)))
+                    rest.clear()
+                rest.append(last)
+            if any(rest):
+                self._put(b"".join(rest))
+        with suppress(RuntimeError, CancelledError):
+            self._put(None)
+
+    def _put(self, line: bytes | None) -> None:
+        text = None if line is None else readable(line.decode("utf-8", "replace"))
+        asyncio.run_coroutine_threadsafe(self._found.put(text), self._loop).result()
+
+
+def readable(line: str) -> str:
+    """The line with U+FFFD for each half of a character that it escapes.
+
+    Python and JavaScript write such halves into JSON, and the SDK refuses the line without an answer.
+    """
+    if not _HALVES.search(line):
+        return line
+    try:
+        return well_formed(json.dumps(json.loads(line), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return line
+
+
+class _Owed:
+    """Requests that have no answer yet."""
+
+    def __init__(self) -> None:
+        self._requests = set[str | int]()
+        self._paid = asyncio.Event()
+
+    def came(self, item: Incoming) -> None:
+        """Note what a client sent."""
+        message = item.message if isinstance(item, SessionMessage) else None
+        if isinstance(message, JSONRPCRequest):
+            self._requests.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            self._requests.discard((message.params or {}).get("requestId", ""))
+
+    def went(self, item: SessionMessage) -> None:
+        """Note what was sent to it."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            if item.message.id is not None:
+                self._requests.discard(item.message.id)
+            self._paid.set()
+
+    async def all_answered(self) -> None:
+        """Wait for the answers that a client asked for before it closed its end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OWED):
+                while self._requests:
+                    self._paid.clear()
+                    await self._paid.wait()
+
+
+class _Reading:
+    """What a client sends; the end comes when it has its answers."""
+
+    def __init__(self, inner: ReadStream[Incoming], owed: _Owed) -> None:
+        self._inner, self._owed = inner, owed
+
+    async def receive(self) -> Incoming:
+        item = await self._inner.receive()
+        self._owed.came(item)
+        return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Incoming:
+        try:
+            item = await self._inner.__anext__()
+        except StopAsyncIteration:
+            await self._owed.all_answered()
+            raise
+        self._owed.came(item)
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
+
+
+class _Writing:
+    """What a client is sent."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], owed: _Owed) -> None:
+        self._inner, self._owed = inner, owed
+
+    async def send(self, item: SessionMessage, /) -> None:
+        try:
+            await self._inner.send(item)
+        finally:
+            self._owed.went(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
+
+
+PATH = "/mcp"
+CLOSING = 1
+"""Seconds that open streams of clients are waited for at the end."""
+
+
+def serve_standard_streams(server: Server[Any]) -> None:
+    """Serve one client until it closes its end."""
+
+    async def serve() -> None:
+        async with standard_streams() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    try:
+        asyncio.run(serve())
+    except* (BrokenPipeError, ConnectionError):
+        plain_logger(__name__).info("the client went away without waiting for its answers")
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket of this machine that no other machine reaches; port 0: any that is free.
+
+    Raises:
+        InvalidSetting: the host is not this machine alone, or the port is taken.
+    """
+    if not is_loopback(host):
+        raise InvalidSetting(
+            f"host={host!r} cannot be: what everybody said is served without asking who is there, so only to "
+            "this machine. Use 127.0.0.1, ::1 or localhost.",
+            setting="host",
+            value=host,
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise InvalidSetting(
+            f"port={port} of {host} cannot be used ({error}); give another one, or 0 for any that is free",
+            setting="port",
+            value=port,
+        ) from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this names the machine itself, to itself."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where clients find the server."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
+
+
+def serve_http(server: Server[Any], listener: socket.socket, begun: Callable[[], None]) -> None:
+    """Serve any number of clients over streamable HTTP until somebody presses Ctrl-C.
+
+    ``begun`` is called when the loop runs: from then on Ctrl-C ends it in order.
+    """
+    with closing(listener):
+        asyncio.run(_serve_http(server, listener, begun))
+
+
+async def _serve_http(
+    server: Server[Any], listener: socket.socket, begun: Callable[[], None]
+) -> None:
+    begun()
+    host, port = listener.getsockname()[:2]
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=host,
+        # Every request says all that its answer needs. A session would be kept for clients that went away.
+        stateless_http=True,
+        transport_security=_only_from_here(host, port),
+    )
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=CLOSING,
+        ws="none",
+    )
+    # Not by the lifespan of the app: a task of its own, which Ctrl-C at the start ends with a traceback.
+    async with server.session_manager.run():
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _only_from_here(host: str, port: int) -> TransportSecuritySettings:
+    """A web page of somebody else must not get at the memory by a name that leads to this machine."""
+    bare = f"[{host}]" if ":" in host else host
+    names = [f"{name}:{port}" for name in dict.fromkeys((bare, "127.0.0.1", "localhost", "[::1]"))]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=names,
+        allowed_origins=[f"http://{name}" for name in names],
+    )

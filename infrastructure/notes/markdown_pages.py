@@ -1,0 +1,122 @@
+"""Read Markdown pages and instruction files of a workspace: regular files of text, whatever links lead elsewhere."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from refold.application.conversation.instructions import InstructionFile, Instructions, budgeted
+from refold.application.notes.note_files import DAILY, MEMORY, OWNERS, owner_folder
+from refold.application.ports.markdown_pages import MarkdownFile, PagesRead, SkippedFile
+from refold.application.runtime.core import InstructionSettings
+
+MOST_BYTES = 16 * 2**20
+"""A larger file was not written by anybody for a model to read."""
+
+
+def read_instructions(settings: InstructionSettings) -> Instructions:
+    """The text that the files make together, within their budget, and what became of each.
+
+    A file that is not there, cannot be read or is no text in UTF-8 is skipped with a warning, so that a
+    standard list of files can be given.
+    """
+    files = [_read(path) for path in settings.files]
+    return budgeted(files, characters=settings.characters, total=settings.total)
+
+
+def _read(path: Path) -> InstructionFile:
+    try:
+        return InstructionFile(str(path), _text(path))
+    except OSError as error:
+        return InstructionFile(str(path), "", f"cannot be read: {error.strerror or error}")
+    except (
+        RuntimeError,
+        ValueError,
+    ) as error:  # No home, no name that a file can have, or no text.
+        return InstructionFile(str(path), "", str(error))
+
+
+def _text(path: Path) -> str:
+    found = path.expanduser()
+    kind = found.stat()
+    if stat.S_ISDIR(kind.st_mode):
+        raise ValueError("is a folder: name the files in it")
+    if not stat.S_ISREG(kind.st_mode):
+        raise ValueError("is no regular file")
+    if kind.st_size > MOST_BYTES:
+        raise ValueError(f"is larger than {MOST_BYTES // 2**20} MiB")
+    return _decoded(found.read_bytes()).replace("\r\n", "\n")
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is no text in UTF-8 (byte {error.start}): save it as such") from None
+    if "\0" in text:
+        raise ValueError("is no text: it has zeros in it")
+    return text
+
+
+MOST_PAGE_BYTES = 1 << 20
+"""A larger file is no note."""
+MOST_FILES = 5_000
+
+
+class MarkdownReader:
+    """Reads ``MEMORY.md`` and ``memory/*.md`` with each question: there is nothing to keep up to date."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.expanduser().absolute()
+
+    def read(self, owner: str | None) -> PagesRead:
+        """See ``MarkdownPages``."""
+        before = "" if owner is None else f"{owner_folder(owner)}/"
+        files: list[MarkdownFile] = []
+        skipped: list[SkippedFile] = []
+        for name in self._names(before):
+            try:
+                files.append(MarkdownFile(name, self._text(name, before)))
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+                skipped.append(SkippedFile(path=name, why=why))
+        return PagesRead(files, skipped)
+
+    def _names(self, before: str) -> Iterator[str]:
+        yield f"{before}{MEMORY}"
+        folder = self._folder / before / DAILY
+        try:
+            found = sorted(path.name for path in folder.iterdir() if path.suffix == ".md")
+        except OSError:
+            return
+        yield from (f"{before}{DAILY}/{name}" for name in found[:MOST_FILES])
+
+    def _text(self, name: str, before: str) -> str:
+        """The text of a file.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it is not to be read; says why.
+        """
+        base = Path(os.path.realpath(self._folder)) / before.rstrip("/")
+        real = Path(os.path.realpath(self._folder / name))
+        others = Path(os.path.realpath(self._folder)) / OWNERS
+        if not real.is_relative_to(base) or (not before and real.is_relative_to(others)):
+            raise ValueError("it leads out of the folder")
+        # Not through a link that was put there meanwhile, and without waiting for a pipe.
+        number = os.open(
+            real, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
+        with os.fdopen(number, "rb") as file:
+            kind = os.fstat(file.fileno())
+            if not stat.S_ISREG(kind.st_mode):
+                raise ValueError("it is no regular file")
+            if kind.st_size > MOST_PAGE_BYTES:
+                raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
+            content = file.read(MOST_PAGE_BYTES)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("it is no text in UTF-8") from None

@@ -1,0 +1,170 @@
+"""Our part of a file that a person writes as well: between two marks, and nothing outside of them."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from refold.application.notes.note_files import DAILY, MEMORY, OWNERS
+from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.files.private_files import PRIVATE, sync_descriptor, sync_names
+
+BEGIN = b"<!-- refold:notes:begin - written anew each time, so write above or below -->"
+END = b"<!-- refold:notes:end -->"
+_BEGINS, _ENDS = b"<!-- refold:notes:begin", b"<!-- refold:notes:end"
+
+# What stands in our part, for a file whose marks a person has broken: the rest of it is his.
+_OURS = re.compile(
+    rb"- .*\((?:from )?refold://\S+/[0-9]+(?:(?:, | to )refold://\S+/[0-9]+)*\)"
+    rb"|# Memory|# Notes of [0-9-]{10}|## (?:Decisions|Preferences|Constraints)|### \S+"
+)
+
+
+def with_block(content: bytes, text: str) -> bytes:
+    """The file with ``text`` as our part, or without one where it is empty.
+
+    Everything outside of the marks stays, byte for byte. Without marks our part comes last. Where marks
+    are broken (one is missing, there are more than two), what is certainly ours goes with them, and
+    whatever else stood there stays.
+    """
+    before, after = _around(content)
+    if not text:
+        return before + after
+    block = BEGIN + b"\n" + text.encode("utf-8", "replace") + b"\n" + END + b"\n"
+    if not after and before.strip() and not _has_marks(content):
+        before += b"\n" if before.endswith(b"\n") else b"\n\n"
+    elif before and not before.endswith((b"\n", b"\r")):
+        before += b"\n"  # A mark begins its line, behind blanks as well.
+    return before + block + after
+
+
+def _has_marks(content: bytes) -> bool:
+    return any(map(_mark, content.splitlines()))
+
+
+def _around(content: bytes) -> tuple[bytes, bytes]:
+    """What stands before our part, and after it."""
+    lines = content.splitlines(keepends=True)
+    marks = [(at, kind) for at, line in enumerate(lines) if (kind := _mark(line))]
+    if not marks:
+        return content, b""
+    first, kind = marks[0]
+    if [found for _, found in marks] == ["begin", "end"]:
+        return b"".join(lines[:first]), b"".join(lines[marks[1][0] + 1 :])
+    before = _kept(lines[:first]) if kind == "end" else iter(lines[:first])
+    return b"".join(before), b"".join(_mended(lines[first:]))
+
+
+def _mended(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """The lines from the first mark on that are not ours."""
+    part: list[bytes] = []
+    last = ""
+    for line in lines:
+        kind = _mark(line)
+        if not kind:
+            part.append(line)
+            continue
+        if (last, kind) != ("begin", "end"):  # Between these all is ours.
+            yield from part if last == "end" and kind == "begin" else _kept(part)
+        part, last = [], kind
+    yield from part if last == "end" else _kept(part)
+
+
+def _kept(lines: Sequence[bytes]) -> Iterator[bytes]:
+    return (line for line in lines if not _OURS.fullmatch(line.strip()))
+
+
+def _mark(line: bytes) -> str:
+    text = line.strip()
+    if text.startswith(_BEGINS) and text.endswith(b"-->"):
+        return "begin"
+    return "end" if text.startswith(_ENDS) and text.endswith(b"-->") else ""
+
+
+PATIENCE = 10.0
+"""Seconds that another process that writes there is waited for."""
+TRIES = 5
+"""A file that a person saves in the very moment is read again, so often at most."""
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md")
+
+
+class MarkdownFolder:
+    """The notes of one log in a folder. Made if it is missing; new files are for their owner alone."""
+
+    def __init__(self, folder: Path, log: Path | None) -> None:
+        """``log``: its file, beside which a lock orders processes; None where no other one can write."""
+        self._folder = folder.expanduser().absolute()
+        self._log = log
+        self._threads = threading.Lock()
+
+    def write(self, files: Callable[[], Mapping[str, str]]) -> None:
+        """See ``NotesFolder``.
+
+        Raises:
+            OSError: a file cannot be read or written; those before it are up to date.
+            LogBusy: another process writes there for too long.
+        """
+        with self._alone():
+            wanted = {**dict.fromkeys(self._ours(), ""), **files()}
+            for name, text in sorted(wanted.items()):
+                self._bring(self._folder / name, text)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        place = None if self._log is None else Path(f"{self._log.absolute()}.notes.lock")
+        with self._threads, closing(WriteLock(place, PATIENCE, of=self._log)) as lock, lock.held():
+            yield
+
+    def _ours(self) -> Iterator[str]:
+        """The files that may hold a part of ours."""
+        owners = self._folder / OWNERS
+        places = sorted(owners.iterdir()) if owners.is_dir() else []
+        for before in ("", *(f"{OWNERS}/{place.name}/" for place in places if place.is_dir())):
+            yield f"{before}{MEMORY}"
+            folder = self._folder / before / DAILY
+            days = sorted(folder.iterdir()) if folder.is_dir() else []
+            yield from (f"{before}{DAILY}/{day.name}" for day in days if _DAY.fullmatch(day.name))
+
+    def _bring(self, path: Path, text: str) -> None:
+        for _ in range(TRIES):
+            found = _content(path)
+            made = with_block(found or b"", text)
+            if found == made or (found is None and not made):
+                return
+            if found is not None and not made.strip():
+                path.unlink(missing_ok=True)
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if _replaced(path, found, made):
+                return
+        raise TimeoutError(f"{path} is written by somebody else all the time")
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _replaced(path: Path, found: bytes | None, made: bytes) -> bool:
+    """Put ``made`` in the place of ``found``; False if something else stands there by now."""
+    real = Path(os.path.realpath(path))
+    mode = real.stat().st_mode & 0o777 if found is not None else PRIVATE
+    with NamedTemporaryFile(dir=real.parent, prefix=f".{real.name}.", delete=False) as file:
+        place = Path(file.name)
+        try:
+            file.write(made)
+            file.flush()
+            sync_descriptor(file.fileno())
+            place.chmod(mode)
+            if _content(path) != found:
+                return False
+            place.replace(real)
+        finally:
+            place.unlink(missing_ok=True)
+    sync_names(real.parent)
+    return True

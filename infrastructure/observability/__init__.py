@@ -1,0 +1,1 @@
+"""Log lines, spans, metrics and callbacks."""

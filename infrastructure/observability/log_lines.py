@@ -1,0 +1,97 @@
+"""Log lines: one for each thing that happened, with a stable name and the same figures for programs."""
+
+import json
+import logging
+
+from refold.application.api.results import CompactionResult
+
+from .notices import Figure, Notice, of_result
+from .thread_names import Naming
+
+logging.getLogger("refold").addHandler(logging.NullHandler())
+
+LEVELS = {
+    "compaction.requested": logging.DEBUG,
+    "compaction.chunk": logging.INFO,
+    "compaction.performed": logging.INFO,
+    "compaction.shortened": logging.INFO,
+    "compaction.nothing_to_do": logging.DEBUG,
+    "compaction.failed": logging.WARNING,
+    "compaction.waiting": logging.WARNING,
+    "compaction.in_flight": logging.INFO,
+    "compaction.reverted": logging.INFO,
+    "compaction.abandoned": logging.WARNING,
+    "compaction.fallback": logging.WARNING,
+    "content.offloaded": logging.INFO,
+    "content.condensed": logging.INFO,
+    "content.shortened": logging.INFO,
+    "message.pinned": logging.DEBUG,
+    "message.unpinned": logging.DEBUG,
+    "notes.flushed": logging.INFO,
+    "memories.chosen": logging.INFO,
+    "message.erased": logging.INFO,
+    "conversation.erased": logging.INFO,
+    "conversation.forked": logging.INFO,
+    "breaker.opened": logging.WARNING,
+    "breaker.closed": logging.INFO,
+    "request.made": logging.DEBUG,
+    "views.rebuilt": logging.WARNING,
+    "recall.rebuilt": logging.WARNING,
+    "embedding.finished": logging.INFO,
+    "embedding.replaced": logging.INFO,
+    "embedding.failed": logging.WARNING,
+    "embedder.failed": logging.WARNING,
+    "vectors.damaged": logging.WARNING,
+    "snapshot.replaced": logging.WARNING,
+    "keys.rebuilt": logging.WARNING,
+    "log.damaged": logging.ERROR,
+    "log.on_network": logging.WARNING,
+}
+"""Every name that a line can have."""
+
+
+class LogLines:
+    """An observer that writes to the loggers ``refold.compaction``, ``refold.content`` …
+
+    The message is ``NAME key=value …``; the record has ``event`` and each key as attributes, as
+    ``extra`` makes them.
+    """
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+
+    def noticed(self, notice: Notice) -> None:
+        """Write a line, where its logger wants one."""
+        level = LEVELS[notice.name]
+        logger = logging.getLogger(f"refold.{notice.name.partition('.')[0]}")
+        if not logger.isEnabledFor(level):
+            return
+        figures: dict[str, Figure] = {**notice.figures}
+        if shown := self._naming(notice.thread_id):
+            figures = {"thread_id": shown, **figures}
+        pairs = "".join(f" {key}={_in_line(value)}" for key, value in figures.items())
+        logger.log(level, "%s%s", notice.name, pairs, extra={"event": notice.name, **figures})
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """Write how it ended."""
+        self.noticed(of_result(result))
+
+    def chunk_summarised(self, thread_id: str, done: int, chunks: int) -> None:
+        """Write how far a summary is that takes several calls."""
+        self.noticed(Notice("compaction.chunk", thread_id, {"done": done, "chunks": chunks}))
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """Write its size."""
+        figures: dict[str, Figure] = {"tokens": tokens, "tokens_repeated": tokens_repeated}
+        self.noticed(Notice("request.made", thread_id, figures))
+
+
+def _in_line(value: Figure) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() if not value or not value.isprintable() or any(map(value.__contains__, ' "=')):
+            # Of white space a blank alone is printable.
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)

@@ -1,1 +1,0 @@
-"""Observability: log lines, OpenTelemetry, callbacks. All of it looks on and changes nothing."""

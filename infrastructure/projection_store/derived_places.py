@@ -1,0 +1,36 @@
+"""Where the files lie that are derived from a log, and what becomes of them beside an encrypted one."""
+
+from contextlib import closing
+from pathlib import Path
+
+from refold.application.runtime.plain_lines import plain_logger
+
+from .projection import Content
+from .projection_file import DerivedFile
+
+MEMORY = ":memory:"
+DERIVED = ("views", "recall", "vectors")
+"""The names of all such files, as they stand in their paths."""
+
+logger = plain_logger(__name__)
+
+
+def derived_path(log: str | Path, name: str) -> str | Path:
+    """Where a file beside a log lies: ``agent.views.db`` beside ``agent.db``."""
+    if str(log) == MEMORY:
+        return MEMORY
+    path = Path(log)
+    return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
+
+
+def place_of(log: str | Path, content: Content, *, encrypted: bool) -> str | Path:
+    """Where it is kept: of an encrypted log in memory only, and a file of before is removed."""
+    place = derived_path(log, content.name)
+    if not encrypted or place == MEMORY:
+        return place
+    try:
+        with closing(DerivedFile(Path(place).absolute(), content)) as file:
+            file.drop()
+    except OSError as error:
+        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
+    return MEMORY

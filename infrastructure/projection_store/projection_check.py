@@ -1,0 +1,252 @@
+"""Comparing a table with what replay gives, row by row, and naming each row that differs."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from sqlite_utils import Database
+
+from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
+
+from .checkpoint import POSITION_COLUMNS, POSITIONS, has_earlier_fold, nowhere, up_to
+from .invalidation import Left, is_outdated, nothing_left, was_made_before
+from .ownership import PlaceTaken
+from .projection import Comparable, Content, expected_schema, schema_of, wrapped
+from .projection_damage import BROKEN, blamed_on_file
+from .projection_file import DerivedFile, begin
+
+Row = Mapping[str, Any]
+
+
+def differences(
+    table: Comparable, stored: Iterator[Row], expected: Iterator[Row]
+) -> Iterator[Damage]:
+    """Compare all rows of a table, both sides in the order of its key."""
+    left, right = next(stored, None), next(expected, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and _key(table, left) < _key(table, right)):
+            assert left is not None
+            yield _unexpected(table, left)
+            left = next(stored, None)
+        elif left is None or _key(table, right) < _key(table, left):
+            yield _missing(table, right)
+            right = next(expected, None)
+        else:
+            yield from _differs(table, left, right)
+            left, right = next(stored, None), next(expected, None)
+
+
+def rows_of(table: Comparable, db: Database) -> Iterator[Row]:
+    """Read all rows in the order of the key."""
+    query = (
+        f"SELECT {', '.join(table.columns)} FROM {table.name} "
+        f"WHERE {table.where} ORDER BY {', '.join(table.key)}"
+    )
+    for row in db.conn.execute(query):
+        yield dict(zip(table.columns, row, strict=True))
+
+
+class FinalRows:
+    """A table whose rows never change: compared while the log is folded, so that no copy is needed."""
+
+    def __init__(self, table: Comparable, stored: Database) -> None:
+        self.table = table
+        self._stored = stored
+        self._seen = _Numbers()
+
+    def compare(self, fresh: Database) -> Iterator[Damage]:
+        """Compare the rows that were folded since the last time."""
+        columns = ", ".join(self.table.columns)
+        condition = " AND ".join(f"{column} = ?" for column in self.table.key)
+        query = f"SELECT rowid, {columns} FROM {self.table.name} WHERE {condition}"
+        for expected in rows_of(self.table, fresh):
+            key = [expected[column] for column in self.table.key]
+            found = self._stored.conn.execute(query, key).fetchone()
+            if found is None:
+                yield _missing(self.table, expected)
+                continue
+            self._seen.add(found[0])
+            row = dict(zip(self.table.columns, found[1:], strict=True))
+            yield from _differs(self.table, row, expected)
+
+    def unexpected(self) -> Iterator[Damage]:
+        """Name the rows that replay did not give."""
+        columns = ", ".join(self.table.columns)
+        query = f"SELECT {columns} FROM {self.table.name} WHERE rowid = ?"
+        every = f"SELECT rowid FROM {self.table.name} WHERE {self.table.where}"
+        for (number,) in self._stored.conn.execute(every):
+            if number not in self._seen:
+                found = self._stored.conn.execute(query, (number,)).fetchone()
+                if found is not None:
+                    yield _unexpected(self.table, dict(zip(self.table.columns, found, strict=True)))
+
+
+class _Numbers:
+    """Row numbers as ranges: those of a whole table in the order of the log are one range."""
+
+    def __init__(self) -> None:
+        self._starts = array("q")
+        self._stops = array("q")
+        self._is_sorted = True
+
+    def add(self, number: int) -> None:
+        if self._stops and number == self._stops[-1]:
+            self._stops[-1] += 1
+            return
+        self._is_sorted = self._is_sorted and (not self._stops or number > self._stops[-1])
+        self._starts.append(number)
+        self._stops.append(number + 1)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        if not self._is_sorted:
+            ranges = sorted(zip(self._starts, self._stops, strict=True))
+            self._starts = array("q", [start for start, _ in ranges])
+            self._stops = array("q", [stop for _, stop in ranges])
+            self._is_sorted = True
+        at = bisect_right(self._starts, number) - 1
+        return at >= 0 and number < self._stops[at]
+
+
+def _differs(table: Comparable, stored: Row, expected: Row) -> Iterator[Damage]:
+    if differing := [column for column in table.columns if stored[column] != expected[column]]:
+        yield _damage(table, expected, "differs", f"in {', '.join(differing)}")
+
+
+def _missing(table: Comparable, row: Row) -> Damage:
+    return _damage(table, row, "missing", "replay gives this row")
+
+
+def _unexpected(table: Comparable, row: Row) -> Damage:
+    return _damage(table, row, "unexpected", "replay does not give this row")
+
+
+def _key(table: Comparable, row: Row) -> tuple[tuple[int, Any], ...]:
+    # SQLite's order of values of different types: a damaged table may hold anything.
+    ranks = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
+    return tuple((ranks[type(row[c])], row[c]) for c in table.key)
+
+
+def _damage(table: Comparable, row: Row, kind: str, detail: str) -> Damage:
+    key = ", ".join(f"{column}={row[column]!r}" for column in table.key)
+    thread_id, version = row.get("thread_id"), row.get("version")
+    return Damage(
+        table.name,
+        thread_id if isinstance(thread_id, str) else "",
+        version if table.of_event and isinstance(version, int) else 0,
+        kind,
+        f"{key}: {detail}",
+    )
+
+
+COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection",))
+
+logger = plain_logger(__name__)
+
+
+def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
+    """Everything in which the file differs from replay; a file that is not there differs in nothing.
+
+    Both sides are compared at the position that the file has; what came since is no damage. Nor is a file of
+    an earlier version, which the next question folds again.
+    """
+    if taken := tuple(check_place(file, content)):
+        yield from taken
+        return
+    try:
+        with blamed_on_file(), file.unchanged() as db:
+            if db is not None and not _is_of_before(db, content):
+                yield from _damage_of_file(db, content)
+                yield from content.damage(db)
+                db.conn.execute("BEGIN")
+                try:
+                    yield from _check_tables(db, content, log)
+                finally:
+                    db.conn.execute("ROLLBACK")
+    except BROKEN as error:
+        if is_forbidden(error):
+            logger.warning("%s %s cannot be checked: %s", content.title, file.path, error)
+            return
+        yield Damage(content.name, "", 0, "unreadable", str(error))
+
+
+def _is_of_before(db: Database, content: Content) -> bool:
+    return was_made_before(db) or has_earlier_fold(db, content.projections)
+
+
+def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:
+    """Whether a file of somebody else lies in the place of ours."""
+    try:
+        file.refuse_foreign()
+    except PlaceTaken as taken:
+        yield Damage(content.name, "", 0, "foreign", str(taken))
+
+
+def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
+    number = _position(db)
+    if number is not None and is_outdated(db, log.scan(number)):
+        return  # Another memory erased since; the next question takes it out.
+    events = log.scan() if number is None else up_to(number, log.scan())
+    final = [FinalRows(table, db) for table in content.compared if table.is_final]
+    others = [table for table in content.compared if not table.is_final]
+    with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as fresh:
+        fresh.conn.execute("BEGIN")
+        begin(fresh, content)
+        progress, rest, more = nowhere(content.projections), iter(events), True
+        while more:
+            # Everything is read after it was erased.
+            progress, more = content.fold(fresh, progress, rest, nothing_left)
+            for rows in final:
+                yield from _guarded(rows.table, rows.compare(fresh))
+            content.forget(fresh)
+        for rows in final:
+            yield from _guarded(rows.table, rows.unexpected())
+        for table in (*others, COMPARED_POSITIONS):
+            yield from _guarded(
+                table, differences(table, rows_of(table, db), rows_of(table, fresh))
+            )
+
+
+def _guarded(table: Comparable, found: Iterator[Damage]) -> Iterator[Damage]:
+    """What is found in a table, and that it cannot be read, if so."""
+    try:
+        with blamed_on_file():
+            yield from found
+    except BROKEN as error:
+        yield Damage(table.name, "", 0, "unreadable", str(error))
+
+
+def fold_all(content: Content, db: Database, events: Iterable[LoggedEvent], left: Left) -> None:
+    """Fold all events into empty tables, in the transaction that is open."""
+    progress, rest, more = nowhere(content.projections), iter(events), True
+    while more:
+        progress, more = content.fold(db, progress, rest, left)
+
+
+def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
+    for (problem,) in db.conn.execute("PRAGMA integrity_check").fetchall():
+        if problem != "ok":
+            yield Damage(content.name, "", 0, "unreadable", str(problem))
+    found, expected = schema_of(db), expected_schema(content)
+    for name in sorted(found.keys() | expected.keys()):
+        if found.get(name) == expected.get(name) or name in content.late:
+            continue
+        kind = (
+            "missing" if name not in found else "unexpected" if name not in expected else "differs"
+        )
+        yield Damage(name, "", 0, kind, f"the declaration of {name} in the database")
+
+
+def _position(db: Database) -> int | None:
+    """How far the tables claim to be; None where they claim nothing that makes sense."""
+    if POSITIONS not in schema_of(db):
+        return None
+    numbers = {row[0] for row in db.conn.execute(f"SELECT number FROM {POSITIONS}").fetchall()}
+    number = numbers.pop() if len(numbers) == 1 else None
+    return number if isinstance(number, int) else None

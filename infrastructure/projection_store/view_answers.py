@@ -1,0 +1,217 @@
+"""The questions, answered from the tables; every row that is read is checked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlite_utils import Database
+
+from refold.application.ports.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    NoteRow,
+    SummaryRow,
+    TopicRow,
+    TopicSeen,
+)
+from refold.application.projections.row_changes import Cell
+
+from .checkpoint import Total, read_progress
+from .projection_damage import FoldDamaged
+from .row_checksums import opened, storable
+from .view_folding import tally
+from .view_tables import PROJECTIONS, TABLES, Table
+
+CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS, TOPICS, NOTES = TABLES
+
+
+def all_conversations(db: Database) -> Sequence[ConversationRow]:
+    """All conversations, the latest activity first."""
+    rows = _rows(db, CONVERSATIONS, "1 ORDER BY last_activity DESC, thread_id")
+    _compare(CONVERSATIONS.name, rows, read_progress(db, PROJECTIONS).totals[CONVERSATIONS.name])
+    return [row for row in map(_listed, _fields(CONVERSATIONS, rows)) if not row.erased]
+
+
+def one_conversation(db: Database, thread_id: str) -> ConversationRow | None:
+    """One conversation."""
+    for fields in _of_thread(db, CONVERSATIONS, thread_id):
+        return _listed(fields)
+    return None
+
+
+def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
+    """The conversations of an owner, the latest activity first."""
+    order = "owner = ? AND NOT erased ORDER BY last_activity DESC, thread_id"
+    rows = _rows(db, CONVERSATIONS, order, storable(owner))
+    return list(map(_listed, _fields(CONVERSATIONS, rows)))
+
+
+def _listed(fields: dict[str, Any]) -> ConversationRow:
+    row = ConversationRow.trusted(fields)
+    # What was erased has no size any more: the fold cannot say so, for it knows no message again.
+    return row.replaced(tokens=0) if 0 < row.messages <= row.erased_messages else row
+
+
+def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
+    """Whether a message of a range of positions is somebody else's."""
+    return any(
+        start <= position < stop and whose != owner
+        for position, whose in owners_of(db, thread_id).items()
+    )
+
+
+def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
+    """The positions of the messages that name this owner as their own, by conversation."""
+    count = db.conn.execute("SELECT count(*) FROM messages WHERE thread_id != ''").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[MESSAGES.name].rows:
+        raise FoldDamaged(f"there are {count} messages, which is not the number recorded")
+    found: dict[str, set[int]] = {}
+    # Whatever an index leads to: what is missed here would not be erased.
+    query = "SELECT * FROM messages NOT INDEXED WHERE owner = ?"
+    for fields in _fields(MESSAGES, db.conn.execute(query, (storable(owner),)).fetchall()):
+        row = MessageRow.trusted(fields)
+        found.setdefault(row.thread_id, set()).add(row.position)
+    return {thread_id: frozenset(positions) for thread_id, positions in found.items()}
+
+
+def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
+    """The owners of messages that have one of their own."""
+    rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
+    found = (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows))
+    return {row.position: row.owner for row in found if row.owner is not None}
+
+
+def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
+    """The same of all conversations of an owner that have such messages."""
+    found: dict[str, dict[int, str]] = {}
+    rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
+    for row in (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)):
+        if row.owner is not None:
+            found.setdefault(row.thread_id, {})[row.position] = row.owner
+    return found
+
+
+def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+    """The messages of a range of positions."""
+    first = max(start, 0)
+    # Positions have no gaps: so many there must be.
+    expected = max(0, min(stop, _expected(db, MESSAGES, thread_id).rows) - first)
+    condition = "thread_id = ? AND position >= ? AND position < ? ORDER BY position"
+    rows = _rows(db, MESSAGES, condition, storable(thread_id), first, stop)
+    if len(rows) != expected:
+        raise FoldDamaged(
+            f"conversation {thread_id!r} has {len(rows)} messages from {first} to {stop}, "
+            f"and not {expected}"
+        )
+    return [MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)]
+
+
+def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | None:
+    """The newest message that was written, or else logged, at this time or before."""
+    condition = "thread_id = ? AND at <= ? ORDER BY position DESC LIMIT 1"
+    for fields in _fields(MESSAGES, _rows(db, MESSAGES, condition, storable(thread_id), at)):
+        return MessageRow.trusted(fields)
+    return None
+
+
+def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
+    """All summaries of a conversation, oldest first."""
+    found = [SummaryRow.trusted(fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
+    return sorted(found, key=lambda row: row.version)
+
+
+def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
+    """All compaction attempts of a conversation, in the order of the log."""
+    return [CompactionRow.trusted(fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
+
+
+def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
+    """The topics of the active summary, with when each came up last."""
+    rows = [TopicRow.trusted(fields) for fields in _of_thread(db, TOPICS, thread_id)]
+    active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
+    return [
+        TopicSeen(
+            thread_id=row.thread_id,
+            topic=row.topic,
+            count=row.count,
+            last_position=row.last_position,
+            last_seen=_written_at(db, thread_id, row.last_position),
+            is_shown=row.is_shown,
+        )
+        for row in active
+    ]
+
+
+def _written_at(db: Database, thread_id: str, position: int) -> str:
+    found = some_messages(db, thread_id, position, position + 1)
+    return found[0].at if found else ""
+
+
+def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
+    """The notes of a conversation, oldest first."""
+    return [NoteRow.trusted(fields) for fields in _of_thread(db, NOTES, thread_id)]
+
+
+def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
+    """The notes of all conversations of an owner, in the order of the log."""
+    count = db.conn.execute("SELECT count(*) FROM notes").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
+        raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
+    rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY rowid", storable(owner))
+    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
+
+
+def active_summaries_of(db: Database, owner: str) -> Sequence[SummaryRow]:
+    """The active summaries of all conversations of an owner."""
+    rows = _rows(db, SUMMARIES, f"is_active = 1 AND {_OF_OWNER}", storable(owner))
+    return [SummaryRow.trusted(fields) for fields in _fields(SUMMARIES, rows)]
+
+
+_OF_OWNER = "thread_id IN (SELECT thread_id FROM conversations WHERE owner = ? AND NOT erased)"
+
+
+def all_notes(db: Database) -> Sequence[NoteRow]:
+    """The notes of all conversations, in the order of the log."""
+    rows = _rows(db, NOTES, "1 ORDER BY rowid")
+    _compare(NOTES.name, rows, read_progress(db, PROJECTIONS).totals[NOTES.name])
+    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
+
+
+def count_events(db: Database) -> int:
+    """How many events the tables were folded from: versions have no gaps."""
+    query = "SELECT coalesce(sum(version), 0) FROM conversations"
+    return int(db.conn.execute(query).fetchone()[0])
+
+
+def _of_thread(db: Database, table: Table, thread_id: str) -> Sequence[dict[str, Any]]:
+    # Rows are inserted in the order of the log.
+    rows = _rows(db, table, "thread_id = ? ORDER BY rowid", storable(thread_id))
+    _compare(f"{table.name} of {thread_id!r}", rows, _expected(db, table, thread_id))
+    return _fields(table, rows)
+
+
+def _expected(db: Database, table: Table, thread_id: str) -> Total:
+    recorded = tally(db, table.name, str(storable(thread_id)))
+    if recorded is not None:
+        return recorded
+    # Nothing is recorded where nothing happened, and where the record was deleted with its rows.
+    count = db.conn.execute(f"SELECT count(*) FROM {table.name} WHERE {table.where}").fetchone()[0]
+    if count != read_progress(db, PROJECTIONS).totals[table.name].rows:
+        raise FoldDamaged(f"{table.name} has {count} rows, which is not the number recorded")
+    return Total()
+
+
+def _rows(db: Database, table: Table, condition: str, *values: Cell) -> list[tuple[Any, ...]]:
+    return db.conn.execute(f"SELECT * FROM {table.name} WHERE {condition}", values).fetchall()
+
+
+def _compare(what: str, rows: Sequence[tuple[Any, ...]], expected: Total) -> None:
+    found = Total(len(rows), sum(row[-1] for row in rows))
+    if found != expected:
+        raise FoldDamaged(
+            f"{what}: there are {found.rows} rows, and not the {expected.rows} stored"
+        )
+
+
+def _fields(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [table.read(opened(table.name, row)) for row in rows]

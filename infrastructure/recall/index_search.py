@@ -1,0 +1,275 @@
+"""Which passages have the tokens of a question: looked up in the postings, the most telling ones first."""
+
+import json
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from sqlite_utils import Database
+
+from refold.application.conversation.owners import Visible
+from refold.application.ports.recall_index import Filters, Found
+from refold.application.recall.passages import Passage
+from refold.infrastructure.projection_store.projection_damage import FoldDamaged
+from refold.infrastructure.projection_store.row_checksums import opened, storable
+
+from .index_tables import (
+    IS_THERE,
+    LOCAL_BITS,
+    PASSAGES,
+    Posting,
+    local_of,
+    place_of,
+    postings_at,
+    postings_of,
+    segment_of,
+    term_of,
+    thread_token,
+)
+from .index_threads import Proved
+
+COMMON = 2_000
+"""A token that stands in more passages than this finds none by itself where there are enough others."""
+ENOUGH = 8
+"""Times as many passages as are wanted."""
+_RARE = 12
+"""Of so many times as many places those wanted are looked up one by one."""
+
+Weights = dict[int, float]
+"""By place in a segment."""
+
+
+def best_first(
+    db: Database,
+    frequencies: Mapping[str, int],
+    within: Collection[int] | None,
+    total: int,
+    wanted: int,
+) -> Iterator[int]:
+    """The numbers of passages with at least one of these tokens; ``within``: only of these, None: of all.
+
+    By the sum of the weights of the tokens that they have, rare ones weighing more; newer ones first where
+    that is the same. A token counts once: how often it stands there is left to the ranking.
+    """
+    scope = None if within is None else _by_segment(within)
+    weights: defaultdict[int, Weights] = defaultdict(dict)
+    for token, passages in sorted(frequencies.items(), key=lambda known: known[1]):
+        weight = math.log(1 + total / passages)
+        is_common = passages > COMMON and sum(map(len, weights.values())) > wanted * ENOUGH
+        segments = weights if is_common else scope
+        for posting in _postings(db, term_of(token), segments):
+            known = weights[posting.segment]
+            if is_common:
+                found = _among(posting, known)
+            elif scope is None:
+                found = posting.locals
+            else:
+                found = scope[posting.segment].intersection(posting.locals)
+            before = known.get
+            for local in found:
+                known[local] = before(local, 0.0) + weight
+    flat: Weights = {}
+    for segment, known in weights.items():
+        base = segment << LOCAL_BITS
+        flat.update({base | local: weight for local, weight in known.items()})
+    # Sorting is stable: what weighs the same stays in the order of the numbers.
+    newest_first = sorted(flat, reverse=True)
+    newest_first.sort(key=flat.__getitem__, reverse=True)
+    return iter(newest_first)
+
+
+def _postings(db: Database, term: int, segments: Collection[int] | None) -> Iterator[Posting]:
+    if segments is None:
+        return postings_of(db, term)
+    return postings_at(db, [place_of(segment, term) for segment in segments])
+
+
+def _among(posting: Posting, known: Weights) -> Iterable[int]:
+    """The places of a posting that are known."""
+    places = posting.locals
+    if len(known) * _RARE > len(places):
+        return known.keys() & places
+    return [local for local in known if _has(places, local)]
+
+
+def _has(places: Sequence[int], local: int) -> bool:
+    at = bisect_left(places, local)
+    return at < len(places) and places[at] == local
+
+
+def _by_segment(numbers: Collection[int]) -> Mapping[int, set[int]]:
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for number in numbers:
+        found[segment_of(number)].add(local_of(number))
+    return found
+
+
+NEIGHBOUR_PARTS = 4
+"""Of a long message beside a candidate only the first so many passages are looked at."""
+MOST = 0.5
+"""Of all passages: where a conversation has so many of them, words are looked for in all."""
+
+_LET_THROUGH = f"""
+    p.{IS_THERE}
+    AND (:thread IS NULL OR (p.thread = :thread AND p.thread_id = :thread_id))
+    AND (:roles IS NULL OR p.role IN (SELECT value FROM json_each(:roles)))
+    AND (:kinds IS NULL OR p.kind IN (SELECT value FROM json_each(:kinds)))
+    AND (:tools IS NULL OR p.tool IN (SELECT value FROM json_each(:tools)))
+    AND (:since IS NULL OR p.at >= :since)
+    AND (:until IS NULL OR p.at < :until)
+    AND (:first IS NULL OR (p.position >= :first AND p.position < :stop))
+    AND (:seen IS NULL OR p.thread_id = :home OR p.owner = :owner OR (p.owner = '' AND
+        :is_owned = (p.thread_id IN (SELECT value FROM json_each(:seen)))))
+    AND (:leave_out IS NULL OR p.position NOT IN (SELECT value FROM json_each(:leave_out)))
+"""
+# With those that are not let through: a damaged row could have been one of the others.
+_NUMBERED = f"""SELECT ({_LET_THROUGH}), p.* FROM json_each(:numbers) AS wanted
+    LEFT JOIN {PASSAGES} AS p ON p.number = wanted.value WHERE p.number IS NOT NULL OR :all_there"""
+_IN_ORDER = f"""SELECT p.* FROM {PASSAGES} AS p WHERE p.number > :after AND {_LET_THROUGH}
+    ORDER BY p.number LIMIT :limit"""
+_OF_OWNER = f"SELECT number FROM {PASSAGES} WHERE owner = ? AND owner != ''"
+_NEIGHBOURS = f"""SELECT p.* FROM {PASSAGES} AS p
+    WHERE p.thread = ? AND p.position IN (SELECT value FROM json_each(?)) AND p.part < ?"""
+
+Place = tuple[str, int]
+
+
+def find(
+    db: Database,
+    tokens: Sequence[str],
+    filters: Filters,
+    limit: int,
+    also: Sequence[int],
+    proved: Proved,
+) -> Found:
+    """See ``RecallIndex.find``."""
+    parameters = _parameters(filters)
+    total = proved.total(db, filters.thread_id)
+    frequencies = proved.frequencies(db, list(dict.fromkeys(tokens)))
+    within = _within(db, filters, proved)
+    numbers = best_first(db, frequencies, within, total, limit)
+    found = _let_through(db, numbers, {**parameters, "all_there": True}, limit)
+    found = _with_tokens(found, frequencies)
+    there = {passage.number for passage in found}
+    others = [number for number in dict.fromkeys(also) if number not in there]
+    found += _let_through(db, iter(others), {**parameters, "all_there": False}, len(others))
+    proved.places(db, (passage.thread_id for passage in found))
+    return Found(found, _neighbours(db, found), frequencies, total)
+
+
+def _within(db: Database, filters: Filters, proved: Proved) -> Collection[int] | None:
+    """The passages that alone are looked through; None: all."""
+    visible = filters.visible
+    if filters.thread_id is not None:
+        threads = {filters.thread_id}
+    elif visible is not None and visible.owner is not None:
+        threads = {*visible.threads, *filter(None, (visible.home,))}
+    else:
+        return None
+    for thread_id in sorted(threads):
+        proved.total(db, thread_id)
+    # Looking for the conversations as well costs more than leaving out a few passages of others.
+    if sum(proved.share(thread_id) for thread_id in threads) >= MOST:
+        return None
+    numbers = {number for thread_id in sorted(threads) for number in proved.numbers(db, thread_id)}
+    if filters.thread_id is None and visible is not None and visible.owner:
+        rows = db.conn.execute(_OF_OWNER, (storable(visible.owner),))
+        numbers.update(number for (number,) in rows)
+    return numbers
+
+
+def in_order(
+    db: Database, after: int, limit: int, filters: Filters, proved: Proved
+) -> Sequence[Passage]:
+    """See ``RecallIndex.passages``."""
+    proved.total(db, filters.thread_id)
+    parameters = {**_parameters(filters), "after": after, "limit": limit}
+    return _passages(db.conn.execute(_IN_ORDER, parameters).fetchall())
+
+
+def every_digest(db: Database, proved: Proved) -> frozenset[str]:
+    """See ``RecallIndex.digests``."""
+    proved.total(db, None)
+    rows = db.conn.execute(f"SELECT digest FROM {PASSAGES} WHERE {IS_THERE}")
+    return frozenset(digest for (digest,) in rows)
+
+
+def _with_tokens(found: Sequence[Passage], tokens: Mapping[str, int]) -> list[Passage]:
+    """Those that have one of the tokens: two tokens may share a posting."""
+    padded = [f" {token} " for token in tokens]
+    return [p for p in found if any(token in p.tokens for token in padded)]
+
+
+def _let_through(
+    db: Database, numbers: Iterator[int], parameters: Mapping[str, Any], limit: int
+) -> list[Passage]:
+    """The first so many of these that the filters let through, in the order of the numbers."""
+    found: list[Passage] = []
+    size = limit
+    while len(found) < limit and (wanted := list(islice(numbers, size))):
+        rows = db.conn.execute(_NUMBERED, {**parameters, "numbers": json.dumps(wanted)}).fetchall()
+        passages = [(is_wanted, _passage(row)) for is_wanted, *row in rows]
+        found += [passage for is_wanted, passage in passages if is_wanted]
+        size *= 4
+    return found[:limit]
+
+
+def _neighbours(db: Database, found: Sequence[Passage]) -> Mapping[Place, Sequence[Passage]]:
+    wanted: dict[str, set[int]] = {}
+    for passage in found:
+        beside = (passage.position - 1, passage.position + 1)
+        wanted.setdefault(passage.thread_id, set()).update(beside)
+    neighbours: dict[Place, list[Passage]] = {}
+    for thread_id, positions in wanted.items():
+        values = (thread_token(thread_id), json.dumps(sorted(positions)), NEIGHBOUR_PARTS)
+        for passage in _passages(db.conn.execute(_NEIGHBOURS, values).fetchall()):
+            neighbours.setdefault((passage.thread_id, passage.position), []).append(passage)
+    return neighbours
+
+
+def _parameters(filters: Filters) -> dict[str, Any]:
+    thread_id, positions = filters.thread_id, filters.positions or (None, None)
+    return {
+        "thread": None if thread_id is None else thread_token(thread_id),
+        "thread_id": storable(thread_id),
+        "roles": _listed(filters.roles),
+        "kinds": _listed(filters.kinds),
+        "tools": _listed(filters.tools),
+        "since": filters.since,
+        "until": filters.until,
+        "first": positions[0],
+        "stop": positions[1],
+        **_of_visible(filters.visible),
+        "leave_out": json.dumps(sorted(filters.leave_out)) if filters.leave_out else None,
+    }
+
+
+def _of_visible(visible: Visible | None) -> dict[str, Any]:
+    if visible is None:
+        return {"seen": None, "home": None, "owner": None, "is_owned": None}
+    threads = [storable(thread_id) for thread_id in sorted(visible.threads)]
+    return {
+        "seen": json.dumps(threads),
+        "home": storable(visible.home),
+        # Empty stands for no owner of its own.
+        "owner": storable(visible.owner or None),
+        "is_owned": visible.owner is not None,
+    }
+
+
+def _listed(names: frozenset[str]) -> str | None:
+    return json.dumps([storable(name) for name in sorted(names)]) if names else None
+
+
+def _passages(rows: Sequence[tuple[Any, ...]]) -> list[Passage]:
+    return [_passage(row) for row in rows]
+
+
+def _passage(row: Sequence[Any]) -> Passage:
+    if row[0] is None:
+        raise FoldDamaged("a passage that the words lead to is missing")
+    values: tuple[Any, ...] = opened(PASSAGES, row)
+    return Passage._make((*values[:12], bool(values[12]), *values[13:16]))

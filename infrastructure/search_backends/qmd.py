@@ -1,0 +1,314 @@
+"""Questions in the language of QMD: typed lines, in which a text of a user can be nothing but words."""
+
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+
+from refold.application.errors import BackendError, LogBusy
+from refold.application.ports.conversation_log import ConversationLog
+from refold.application.ports.search_backend import BackendHit
+from refold.application.recall.hits import RecallMode
+from refold.application.recall.question import ask
+from refold.application.recall.tokens import tokens_of
+from refold.application.runtime.plain_lines import plain_logger
+from refold.infrastructure.files.lock import WriteLock
+
+from .message_files import MessageFiles, Outdated, delete, folder_of, left_of
+from .programs import NotStarted, Ran, TimedOut, run
+from .qmd_answers import (
+    INSTALL,
+    Rests,
+    TookNothingIn,
+    hits_in,
+    not_started,
+    sizes_in,
+    why_failed,
+    with_scores,
+)
+
+MOST_WORDS = 24
+"""Each is a search of its own."""
+MOST_PAIRED = 8
+MOST_CHARACTERS = 2_000
+"""Of a text that a vector is made of."""
+
+_WORD = re.compile(r"[^\W_]+")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f]+")
+_MINUS = re.compile(r"(?<!\S)-+")
+
+
+def document(query: str, thread_id: str | None, *, meaning: bool) -> str:
+    """A query document: a ``lex:`` line with all words, one for each two and one for each, since QMD
+    joins the words of a line by AND and adds up ranks over the lines. Empty where nothing can be found.
+
+    Every word is quoted, so that none is an operator or the beginning of another. The conversation is
+    one of the words: the name of its folder stands in what is searched.
+    """
+    words = words_of(query)
+    if not words:
+        return ""
+    scope = "" if thread_id is None else f'"{folder_of(thread_id)}" '
+    # The first line counts twice.
+    together = [words, *_twos(words), *([word] for word in words)] if len(words) > 1 else [words]
+    lines = [f"lex: {scope}" + " ".join(f'"{word}"' for word in line) for line in together]
+    if meaning and (text := plain(query)):
+        lines.append(f"vec: {text}")
+    return "\n".join(lines)
+
+
+def _twos(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Each two words that may stand in one message; what was cut from Chinese stands together anyway."""
+    if len(words) > 2:
+        yield from combinations([w for w in words if not _IDEOGRAPHS.search(w)][:MOST_PAIRED], 2)
+
+
+def words_of(query: str) -> list[str]:
+    """What to look for, each once: words that say something, and each two characters of Chinese."""
+    wanted = set(ask(query).tokens)
+    words = (piece for word in _WORD.findall(_clean(query)) for piece in _pieces(word))
+    said = [word for word in words if wanted.intersection(tokens_of(word))]
+    return list(dict.fromkeys(word.lower() for word in said))[:MOST_WORDS]
+
+
+def plain(query: str) -> str:
+    """The question as one line without signs that mean something."""
+    return (
+        _MINUS.sub("", _SPACE.sub(" ", _clean(query)))[:MOST_CHARACTERS].replace('"', " ").strip()
+    )
+
+
+def _pieces(word: str) -> list[str]:
+    """Chinese has no blanks: each two characters that stand together, and what is Latin between."""
+    pieces: list[str] = []
+    end = 0
+    for found in _IDEOGRAPHS.finditer(word):
+        pieces.append(word[end : found.start()])
+        run = found.group()
+        pieces += ["".join(two) for two in pairwise(run)] or [run]
+        end = found.end()
+    return [piece for piece in (*pieces, word[end:]) if piece]
+
+
+def _clean(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+LEAST_VERSION = (2, 8)
+"""The oldest that was tried."""
+COLLECTION = "refoldmessages"
+WAIT = 30.0
+"""Seconds that a deletion waits for a process that has it take in messages."""
+MOST_UNFINISHED = 3
+"""How often it may run out of time while it takes in messages, before it counts as hanging."""
+OF_ALL = 500
+"""How many are asked for where those of one conversation are picked from the answer."""
+
+logger = plain_logger(__name__)
+
+
+class Qmd:
+    """``SearchBackend`` over the command line of QMD, with files and an index in a folder beside the log.
+
+    The files are plain text, like the log that they are made from. Of several conversations, only one
+    process at a time brings them up to date.
+    """
+
+    name = "qmd"
+
+    def __init__(self, folder: Path, log: ConversationLog, *, like: Path, timeout: float) -> None:
+        """``like`` is the file of the log. ``timeout``: seconds for one question, with all that it needs."""
+        self._folder = folder
+        self._files = MessageFiles(folder, log, like)
+        self._like = like
+        self._lock = _lock_of(folder, like, timeout + WAIT)
+        self._timeout = timeout
+        self._threads = threading.RLock()
+        self._program = ""
+        self._rests = Rests(timeout)
+        self._unfinished = 0
+        """How often in a row it did not get to the end of taking in messages."""
+
+    def find(
+        self, query: str, mode: RecallMode, thread_id: str | None, limit: int
+    ) -> Sequence[BackendHit]:
+        """See ``SearchBackend``. ``vector`` and ``hybrid`` need the models of QMD: ``qmd pull``."""
+        meaning = mode != "keyword"
+        if limit < 1 or not (asked := self._asked(query, mode, thread_id, limit)):
+            return ()
+        self._rests.refuse(meaning=meaning)
+        deadline = time.monotonic() + self._timeout
+        try:
+            with self._threads:
+                self._be_ready(deadline)
+                threads = self._caught_up(deadline, meaning=meaning)
+            answer = self._run(asked, deadline)
+        except TimedOut as error:
+            raise self._rests.begin(error, meaning=meaning) from error
+        except NotStarted as error:
+            self._program = ""
+            raise BackendError("failed", not_started(str(error))) from error
+        except LogBusy as error:
+            raise BackendError(
+                "timeout", f"another process has qmd take in messages for long; ask again. {error}"
+            ) from error
+        except OSError as error:
+            raise BackendError(
+                "failed",
+                f"{self._folder} cannot be used ({error}): qmd needs to write there; see to its "
+                "permissions, or use search_backend='builtin'",
+            ) from error
+        hits = [h for h in hits_in(answer, threads) if thread_id in (None, h.thread_id)]
+        return with_scores(hits)[:limit]
+
+    def drop(self) -> bool:
+        """See ``SearchBackend``."""
+        with self._threads:
+            return delete_all(self._folder, self._like)
+
+    def close(self) -> None:
+        """See ``SearchBackend``."""
+        with self._threads:
+            self._lock.close()
+
+    def _asked(
+        self, query: str, mode: RecallMode, thread_id: str | None, limit: int
+    ) -> Sequence[str]:
+        """The command and its arguments; empty where there is nothing to ask for."""
+        if mode == "vector":
+            text = plain(query)
+            number = limit if thread_id is None else OF_ALL
+            options = (f"-n{number}", "--min-score=-1", "--json", "--", text)
+            return ("vsearch", *options) if text else ()
+        asked = document(query, thread_id, meaning=mode == "hybrid")
+        number = limit if mode == "keyword" else OF_ALL
+        return ("query", "--no-rerank", f"-n{number}", "--json", "--", asked) if asked else ()
+
+    def _be_ready(self, deadline: float) -> None:
+        """Find the program and see that it is new enough."""
+        if self._program:
+            return
+        program = shutil.which("qmd")
+        if program is None or os.name != "posix":
+            raise BackendError(
+                "absent",
+                f"the program qmd is not installed, or not on PATH: {INSTALL}; or use "
+                "search_backend='builtin'",
+            )
+        self._program = program
+        try:
+            said = self._run(("--version",), deadline, folder=self._folder.parent).out
+            found = re.search(r"(\d+)\.(\d+)", said)
+            if found is None:
+                raise BackendError(
+                    "bad_answer",
+                    f"{program} --version says {said[:80]!r}: is that QMD? It is installed by {INSTALL}",
+                )
+            if (int(found[1]), int(found[2])) < LEAST_VERSION:
+                raise BackendError(
+                    "old",
+                    f"{program} is qmd {found[0]}, and {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is "
+                    f"needed: {INSTALL}",
+                )
+        except BaseException:
+            self._program = ""
+            raise
+
+    def _caught_up(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+        """Bring files and index up to date; returns conversations by the names of their folders."""
+        with self._lock.held():
+            self._files.make("config", "index")
+            try:
+                return self._taken_in(deadline, meaning=meaning)
+            except Outdated as error:
+                logger.info("qmd is given the messages anew: %s", error)
+                delete(self._folder)
+                self._files.make("config", "index")
+                return self._taken_in(deadline, meaning=meaning)
+
+    def _taken_in(self, deadline: float, *, meaning: bool) -> Mapping[str, str]:
+        state = self._files.state()
+        before = sizes_in(self._folder / "index")
+        more = True
+        while more:
+            begun, (state, written) = state, self._files.write_more(state)
+            more = bool(written)
+            if not state.indexed:
+                self._files.keep(state)
+                self._index(deadline, len(state.threads), before)
+                state = state._replace(indexed=True)
+            if state != begun:
+                self._files.keep(state)
+        if meaning and not state.embedded:
+            self._run(("embed",), deadline)
+            self._files.keep(state._replace(embedded=True))
+        return state.threads
+
+    def _index(self, deadline: float, threads: int, before: Mapping[str, int]) -> None:
+        """Have it take in what was written; ``before``: its index when the question came."""
+        known = any((self._folder / "config").iterdir())
+        adding = ("collection", "add", str(self._files.place), "--name", COLLECTION)
+        begun = time.monotonic()
+        try:
+            self._run(("update",) if known else (*adding, "--mask", "**/*.md"), deadline)
+        except TimedOut as error:
+            # What came before may have left it hardly any time.
+            had_time = time.monotonic() - begun >= self._timeout / 2
+            if had_time and sizes_in(self._folder / "index") == before:
+                raise TookNothingIn(str(error)) from error
+            self._unfinished += 1
+            if self._unfinished > MOST_UNFINISHED:
+                raise
+            raise BackendError(
+                "timeout",
+                f"qmd is still taking in the messages of {threads} conversations after "
+                f"{self._timeout:g} s; ask again, it goes on from there, or raise backend_timeout",
+            ) from error
+        self._unfinished = 0
+
+    def _run(self, arguments: Sequence[str], deadline: float, folder: Path | None = None) -> Ran:
+        left = deadline - time.monotonic()
+        command = (self._program, "--index", "refold", *arguments)
+        folder = folder or self._folder
+        try:
+            ran = run(command, folder=folder, environment=self._environment(), timeout=max(left, 0))
+        except TimedOut as error:
+            raise TimedOut(arguments[0]) from error
+        if ran.status:
+            raise BackendError("failed", why_failed(arguments[0], ran))
+        return ran
+
+    def _environment(self) -> Mapping[str, str]:
+        # Its models stay where its owner has them; of ours everything lies in the folder.
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")},
+            "INDEX_PATH": str(self._folder / "index" / "index.sqlite"),
+            "QMD_CONFIG_DIR": str(self._folder / "config"),
+            "PWD": str(self._folder),
+            "NO_COLOR": "1",
+        }
+
+
+def delete_all(folder: Path, like: Path) -> bool:
+    """Delete everything that was handed to the program; whether nothing is left."""
+    if not folder.exists() and not any(left_of(folder)):
+        return True
+    lock = _lock_of(folder, like, WAIT)
+    try:
+        with lock.held():
+            delete(folder)
+    except (OSError, LogBusy) as error:
+        logger.warning("the files for qmd in %s cannot be deleted: %s", folder, error)
+        return False
+    finally:
+        lock.close()
+    return True
+
+
+def _lock_of(folder: Path, like: Path, timeout: float) -> WriteLock:
+    return WriteLock(folder.with_name(f"{folder.name}.lock"), timeout, of=like)

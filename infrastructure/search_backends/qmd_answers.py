@@ -1,0 +1,147 @@
+"""When QMD hangs: what is said of it, by the command that hung, and for how long it is left alone."""
+
+import time
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from refold.application.errors import BackendError
+from refold.application.ports.search_backend import BackendHit
+
+from .message_files import place_in
+from .programs import Ran, TimedOut
+
+REST = 300.0
+"""Seconds for which it is left alone after it hung."""
+
+
+class TookNothingIn(TimedOut):
+    """It did not end in time, and its index is as it was before."""
+
+
+class _Rest(NamedTuple):
+    until: float
+    error: BackendError
+
+
+class Rests:
+    """The rests of a program, for questions by words and for those by meaning."""
+
+    def __init__(self, timeout: float) -> None:
+        """``timeout``: the seconds that it had."""
+        self._timeout = timeout
+        self._resting: dict[bool, _Rest] = {}
+
+    def refuse(self, *, meaning: bool) -> None:
+        """Refuse a question while it is left alone.
+
+        Raises:
+            BackendError: why it is.
+        """
+        resting = self._resting.get(meaning)
+        if resting is not None and time.monotonic() < resting.until:
+            raise resting.error
+
+    def begin(self, hung: TimedOut, *, meaning: bool) -> BackendError:
+        """Leave it alone from now on; returns what is to be told. ``hung`` holds the command.
+
+        What hangs without a model would hang whatever is asked.
+        """
+        command = str(hung)
+        of_model = _asks_model(command, meaning=meaning)
+        advice = (
+            "search by meaning needs its models: run `qmd pull` once, or ask with mode='keyword'"
+            if of_model
+            else "run `qmd doctor`"
+        )
+        nothing = ", took nothing in" if isinstance(hung, TookNothingIn) else ""
+        error = BackendError(
+            "timeout",
+            f"qmd {command} did not answer within {self._timeout:g} s{nothing} and was ended; {advice}. "
+            f"It is left alone for {REST / 60:.0f} minutes",
+        )
+        rest = _Rest(time.monotonic() + REST, error)
+        self._resting.update({True: rest} if of_model else {True: rest, False: rest})
+        return error
+
+
+def sizes_in(folder: Path) -> dict[str, int]:
+    """The sizes of the files of an index, by name: where they differ, something was taken in."""
+    # What SQLite shares between its readers is there as soon as somebody reads.
+    files = (path for path in folder.glob("*") if not path.name.endswith("-shm"))
+    return {path.name: path.stat().st_size for path in files}
+
+
+def _asks_model(command: str, *, meaning: bool) -> bool:
+    return command in ("embed", "vsearch") or (command == "query" and meaning)
+
+
+INSTALL = "npm install -g @tobilu/qmd, with Node 22 or newer"
+NOT_STARTED = (126, 127)
+"""How a shell ends that cannot start what a script wants."""
+CRASHED = (139, 134, -11, -6)
+"""How a process ends that touched memory that is not its own."""
+
+
+class _Row(BaseModel):
+    file: str
+    score: float = 0
+
+
+_ROWS = TypeAdapter(list[_Row])
+
+
+def why_failed(command: str, ran: Ran) -> str:
+    """What is to be said of a call that ended badly."""
+    said = " ".join((ran.err or ran.out).split())[-300:]
+    if ran.status in CRASHED or "NODE_MODULE_VERSION" in said or "Unsupported engine" in said:
+        return f"qmd {command} crashed: it needs Node 22 or newer ({said or ran.status})"
+    if ran.status in NOT_STARTED:
+        return not_started(said or f"it ended with {ran.status}")
+    return f"qmd {command} ended with {ran.status}: {said or 'it said nothing'}; try `qmd doctor`"
+
+
+def not_started(why: str) -> str:
+    """What is to be said of a program that cannot be started."""
+    return f"qmd cannot be started: {why}; reinstall it: {INSTALL}; or use search_backend='builtin'"
+
+
+def hits_in(answer: Ran, threads: Mapping[str, str]) -> list[BackendHit]:
+    """The messages that it found, of these conversations by the names of their folders; those with a
+    score of 0 as well.
+
+    Raises:
+        BackendError: it is no answer.
+    """
+    hits: list[BackendHit] = []
+    for row in _rows(answer):
+        place = place_in(row.file)
+        if place is not None and (thread_id := threads.get(place[0])) is not None:
+            score = row.score if 0 < row.score < inf else 0.0
+            hits.append(BackendHit(thread_id, place[1], score))
+    return hits
+
+
+def with_scores(hits: list[BackendHit]) -> list[BackendHit]:
+    """The same hits, with scores by their order where one has none."""
+    if all(hit.score for hit in hits):
+        return hits
+    # In small collections scores are 0, while the order is right.
+    return [hit._replace(score=1 / (rank + 1)) for rank, hit in enumerate(hits)]
+
+
+def _rows(answer: Ran) -> list[_Row]:
+    """The array that it printed, whatever stands before it."""
+    begin = answer.out.find("[")
+    try:
+        return _ROWS.validate_json(answer.out[begin:] if begin >= 0 else "")
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
+        raise BackendError(
+            "bad_answer",
+            f"qmd gave no JSON array of hits but {answer.out[:80]!r} ({problem}); try `qmd doctor`, or "
+            "use search_backend='builtin'",
+        ) from error

@@ -1,0 +1,379 @@
+"""Read the settings: arguments before environment before policy file before defaults."""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import EnvSettingsSource, SettingsError
+
+from refold.application.runtime.core import (
+    InstructionSettings,
+    MemoriesSettings,
+    ModelSettings,
+    NotesSettings,
+    Settings,
+)
+from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
+from refold.domain.errors import InvalidSetting
+
+from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
+
+OTHERS = f"{PREFIX}X_"
+"""Variables that begin so are no settings: room for programs around refold, and for its tests."""
+
+LOG_VARIABLE = f"{PREFIX}DB"
+"""Names the log to the command line; no setting of a memory, which is opened with a path."""
+
+SECRETS = ("encryption_key", "embedder_key")
+"""The settings that are secrets."""
+
+Kind = Literal["argument", "environment", "file"]
+
+
+class Source(NamedTuple):
+    """The settings that were given in one place."""
+
+    kind: Kind
+    values: Mapping[str, Any]
+    path: Path | None = None
+    in_policy: frozenset[str] = frozenset()
+    """Of arguments, those that came as fields of a policy."""
+
+    def place_of(self, *keys: str) -> str:
+        """Where a setting of this source stands, for people."""
+        match self.kind:
+            case "argument":
+                return f"argument {'policy.' if keys[0] in self.in_policy else ''}{'.'.join(keys)}"
+            case "environment":
+                inside = "".join(f"[{key!r}]" for key in keys[1:])
+                return f"environment variable {variable(keys[0])}{inside}"
+            case "file":
+                return f"{self.path}: {'.'.join(map(_toml_key, keys))}"
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def from_environment() -> Source:
+    """What environment variables say. An empty one counts as not set.
+
+    Raises:
+        InvalidSetting: a variable begins like a setting and is none, or holds no JSON where it must.
+    """
+    set_here = [name for name, value in os.environ.items() if value and _is_ours(name.upper())]
+    if not set_here:
+        return Source("environment", {})  # As most often: then nothing is asked field by field.
+    known = {variable(name): name for name in RefoldSettings.model_fields}
+    for name in set_here:
+        if name.upper() not in known:
+            raise InvalidSetting(
+                f"environment variable {name}: there is no such setting{nearest(name, known)}. "
+                f"Unset it, or name it {OTHERS}… if it belongs to another program",
+                setting=name,
+            )
+    try:
+        values = EnvSettingsSource(RefoldSettings)()
+        # From here on it is shown by nothing: no error, no list, no representation.
+        secrets = {name: SecretStr(values[name]) for name in SECRETS if name in values}
+        return Source("environment", {**values, **secrets})
+    except SettingsError as error:
+        raise _no_json(str(error)) from None
+
+
+def _no_json(message: str) -> InvalidSetting:
+    # The message has the field between quotation marks, and that is all that can be known of it.
+    quoted = re.findall(r'"(\w+)"', message)
+    name = next((name for name in quoted if name in RefoldSettings.model_fields), "models")
+    example = '{"claude-opus-5": {"trigger_share": 0.6}}'
+    form = f"a JSON object such as {example}" if name == "models" else "JSON"
+    return InvalidSetting(
+        f"environment variable {variable(name)}: must be {form}",
+        setting=name,
+        value=os.environ.get(variable(name)),
+    )
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(PREFIX) and not name.startswith(OTHERS) and name != LOG_VARIABLE
+
+
+def from_file(path: Path, named_by: str) -> Source:
+    """What a policy file says.
+
+    Raises:
+        InvalidSetting: it cannot be read, is no TOML, or sets what no file can set.
+    """
+    try:
+        values = tomllib.loads(path.expanduser().read_text("utf-8"))
+    except OSError as error:
+        raise InvalidSetting(
+            f"policy file {path} ({named_by}) cannot be read: {error.strerror}",
+            setting="policy_file",
+            value=path,
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InvalidSetting(
+            f"policy file {path} is no text in UTF-8 (byte {error.start}): save it as such",
+            setting="policy_file",
+            value=path,
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSetting(
+            f"policy file {path} is no TOML: {error}", setting="policy_file", value=path
+        ) from None
+    for key in SECRETS:
+        if key in values:
+            raise InvalidSetting(
+                f"{path}: {key}: a key does not belong in a policy file; give it by {variable(key)}",
+                setting=key,
+            )
+    if "policy_file" in values:
+        raise InvalidSetting(
+            f"{path}: policy_file: a policy file cannot name another", setting="policy_file"
+        )
+    return Source("file", values, path)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that is most alike, or nothing."""
+    alike = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {alike[0]}?)" if alike else ""
+
+
+def _toml_key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else f'"{key}"'
+
+
+_NOT_ABOVE = (("split_prefix_least", "split_prefix_share"), ("chunk_least", "chunk_share"))
+"""Settings of which the first is a lower limit of the second."""
+MOST_TARGET = 0.9
+"""Of the trigger; above, a compaction makes hardly any room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The settings, and where they come from."""
+
+    settings: RefoldSettings
+    sources: tuple[Source, ...]
+    """The strongest first."""
+
+    def source_of(self, name: str) -> Source | None:
+        """Where a setting was given; None: nowhere, the default holds."""
+        return next((source for source in self.sources if name in source.values), None)
+
+    def for_core(self) -> Settings:
+        """The settings as the use cases want them."""
+        given = self.settings
+        return Settings(
+            window=given.window,
+            model=given.model,
+            policy=given.policy,
+            summary_place=given.summary_place,
+            background=given.background,
+            close_wait=given.close_wait,
+            compaction_wait=given.compaction_wait,
+            request_bytes=given.request_bytes,
+            shorten_texts=given.shorten_texts,
+            recall_tokens=given.recall_tokens,
+            recall_hits=given.recall_hits,
+            recall_least_score=given.recall_least_score,
+            recall_mode=given.recall_mode,
+            notes=NotesSettings(
+                by=given.notes,
+                folder=given.notes_folder,
+                searched=given.markdown_folder,
+                reserve_tokens=given.notes_reserve_tokens,
+                soft_tokens=given.notes_soft_tokens,
+                timeout=given.notes_timeout,
+                timezone=given.notes_timezone,
+            ),
+            memories=MemoriesSettings(
+                most=given.memories,
+                least_score=given.memories_least_score,
+                tokens=given.memories_tokens,
+                of_owner=given.owner_memories,
+            ),
+            instructions=InstructionSettings(
+                files=given.instruction_files or (),
+                characters=given.instruction_characters,
+                total=given.instruction_total,
+            ),
+            models=tuple(self._of_model(prefix, own) for prefix, own in given.models.items()),
+        )
+
+    def _of_model(self, prefix: str, own: SettingsOfModel) -> ModelSettings:
+        table_from = self.source_of("models")
+        stronger = self.sources[: self.sources.index(table_from)] if table_from else ()
+        changes = {
+            name: getattr(own, name)
+            for name in own.model_fields_set
+            if not any(name in source.values for source in stronger)
+        }
+        window = changes.pop("window", self.settings.window)
+        request_bytes = changes.pop("request_bytes", self.settings.request_bytes)
+        policy = self.settings.policy.replaced(**changes)
+        return ModelSettings(
+            prefix=prefix, window=window, policy=policy, request_bytes=request_bytes
+        )
+
+
+def read_configuration(
+    *,
+    policy: CompactionPolicy | None = None,
+    policy_file: str | Path | None = None,
+    **arguments: object,
+) -> Configuration:
+    """Read every setting. An argument that is None counts as not given; of ``policy``, the fields
+    that it was made with count, and those that differ from their default.
+
+    Raises:
+        InvalidSetting: a value cannot be; says which setting, from where, and what it must be.
+    """
+    own = {} if policy is None else _given_in(policy)
+    values = {name: value for name, value in arguments.items() if value is not None}
+    given = Source("argument", {**values, **own}, in_policy=frozenset(own))
+    environment = from_environment()
+    sources = (given, environment, *_policy_file(policy_file, environment))
+    merged: dict[str, Any] = {}
+    for source in reversed(sources):
+        merged |= source.values
+    if truths := tuple(_truths_for_numbers(merged)):
+        raise _refused(truths, sources)
+    try:
+        configuration = Configuration(_settings_of(merged), sources)
+    except ValidationError as error:
+        raise _refused(error.errors(include_url=False), sources) from None
+    _refuse_crossed(configuration)
+    return configuration
+
+
+_made: dict[str, RefoldSettings] = {}
+"""The settings that were made last: a program mostly opens with the same ones, and they are frozen."""
+
+
+def _settings_of(values: dict[str, Any]) -> RefoldSettings:
+    if any(name in values for name in SECRETS):
+        return RefoldSettings(**values)  # Shown, all keys look the same.
+    key = repr(values)  # Not by equality: True equals 1, and is no number here.
+    settings = _made.get(key)
+    if settings is None:
+        settings = RefoldSettings(**values)
+        _made.clear()
+        _made[key] = settings
+    return settings
+
+
+def _given_in(policy: CompactionPolicy) -> dict[str, object]:
+    default = CompactionPolicy()
+    return {
+        name: getattr(policy, name)
+        for name in CompactionPolicy.model_fields
+        if name in policy.model_fields_set or getattr(policy, name) != getattr(default, name)
+    }
+
+
+def _policy_file(argument: str | Path | None, environment: Source) -> tuple[Source, ...]:
+    if argument is not None:
+        return (from_file(Path(argument), "argument policy_file"),)
+    if named := environment.values.get("policy_file"):
+        return (from_file(Path(named), environment.place_of("policy_file")),)
+    return ()
+
+
+def _truths_for_numbers(merged: Mapping[str, Any]) -> Iterator[ErrorDetails]:
+    """The settings that are true or false where a number belongs.
+
+    Python takes ``true`` for 1; who writes ``keep_last = true`` means something else.
+    """
+    own = _table(merged.get("models"))
+    for place, fields, values in (
+        ((), RefoldSettings.model_fields, merged),
+        *((("models", name), SettingsOfModel.model_fields, own[name]) for name in own),
+    ):
+        for name, value in _table(values).items():
+            if isinstance(value, bool) and name in fields and fields[name].annotation is not bool:
+                yield ErrorDetails(loc=(*place, name), type="bool", input=value, msg="")
+
+
+def _table(given: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+
+
+def _refused(details: Sequence[ErrorDetails], sources: tuple[Source, ...]) -> InvalidSetting:
+    name = str(details[0]["loc"][0])
+    return InvalidSetting(
+        "; ".join(_explained(detail, sources) for detail in details),
+        setting=name,
+        value=details[0]["input"],
+    )
+
+
+def _explained(detail: ErrorDetails, sources: tuple[Source, ...]) -> str:
+    keys = tuple(str(key) for key in detail["loc"])
+    source = next(source for source in sources if keys[0] in source.values)
+    place = source.place_of(*keys)
+    fields = RefoldSettings.model_fields if len(keys) == 1 else SettingsOfModel.model_fields
+    if detail["type"] == "extra_forbidden":
+        what = "setting" if len(keys) == 1 else "setting of a model"
+        return f"{place}: there is no such {what}{nearest(keys[-1], fields)}"
+    field = fields.get(keys[-1]) or RefoldSettings.model_fields[keys[0]]
+    if len(keys) == 2 and keys[0] == "models":
+        return f"{place} = {_shown(detail['input'])}: must be a table of settings"
+    return f"{place} = {_shown(detail['input'])}: must be {expected(keys[-1], field)}"
+
+
+def _refuse_crossed(configuration: Configuration) -> None:
+    made = configuration.for_core()
+    for policy in (made.policy, *(own.policy for own in made.models)):
+        _refuse_shares(configuration, policy)
+        values: Mapping[str, float] = policy.model_dump()
+        for least, share in _NOT_ABOVE:
+            if values[least] > values[share]:
+                raise InvalidSetting(
+                    f"{least} = {values[least]} ({_where(configuration, least)}): must be at most "
+                    f"{share} = {values[share]} ({_where(configuration, share)})",
+                    setting=least,
+                    value=values[least],
+                )
+
+
+def _refuse_shares(configuration: Configuration, policy: CompactionPolicy) -> None:
+    """Refuse a target next to the trigger, and tiers that are more than the whole together.
+
+    Policies of stored events may have such: the fields themselves allow it.
+    """
+    if policy.target_share > MOST_TARGET:
+        raise InvalidSetting(
+            f"target_share = {policy.target_share} ({_where(configuration, 'target_share')}): must be at "
+            f"most {MOST_TARGET} of the trigger, else nearly every request is compacted again",
+            setting="target_share",
+            value=policy.target_share,
+        )
+    tiers = {name: getattr(policy, name) for name in TIERS}
+    if sum(tiers.values()) > 1 + ROUNDING:
+        said = " + ".join(
+            f"{name} = {v} ({_where(configuration, name)})" for name, v in tiers.items()
+        )
+        raise InvalidSetting(
+            f"{said}: must be at most 1 together", setting=TIERS[0], value=sum(tiers.values())
+        )
+
+
+def _where(configuration: Configuration, name: str) -> str:
+    source = configuration.source_of(name)
+    return "default" if source is None else source.place_of(name)
+
+
+def _shown(value: object) -> str:
+    shown = str(value) if isinstance(value, SecretStr) else repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:79]}…"

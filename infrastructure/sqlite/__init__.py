@@ -1,0 +1,1 @@
+"""What every SQLite file of refold shares: connections, failures, retries."""

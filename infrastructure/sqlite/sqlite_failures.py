@@ -1,0 +1,244 @@
+"""What can go wrong below the log, as errors of the log, and what is tried again."""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from time import monotonic
+from typing import ParamSpec, TypeVar
+
+from eventsourcing.domain import EventSourcingError
+from eventsourcing.persistence import (
+    ConnectionPoolClosedError,
+    ConnectionUnavailableError,
+    RecordConflictError,
+)
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_exponential,
+    wait_random,
+)
+
+from refold.application.errors import (
+    LogBusy,
+    LogDamaged,
+    LogError,
+    LogFull,
+    LogGone,
+    LogNotWritable,
+    NotARefoldLog,
+)
+from refold.application.runtime.opening_process import LOCK_WAIT
+from refold.application.runtime.plain_lines import plain_logger
+
+# Python cannot even say what SQLite says of some damaged files.
+STORE_ERRORS = (sqlite3.Error, EventSourcingError, OSError, UnicodeDecodeError)
+"""Everything that a store below raises on purpose."""
+
+_FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "EFBIG")
+_GONE = ("SQLITE_READONLY_DBMOVED", "ENOENT", "ENOTDIR", "ESTALE")
+_NOT_WRITABLE = (
+    "SQLITE_READONLY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_PERM",
+    "SQLITE_AUTH",
+    "EACCES",
+    "EPERM",
+    "EROFS",
+)
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL", "NO_CONNECTION", "EAGAIN", "EINTR")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_FORMAT")
+_DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
+_SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
+# A page that could not be read is sometimes told as damage.
+_PASSING = (*_BUSY, *_DEVICE, *_SCARCE, *_DAMAGED)
+
+
+@contextmanager
+def translated(path: Path) -> Generator[None]:
+    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
+    try:
+        yield
+    except STORE_ERRORS as error:
+        from .second_look import judged
+
+        raise judged(path, error) from error
+
+
+def may_be_damage(error: BaseException) -> bool:
+    """Whether content may be wrong; not where a permission is missing, or the disk is full or fails."""
+    troubles = (*_FULL, *_GONE, *_NOT_WRITABLE, *_BUSY, *_DEVICE, *_SCARCE)
+    return not kind_of(error).startswith(troubles)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether the store says that content is damaged; it says so of some reads that fail as well."""
+    return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_DAMAGED)
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether a permission is missing."""
+    return kind_of(error).startswith(_NOT_WRITABLE)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same may succeed a moment later: in use, a fault of the device, scarce resources."""
+    return isinstance(error, STORE_ERRORS) and kind_of(error).startswith(_PASSING)
+
+
+def typed(path: Path, error: Exception) -> LogError:
+    """The error of the log for one of the store below. Never says what was to be stored."""
+    kind = kind_of(error)
+    if kind.startswith(_FULL):
+        return LogFull(
+            f"the disk with {path} is full; free some space and try again, nothing is lost"
+        )
+    if kind.startswith(_GONE):
+        return LogGone(
+            f"{path} was moved or deleted while it was open; put it back, or open it at its new place"
+        )
+    if kind.startswith(_NOT_WRITABLE):
+        what = "written" if _is_readable(path) else "read"
+        return LogNotWritable(
+            f"{path} cannot be {what} ({_said(error)}); check its permissions, and those of the -wal and "
+            "-shm files beside it"
+        )
+    if kind.startswith(_BUSY):
+        return LogBusy(f"{path} is in use by another program and stayed so; try again")
+    if kind == "SQLITE_NOTADB":
+        return NotARefoldLog(f"{path} is not a log of refold; give another path")
+    if kind.startswith(_DAMAGED):
+        return LogDamaged("", 0, f"the file {path} is damaged ({_said(error)})")
+    if kind == "CLOSED":
+        return LogError(f"{path} was closed meanwhile; open it again to go on")
+    return LogError(f"the log {path} failed: {_said(error)}; {_advice(kind)}")
+
+
+def _is_readable(path: Path) -> bool:
+    return not path.is_absolute() or os.access(
+        path, os.R_OK, effective_ids=os.access in os.supports_effective_ids
+    )
+
+
+def kind_of(error: BaseException) -> str:
+    """The name of the system's or SQLite's own code, from the error that began it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    match error:
+        case ConnectionUnavailableError():
+            return "NO_CONNECTION"
+        case ConnectionPoolClosedError():
+            return "CLOSED"
+        case RecordConflictError():
+            return "SQLITE_CONSTRAINT"
+        case UnicodeDecodeError():
+            return "SQLITE_CORRUPT"
+        case OSError():
+            return errno.errorcode.get(error.errno or 0, "")
+        case _:
+            return str(getattr(error, "sqlite_errorname", ""))
+
+
+def _said(error: BaseException) -> str:
+    """What the system or SQLite says; of the library between, which may quote, only the name."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    match error:
+        case OSError():
+            return error.strerror or type(error).__name__
+        case sqlite3.Error():
+            name = getattr(error, "sqlite_errorname", "")
+            return f"{error}, {name}" if name else str(error)
+        case _:
+            return type(error).__name__
+
+
+def _advice(kind: str) -> str:
+    if kind.startswith(_DEVICE):
+        return (
+            "check the disk, then try again with the same key; what was acknowledged before is safe"
+        )
+    if kind.startswith(_SCARCE):
+        return "close files or free memory, then try again; what was acknowledged before is safe"
+    if kind.startswith("SQLITE_CONSTRAINT"):
+        return "another writer was quicker; try again"
+    return "try again, or open it again; what was acknowledged before is safe"
+
+
+TRIES = 3
+"""In all (requirement A9)."""
+FIRST_WAIT = 0.02
+LONGEST_WAIT = 0.5
+PATIENCE = 30.0
+"""Seconds: whoever has waited for a lock so long does not wait for it two times more."""
+
+logger = plain_logger(__name__)
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+
+def retried(act: Callable[[], Answer]) -> Answer:
+    """What ``act`` answers, at the third try at the latest; the last error where none succeeds.
+
+    ``act`` must be one that may be done twice.
+    """
+    began = monotonic()
+    try:
+        # The way of almost every call: it must cost nothing.
+        return act()
+    except STORE_ERRORS as error:
+        if not is_passing(error) or monotonic() - began > min(PATIENCE, _most()):
+            raise
+        first: Exception | None = error
+
+    def again() -> Answer:
+        nonlocal first
+        if first is not None:
+            failed, first = first, None
+            raise failed
+        return act()
+
+    return _RETRYING(again)
+
+
+def _most() -> float:
+    """How long the work at hand waits for the log: half of that and it was too long already."""
+    most = LOCK_WAIT.get()
+    return PATIENCE if most is None else most / 2
+
+
+def retrying(read: Callable[P, Answer]) -> Callable[P, Answer]:
+    """A reading function that is tried again."""
+
+    @wraps(read)
+    def reading(*args: P.args, **kwargs: P.kwargs) -> Answer:
+        return retried(lambda: read(*args, **kwargs))
+
+    return reading
+
+
+def _tell(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    assert error is not None
+    logger.warning(
+        "the store failed (%s); trying again, %d of %d",
+        kind_of(error) or type(error).__name__,
+        state.attempt_number + 1,
+        TRIES,
+    )
+
+
+_RETRYING = Retrying(
+    stop=stop_after_attempt(TRIES) | stop_after_delay(PATIENCE),
+    wait=wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
+    retry=retry_if_exception(is_passing),
+    before_sleep=_tell,
+    reraise=True,
+)

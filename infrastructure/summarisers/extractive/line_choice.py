@@ -1,0 +1,342 @@
+"""Says which lines are the last to be dropped, by tier and by score within a tier."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from refold.domain.ledger import cues
+from refold.domain.ledger.exact_values import is_changing, is_trivial
+from refold.domain.ledger.tool_calls import looks_only
+from refold.domain.ledger.wording import shorten, squeeze
+
+from .summary_lines import Line, Section, written
+
+NEVER_FILLED = 5
+"""Lines of this tier are noise: they are taken only when there is nothing else."""
+
+_WORK = {Section.MODIFIED, Section.READ, Section.COMMANDS, Section.ACTIONS}
+_FRAME = re.compile(r"^(?:user|assistant): (?:\[[^\]]{4,40}\] ?)?(?:\w{2,20}: )?")
+_NAMED = re.compile(r"(?<=\w )[A-Z][a-z]+|\d+|《|“")
+_WORD = re.compile(r"[a-z0-9_./-]{2,}|[\u3400-\u9fff]+", re.IGNORECASE)
+_STOP = frozenset(
+    (
+        *("the", "and", "for", "with", "that", "this", "what", "was", "were", "are", "about"),
+        *("please", "keep", "all", "any", "our", "your", "its", "of", "to", "in", "on"),
+    )
+)
+
+
+def focus_words(focus: str | None) -> tuple[str, ...]:
+    """The words to look for; Chinese is cut into pairs of characters, as it has no blanks."""
+    words: list[str] = []
+    for word in _WORD.findall((focus or "")[:2_000].casefold()):
+        if "\u3400" <= word[0] <= "\u9fff":
+            words += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+        elif word not in _STOP:
+            words.append(word)
+    return tuple(dict.fromkeys(words))[:40]
+
+
+class Ranking:
+    """Ranks the lines of one summary. Lower tiers are kept first; in a tier, higher scores."""
+
+    def __init__(self, lines: Sequence[Line], focus: str | None) -> None:
+        self._chat = not any(line.section in _WORK for line in lines)
+        positions = [line.position for line in lines if line.position is not None]
+        self._oldest = min(positions, default=0)
+        self._span = max(1, max(positions, default=0) - self._oldest)
+        self._focus = focus_words(focus)
+        asked = [line for line in lines if line.section is Section.REQUESTS]
+        asked.sort(key=lambda line: line.position or 0)
+        telling = [line for line in asked if not cues.ACKNOWLEDGEMENT.fullmatch(line.text)] or asked
+        self.first = telling[0] if telling else None
+        self.latest = asked[-1] if asked else None
+        self._essential = {id(x) for x in (self.first, self.latest, *telling[-1:])}
+
+    def tier(self, line: Line) -> int:
+        """From 0, the last to be dropped, to ``NEVER_FILLED``."""
+        tier = self._own_tier(line)
+        return max(0, tier - 2) if self._wanted(line) else tier
+
+    def score(self, line: Line) -> float:
+        """Newer, more often used and more telling lines are higher."""
+        at = self._oldest if line.position is None else line.position
+        # What is true of a person does not age as work does.
+        newness = 0.3 if line.section is Section.FACTS else 1.0
+        score = newness * (at - self._oldest) / self._span + math.log2(line.count) * 0.4
+        if self._focus:
+            score += 2.0 * self._wanted(line)
+        return score + self._telling(line)
+
+    def _own_tier(self, line: Line) -> int:
+        match line.section:
+            case Section.REQUESTS:
+                if id(line) in self._essential:
+                    return 0
+                if cues.ACKNOWLEDGEMENT.fullmatch(line.text):
+                    return NEVER_FILLED
+                if self._chat:
+                    return 3 if cues.ASKING.search(line.text) else 4
+                return 1 if len(line.text) < 300 and cues.binding(line.text) else 2
+            case Section.DECISIONS:
+                if not line.text.startswith("user: "):
+                    return 2
+                return 0 if cues.PROHIBITION.search(line.text) else 1
+            case Section.MODIFIED | Section.TASKS | Section.EARLIER:
+                return 1
+            case Section.STATE:
+                return 2 if line.text.startswith("last result") else 1
+            case Section.FACTS:
+                return 2
+            case Section.FAILURES:
+                return 3 if " ⇒ " in line.text else 2
+            case Section.COMMANDS:
+                return 4 if is_trivial(line.text.lstrip("`")) else 3
+            case Section.ACTIONS:
+                return 4 if looks_only(line.text) else 1
+            case Section.VALUES:
+                return 3
+            case Section.READ:
+                return 4
+
+    def _telling(self, line: Line) -> float:
+        match line.section:
+            case Section.DECISIONS:
+                return 2.0 * cues.weight(line.text)
+            case Section.FACTS:
+                told = _FRAME.sub("", line.text)
+                spoken = 0.3 if line.text.startswith("user: ") else 0.0
+                facts = min(3, len(cues.FACT.findall(told))) * 0.6
+                return facts + min(4, len(_NAMED.findall(told))) * 0.3 + spoken + _length(told)
+            case Section.EARLIER:
+                return 0.5 * cues.weight(line.text)
+            case Section.COMMANDS:
+                return 0.5 if is_changing(line.text) else 0.0
+            case Section.REQUESTS:
+                return min(len(line.text), 200) / 200
+            case Section.STATE:
+                return 2.0 if line.text.startswith("assistant said") else 1.0
+            case Section.TASKS:
+                return 1.0 if line.text.startswith("todo") else 0.0
+            case _:
+                return 0.0
+
+    def _wanted(self, line: Line) -> float:
+        if not self._focus:
+            return 0.0
+        text = line.text.casefold()
+        return sum(word in text for word in self._focus) / len(self._focus)
+
+
+def _length(text: str) -> float:
+    """A little for a sentence that says more; nothing beyond a full one."""
+    return min(len(text.encode("utf-8", "replace")), 120) / 240
+
+
+class TextCounter(Protocol):
+    """Whatever measures a text in tokens; every ``TokenCounter`` does."""
+
+    def count_text(self, text: str) -> int:
+        """The tokens of a text by itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How long a summary may be."""
+
+    target: int
+    """Tokens to aim at."""
+    limit: int
+    """Tokens never to exceed."""
+    characters: int
+    """Characters never to exceed: the summary has to be smaller than its source."""
+
+
+# Of the target, what a section may take before every section had its turn. They add up to more
+# than one: few conversations have all sections.
+_SHARE = {
+    Section.REQUESTS: 0.30,
+    Section.DECISIONS: 0.25,
+    Section.FACTS: 0.35,
+    Section.MODIFIED: 0.12,
+    Section.READ: 0.06,
+    Section.COMMANDS: 0.12,
+    Section.ACTIONS: 0.15,
+    Section.FAILURES: 0.12,
+    Section.VALUES: 0.10,
+    Section.EARLIER: 0.25,
+    Section.TASKS: 0.10,
+    Section.STATE: 0.15,
+}
+# The most lines of a section; failures by requirement A13.
+_MOST = {
+    Section.READ: 40,
+    Section.COMMANDS: 40,
+    Section.ACTIONS: 60,
+    Section.FAILURES: 8,
+    Section.VALUES: 40,
+    Section.TASKS: 40,
+}
+_MOST_ELSE = 400
+# A line's length in tokens: share of the target, and ceiling. The floor keeps a line readable.
+_LINE = {
+    Section.REQUESTS: (0.08, 250),
+    Section.DECISIONS: (0.08, 120),
+    Section.STATE: (0.10, 500),
+    Section.EARLIER: (0.06, 300),
+}
+_LINE_ELSE = (0.08, 100)
+_PROHIBITION = (0.15, 160)
+_LATEST_REQUEST = (0.20, 1_600)
+_FIRST_REQUEST = (0.15, 1_200)
+_QUOTED = {Section.REQUESTS, Section.DECISIONS, Section.FACTS, Section.STATE}
+_EXACT = {Section.MODIFIED, Section.READ}  # A path cut in the middle is of no use.
+_FLOOR = 30
+_FEW = 80
+_WORTH_FILLING = 3  # Later tiers only get their section's share.
+_WORTH_CUTTING = 26  # Tokens of room below which an essential line is not squeezed in.
+
+
+def fit(
+    lines: Sequence[Line],
+    preamble: Sequence[str],
+    focus: str | None,
+    room: Room,
+    counter: TextCounter,
+) -> str:
+    """The summary's text, or an empty one when not even one line fits."""
+    fitting = _Fitting(Ranking(lines, focus), room, counter)
+    for text in preamble:
+        fitting.take_preamble(text)
+    fitting.choose(lines)
+    return fitting.text()
+
+
+class _Fitting:
+    """One choice of lines: what is taken so far and the room that is left."""
+
+    def __init__(self, ranking: Ranking, room: Room, counter: TextCounter) -> None:
+        self._ranking = ranking
+        self._room = room
+        self._counter = counter
+        self._target = min(room.target, room.limit)
+        self._tokens = self._target
+        self._characters = room.characters
+        self._ample = False
+        self._preamble: list[str] = []
+        self._taken: list[tuple[int, Line]] = []
+        self._spent: dict[Section, int] = {}
+        self._number: dict[Section, int] = {}
+
+    def take_preamble(self, text: str) -> None:
+        """A line before the sections, if it takes no more than an eighth of the room."""
+        cost = self._cost(text)
+        if cost <= self._target // 8 and len(text) + 1 <= self._characters // 8:
+            self._tokens -= cost
+            self._characters -= len(text) + 1
+            self._preamble.append(text)
+
+    def choose(self, lines: Sequence[Line]) -> None:
+        """First every section within its share, then whatever is next while there is room."""
+        # With room for all, no line needs to be cut below its ceiling.
+        self._ample = len(lines) < _FEW and (
+            sum(self._cost(written(line)) for line in lines) < 0.9 * self._target
+        )
+        tiers = [
+            (self._ranking.tier(line), -self._ranking.score(line), i)
+            for i, line in enumerate(lines)
+        ]
+        order = [(tier, i) for tier, _, i in sorted(tiers)]
+        left = [
+            (t, i)
+            for t, i in order
+            if t < NEVER_FILLED and not self._take(i, lines[i], t, shared=True)
+        ]
+        left = [(t, i) for t, i in left if not self._take(i, lines[i], t, shared=False)]
+        if not self._taken:
+            for _, i in order:
+                if self._take(i, lines[i], 0, shared=True):
+                    break
+
+    def text(self) -> str:
+        """The text; the least of the lines are dropped while a counter finds it too long after all."""
+        while self._taken:
+            text = self._written()
+            over = self._counter.count_text(text) / max(1, self._room.limit)
+            if over <= 1 and len(text) <= self._room.characters:
+                return text
+            drop = max(1, int(len(self._taken) * (1 - 1 / over))) if over > 1 else 1
+            del self._taken[-drop:]
+        return ""
+
+    def _take(self, index: int, line: Line, tier: int, *, shared: bool) -> bool:
+        section = line.section
+        if self._number.get(section, 0) >= _MOST.get(section, _MOST_ELSE):
+            return False
+        if not shared and (section is Section.EARLIER or tier > _WORTH_FILLING):
+            return False
+        heading = "" if section in self._spent else f"## {section.value}\n\n"
+        line = self._shortened(line, self._line_room(line))
+        rest = self._tokens - (self._cost(heading) if heading else 0)
+        if shared:
+            rest = min(
+                rest, max(_FLOOR, int(self._target * _SHARE[section])) - self._spent.get(section, 0)
+            )
+        if (
+            tier == 0
+            and section not in _EXACT
+            and self._cost(written(line)) > rest >= _WORTH_CUTTING
+        ):
+            line = self._shortened(line, rest - 2)
+        cost, size = self._cost(written(line)), len(written(line)) + 1 + len(heading)
+        if cost > rest:
+            return False
+        if size > self._characters:
+            return False
+        self._tokens -= cost + (self._cost(heading) if heading else 0)
+        self._characters -= size
+        self._spent[section] = self._spent.get(section, 0) + cost
+        self._number[section] = self._number.get(section, 0) + 1
+        self._taken.append((index, line))
+        return True
+
+    def _line_room(self, line: Line) -> int:
+        share, ceiling = _LINE.get(line.section, _LINE_ELSE)
+        if line is self._ranking.latest:
+            share, ceiling = _LATEST_REQUEST
+        elif line is self._ranking.first:
+            share, ceiling = _FIRST_REQUEST
+        elif line.section is Section.DECISIONS and self._ranking.tier(line) == 0:
+            share, ceiling = _PROHIBITION
+        if self._ample:
+            return ceiling
+        return max(_FLOOR, min(ceiling, int(self._target * share)))
+
+    def _shortened(self, line: Line, tokens: int) -> Line:
+        if line.section in _EXACT:
+            return line
+        for _ in range(6):
+            cost = self._cost(written(line))
+            if cost <= tokens:
+                break
+            length = int(len(line.text) * tokens / cost) - 4
+            cut = shorten if line.section in _QUOTED else squeeze
+            line = replace(line, text=cut(line.text, max(12, length)))
+        return line
+
+    def _cost(self, text: str) -> int:
+        return self._counter.count_text(text + "\n")
+
+    def _written(self) -> str:
+        return "\n\n".join(filter(None, ["\n".join(self._preamble), *self._parts()]))
+
+    def _parts(self) -> Iterable[str]:
+        chosen = [line for _, line in sorted(self._taken, key=lambda pair: pair[0])]
+        for section in Section:
+            own = [line for line in chosen if line.section is section]
+            own.sort(key=lambda line: -1_000_000_000 if line.position is None else line.position)
+            if own:
+                yield "\n".join([f"## {section.value}", *map(written, own)])

@@ -1,0 +1,283 @@
+"""The lines that a summary is made of: sections, their headings, and how a line is written and read."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, cast
+
+from refold.domain.json_data import is_list, is_object
+from refold.domain.ledger import cues
+from refold.domain.ledger.wording import clean, excerpt, redact, shorten, squeeze
+
+
+class Section(Enum):
+    """A part of the summary; the value is its heading. The order here is the order in the text.
+
+    The headings are a storage format: a later compaction reads them back.
+    """
+
+    REQUESTS = "Requests"
+    DECISIONS = "Decisions and constraints"
+    FACTS = "Facts and plans"
+    MODIFIED = "Files modified"
+    READ = "Files read"
+    COMMANDS = "Commands"
+    ACTIONS = "Actions"
+    FAILURES = "Failures"
+    VALUES = "Exact values"
+    EARLIER = "Earlier summary"
+    TASKS = "Open tasks"
+    STATE = "Last state"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One extracted line. ``position`` is that of its source message, None for carried prose."""
+
+    section: Section
+    position: int | None
+    text: str
+    """Clean: one line, no control characters."""
+    count: int = 1
+    """How often it was seen; written as a suffix when above one."""
+
+
+REPEATED = {
+    Section.MODIFIED,
+    Section.READ,
+    Section.COMMANDS,
+    Section.ACTIONS,
+    Section.FAILURES,
+    Section.VALUES,
+}
+"""Sections whose lines stand for every occurrence: they carry a count and the newest position."""
+
+_WRITTEN = re.compile(r"- \[(-?\d{1,9})\] (.+)")
+_COUNT = re.compile(r" \(×(\d{1,6})\)$")
+_NOT_WORDS = re.compile(r"[\W_]+")
+
+
+def written(line: Line) -> str:
+    """The line as it stands in the text. Carried prose is quoted, so it cannot pass for a line."""
+    if line.position is None:
+        return f"> {line.text}"
+    suffix = f" (×{line.count})" if line.count > 1 else ""
+    return f"- [{line.position}] {line.text}{suffix}"
+
+
+def read_line(section: Section, raw: str) -> Line | None:
+    """What ``written`` wrote, or None when this is not such a line."""
+    if section is Section.EARLIER and raw.startswith("> "):
+        return Line(section, None, raw[2:])
+    found = _WRITTEN.fullmatch(raw)
+    if found is None:
+        return None
+    text, count = found[2], 1
+    if section in REPEATED and (suffix := _COUNT.search(text)):
+        text, count = text[: suffix.start()], int(suffix[1])
+    return Line(section, int(found[1]), text, max(1, count)) if text.strip() else None
+
+
+def identity(line: Line) -> str:
+    """What makes two lines of a section the same: the file, the command, the value, the words."""
+    match line.section:
+        case Section.MODIFIED | Section.READ:
+            return line.text.partition(" — ")[0]
+        case Section.COMMANDS | Section.ACTIONS:
+            return line.text.partition(" → ")[0]
+        case Section.FAILURES:
+            return line.text.partition(" ⇒ ")[0]
+        case Section.VALUES:
+            return line.text.partition("` — ")[0].strip("`")
+        case _:
+            return _NOT_WORDS.sub(" ", line.text).strip().casefold() or line.text
+
+
+_REQUEST_ROOM = 6_000
+_SCANNED = 60_000
+_PER_MESSAGE = 8
+_TYPED = 1_500  # A longer text is pasted, and only partly the user's own words.
+
+
+def handover_lines(position: int, words: str) -> list[Line]:
+    """The lines of an earlier session's summary, each with the message that brought it."""
+    body = words.rpartition("\nSummary:\n")[2] if "\nAnalysis:" in words else words
+    lines = [excerpt(s, 500) for s in cues.sentences(cues.prose(body[:_SCANNED]))]
+    return [Line(Section.EARLIER, position, line) for line in lines if len(line) > 24]
+
+
+def request_line(position: int, words: str, question: str) -> Line | None:
+    """The user's own words, verbatim but folded to one line; a short answer names its question."""
+    text = clean(words if len(words) < 4 * _REQUEST_ROOM else _ends(words))
+    if not text:
+        return None
+    text = shorten(text, _REQUEST_ROOM)
+    if question and len(text) <= 60 and not text.endswith(("?", "？")):
+        text = f"{text} ← asked: “{squeeze(question, 140)}”"
+    return Line(Section.REQUESTS, position, text)
+
+
+def decision_lines(position: int, words: str, *, by_user: bool, chat: bool) -> list[Line]:
+    """The sentences that decide, forbid or prefer; the assistant's only where it decides."""
+    wanted = _binding(by_user, chat)
+    if not wanted(words):
+        return []
+    sentences = cues.sentences_under if by_user else cues.sentences
+    found = [s for s in _joined(sentences(words)) if wanted(s)]
+    if by_user:
+        # A short message that only agrees is kept as a request: twice would waste room.
+        found = [s for s in found if len(s) < 0.9 * len(words) or cues.lasting(s)]
+        limit = _PER_MESSAGE if len(words) < _TYPED else _PER_MESSAGE // 2
+    else:
+        found = [s for s in found if len(s) >= 25 and not s.endswith(("?", "？", ":", "："))]
+        limit = 3
+    best = sorted(dict.fromkeys(found), key=lambda s: -cues.weight(s))[:limit]
+    speaker = "user" if by_user else "assistant"
+    return [
+        _said_line(Section.DECISIONS, position, speaker, s, by_user)
+        for s in dict.fromkeys(found)
+        if s in best
+    ]
+
+
+def _binding(by_user: bool, chat: bool) -> Callable[[str], object]:
+    if chat:
+        return cues.CHAT_BINDING.search
+    return cues.binding if by_user else cues.ASSISTANT_DECISION.search
+
+
+def fact_lines(position: int, words: str, *, by_user: bool, chat: bool) -> list[Line]:
+    """Sentences about persons, likings and plans. In a ``chat`` (no tools) also looser ones and what
+    was recommended; in a working session only what plainly names something of the user's.
+    """
+    in_chat = cues.told_in_chat if by_user else cues.advised_in_chat
+    wanted = in_chat if chat else cues.IDENTITY.search
+    if not wanted(words):
+        return []
+    sentences = cues.sentences_under if by_user else cues.sentences
+    told = [s for s in sentences(words) if len(s) > 6 and not s.endswith(("?", "？"))]
+    told = [s for s in told if wanted(s)]
+    best = sorted(told, key=lambda s: -len(cues.FACT.findall(s)))[: 4 if by_user else 2]
+    speaker = "user" if by_user else "assistant"
+    return [_said_line(Section.FACTS, position, speaker, s, by_user) for s in told if s in best]
+
+
+def next_lines(position: int, words: str) -> list[Line]:
+    """Sentences in which the assistant says what remains."""
+    if not cues.NEXT.search(words):
+        return []
+    found = [s for s in cues.sentences(words) if cues.NEXT.search(s) and not s.endswith("?")]
+    return [Line(Section.TASKS, position, f"next: {excerpt(s, 300)}") for s in found[-3:]]
+
+
+def last_question(words: str) -> str:
+    """The question that an assistant text ends with, or an empty text."""
+    if "?" not in words[-1_500:] and "？" not in words[-1_500:]:
+        return ""
+    ending = [s for s in cues.sentences(words[-1_500:]) if s.endswith(("?", "？"))]
+    return excerpt(ending[-1], 300) if ending else ""
+
+
+def _joined(found: Iterator[str]) -> Iterator[str]:
+    """A heading goes with the sentence that it announces."""
+    heading = ""
+    for sentence in found:
+        if sentence.endswith((":", "：")) or (len(sentence) < 16 and sentence.istitle()):
+            heading = f"{heading}{sentence} "
+        else:
+            yield f"{heading}{sentence}" if len(heading) < 160 else sentence
+            heading = ""
+
+
+def _said_line(section: Section, position: int, speaker: str, said: str, verbatim: bool) -> Line:
+    text = clean(said)
+    return Line(section, position, f"{speaker}: {shorten(text if verbatim else redact(text), 700)}")
+
+
+def _ends(words: str) -> str:
+    return words[: 3 * _REQUEST_ROOM] + "\n" + words[-_REQUEST_ROOM:]
+
+
+_CLOSED = {
+    "completed",
+    "complete",
+    "done",
+    "deleted",
+    "cancelled",
+    "canceled",
+    "finished",
+    "closed",
+}
+_NUMBER = re.compile(r"#(\d{1,6})\b")
+_CARRIED = re.compile(r"todo(?: #(\d{1,6}))? \((\w+)\): ")
+
+
+@dataclass(slots=True)
+class TaskBoard:
+    """The newest todo list and the single tasks that were created beside it."""
+
+    _list: list[Line] | None = None
+    _tasks: dict[str, Line] = field(default_factory=dict[str, Line])
+    _changes: dict[str, str] = field(default_factory=dict[str, str])
+
+    def replace_list(self, position: int, given: object) -> None:
+        """Takes in a call that states the whole list."""
+        items = list(_items(given))
+        if items:
+            self._list = [
+                Line(Section.TASKS, position, f"todo ({status}): {words}")
+                for words, status in items
+                if status not in _CLOSED
+            ]
+
+    def create(self, position: int, subject: str, result: str) -> None:
+        """Takes in a task that was created; the result tells its number."""
+        number = _NUMBER.search(result[:300])
+        key = number[1] if number else f"?{len(self._tasks)}"
+        label = f" #{key}" if number else ""
+        self._tasks[key] = Line(Section.TASKS, position, f"todo{label} (pending): {subject}")
+
+    def change(self, number: object, status: str) -> None:
+        """Takes in a task's new status; an unknown number may be a task of an earlier summary."""
+        if status and isinstance(number, str | int):
+            self._changes[str(number).lstrip("#")] = excerpt(status, 30)
+
+    def lines(self, carried: tuple[Line, ...]) -> list[Line]:
+        """What is open now. A new list replaces the carried one; single tasks carry on by number."""
+        kept: dict[str, Line] = {}
+        for line in carried:
+            found = _CARRIED.match(line.text)
+            if found and (found[1] or self._list is None):
+                kept[found[1] or line.text] = line
+        kept |= self._tasks
+        open_now: list[Line] = []
+        for key, line in kept.items():
+            status = self._changes.get(key, "")
+            if status in _CLOSED:
+                continue
+            text = _CARRIED.sub(f"todo #{key} ({status}): ", line.text) if status else line.text
+            open_now.append(replace(line, text=text))
+        return open_now + (self._list or [])
+
+
+def _items(given: object) -> Iterator[tuple[str, str]]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return
+    for value in list(given.values())[:8] if is_object(given) else ():
+        if isinstance(value, list | str):
+            yield from _items(cast("object", value))
+    for item in given[:60] if is_list(given) else ():
+        if is_object(item) and (words := _words(item)):
+            yield excerpt(words, 200), excerpt(str(item.get("status", "pending")), 30).casefold()
+
+
+def _words(item: Mapping[str, Any]) -> str:
+    for name in ("content", "step", "title", "task", "text", "subject", "description"):
+        if isinstance(value := item.get(name), str) and value.strip():
+            return value
+    return ""

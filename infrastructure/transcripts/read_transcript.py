@@ -1,0 +1,153 @@
+"""What an unknown file looks like, in words for an error message."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from refold.application.conversation.transcripts import RecordedConversation, Transcript
+from refold.application.errors import TranscriptError
+from refold.domain.value import Value
+
+from . import anthropic, claude_code, openai, pi
+from .chats import ROLES, odd_role
+from .pieces import Names, Reading
+from .transcript_source import Source, as_list, as_object, open_source
+
+
+def describe(source: Source) -> str:
+    """One phrase on the shape of a file: JSON or JSON lines, how many, which keys or types."""
+    if source.is_document:
+        return f"one JSON value: {_shape(source.document)}"
+    count = len(source.records)
+    lines = "1 JSON line" if count == 1 else f"{count} JSON lines"
+    return f"{lines}; the first is {_shape(source.records[0].value)}"
+
+
+def _shape(value: Any) -> str:
+    if (one := as_object(value)) is not None:
+        return f"an object with {_keys(one)}"
+    items = as_list(value)
+    if items is None:
+        return _kind(value)
+    if not items:
+        return "an empty list"
+    first = as_object(items[0])
+    shape = _kind(items[0]) if first is None else f"an object with {_keys(first)}"
+    return f"a list of {len(items)}; its first is {shape}"
+
+
+def _keys(value: dict[str, Any]) -> str:
+    if not value:
+        return "no keys"
+    names = ", ".join(ascii(key[:30])[1:-1] for key in list(value)[:6])
+    return f"the keys {names}{', …' if len(value) > 6 else ''}"
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+class _Format(Value, frozen=True):
+    """How a format is recognised and read."""
+
+    detect: Callable[[Source], bool]
+    """True where the file says that it has this format."""
+    fits: Callable[[Source], bool]
+    """True where the file can be read as this format when a person says so."""
+    read: Callable[[Source], Reading]
+
+
+# The order counts: session files first, they are certain; a plain chat list is the weakest sign.
+_FORMATS = {
+    "claude-code": _Format(detect=claude_code.fits, fits=claude_code.fits, read=claude_code.read),
+    "pi": _Format(detect=pi.fits, fits=pi.fits, read=pi.read),
+    "openai": _Format(detect=openai.detect, fits=openai.fits, read=openai.read),
+    "anthropic": _Format(detect=anthropic.detect, fits=anthropic.fits, read=anthropic.read),
+}
+
+FORMATS: tuple[str, ...] = tuple(_FORMATS)
+"""The names that ``read_transcript`` takes, besides ``auto``."""
+
+
+def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
+    """Read the conversations of a transcript file, plain or gzip; nothing is stored.
+
+    Each message is one that ``chat.append_recorded`` takes::
+
+        for recorded in refold.read_transcript("session.jsonl.gz").conversations:
+            memory.conversation(recorded.thread_id).append_recorded(recorded.messages)
+
+    ``append_recorded`` keeps times and ids, and stores each message once, however often it is called.
+
+    Args:
+        path: the file; at most 1 GiB unpacked.
+        format: one of ``FORMATS``, or ``auto`` to tell it from the content.
+
+    Raises:
+        TranscriptError: the file is missing, unreadable, a folder, empty, broken gzip or not text;
+            the format is unknown, or the named one does not fit. A file that is damaged in places
+            is read as far as it goes, and ``skipped`` names each place.
+    """
+    if format != "auto" and format not in _FORMATS:
+        raise TranscriptError(f"no format {format!r}: use auto, {', '.join(FORMATS)}.")
+    if not isinstance(cast("object", path), str | Path):
+        raise TranscriptError(f"path: must be a path, not a value of type {type(path).__name__}")
+    path = Path(path)
+    source = open_source(path)
+    name = _detected(path, source) if format == "auto" else _checked(path, source, format)
+    reading = _FORMATS[name].read(source)
+    skipped = sorted((*source.skipped, *reading.skipped), key=lambda item: item.line or 0)
+    return Transcript(
+        source=str(path),
+        format=name,
+        conversations=_with_unique_ids(reading.conversations),
+        skipped=tuple(skipped),
+    )
+
+
+def _detected(path: Path, source: Source) -> str:
+    for name, known in _FORMATS.items():
+        if known.detect(source):
+            return name
+    if (odd := odd_role(source)) is not None:
+        raise TranscriptError(
+            f"{path} has no known format: it looks like messages, and the first one with a role that cannot "
+            f"be read, {odd}. Roles are {', '.join(sorted(ROLES))}."
+        )
+    raise TranscriptError(
+        f"{path} has no known format. It looks like {describe(source)}. "
+        f"Formats that can be read: {', '.join(FORMATS)}. "
+        "Convert it to a list of messages with role and content, then import that."
+    )
+
+
+def _checked(path: Path, source: Source, name: str) -> str:
+    if _FORMATS[name].fits(source):
+        return name
+    others = [other for other, known in _FORMATS.items() if known.detect(source)]
+    hint = f"Read it as {others[0]}" if others else "No known format fits it"
+    raise TranscriptError(
+        f"{path} cannot be read as {name}. It looks like {describe(source)}. {hint}."
+    )
+
+
+def _with_unique_ids(
+    conversations: tuple[RecordedConversation, ...],
+) -> tuple[RecordedConversation, ...]:
+    names = Names()
+    return tuple(
+        conversation.model_copy(update={"thread_id": names.take(conversation.thread_id)})
+        for conversation in conversations
+    )

@@ -1,0 +1,251 @@
+"""JSON from files of unknown origin: any text gives values, or one typed problem."""
+
+import gzip
+import io
+import json
+import math
+import zlib
+from pathlib import Path
+from typing import Any, TypeGuard, cast
+
+from refold.application.conversation.transcripts import Skipped
+from refold.application.errors import TranscriptError
+from refold.domain.value import Value
+
+MAX_DEPTH = 200
+"""Levels of nesting that are read: real messages stay under 30, and pydantic writes up to 255."""
+
+_MAX_DIGITS = 4000  # CPython refuses to convert integers of more than 4,300 digits
+
+
+class BrokenJsonError(ValueError):
+    """The text is not JSON, or not JSON that can be kept."""
+
+
+def parse_json(text: str) -> Any:
+    """Parse one JSON value; numbers that JSON or Python lacks (NaN, 1e999) become their text.
+
+    Raises:
+        BrokenJsonError: not JSON, something behind the value, or nested deeper than ``MAX_DEPTH``.
+    """
+    values, problem = parse_run(text)
+    if problem is not None:
+        raise BrokenJsonError(problem)
+    if len(values) != 1:
+        raise BrokenJsonError(f"{len(values)} values instead of one")
+    return values[0]
+
+
+def parse_run(text: str) -> tuple[list[Any], str | None]:
+    """Parse JSON values that stand one behind the other; the second part says what stopped it."""
+    values: list[Any] = []
+    start = _next_start(text, 0)
+    while start < len(text):
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except RecursionError:
+            return values, "nested too deeply"
+        except ValueError as error:
+            return values, str(error)
+        if _too_deep(value, text, start, end):
+            return values, f"nested deeper than {MAX_DEPTH} levels"
+        values.append(value)
+        start = _next_start(text, end)
+    return values, None
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """A JSON object as such, else None."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """A JSON list as such, else None."""
+    return value if _is_list(value) else None
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """The objects in a JSON list; none where it is no list."""
+    found = (as_object(item) for item in as_list(value) or [])
+    return [item for item in found if item is not None]
+
+
+def _next_start(text: str, start: int) -> int:
+    while start < len(text) and text[start] in " \t\r\n":
+        start += 1
+    return start
+
+
+def _whole_number(literal: str) -> int | str:
+    return int(literal) if len(literal) <= _MAX_DIGITS else literal
+
+
+def _real_number(literal: str) -> float | str:
+    number = float(literal)
+    return number if math.isfinite(number) else literal
+
+
+def _too_deep(value: Any, text: str, start: int, end: int) -> bool:
+    if text.count("[", start, end) + text.count("{", start, end) <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> list[Any]:
+    parts = (as_object(value) or {}).values() or as_list(value) or []
+    return [part for part in parts if isinstance(part, dict | list)]
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=str,
+    parse_int=_whole_number,
+    parse_float=_real_number,
+    strict=False,  # raw control characters in strings do not cost a record
+)
+
+
+MAX_BYTES = 1 << 30
+"""The largest transcript that is read, unpacked: gzip can hide any size, and memory holds it all."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_SUFFIXES = {".gz", ".jsonl", ".json", ".traj"}
+
+
+class Record(Value, frozen=True):
+    """One JSON value that stands on a line of its own."""
+
+    line: int
+    """From 1."""
+    value: Any
+
+
+class Source(Value, frozen=True):
+    """What a file holds: one JSON document, or JSON lines; a one-line object is both."""
+
+    stem: str
+    """The file's name without the folder and without .gz, .jsonl, .json, .traj."""
+    is_document: bool
+    document: Any = None
+    """The value of the whole text, where it is one."""
+    records: tuple[Record, ...] = ()
+    """The lines of JSON lines, in order; a document that is an object is one record on line 1."""
+    skipped: tuple[Skipped, ...] = ()
+    """Lines that could not be read, or not without repair."""
+
+
+def open_source(path: Path) -> Source:
+    """Read a file, plain or gzip (told by its first bytes, not its name).
+
+    Raises:
+        TranscriptError: missing, unreadable, a folder, empty, broken gzip, not text, not JSON.
+    """
+    data = _utf8(path, _unpacked(path, _bytes_of(path)))
+    if not data.strip(b" \t\r\n\x00"):
+        raise TranscriptError(f"{path} is empty: there is no conversation in it.")
+    stem = _stem(path)
+    try:
+        document = parse_json(data.decode("utf-8", "surrogatepass"))
+    except (UnicodeDecodeError, BrokenJsonError) as problem:
+        return _json_lines(path, stem, data, problem)
+    records = (Record(line=1, value=document),) if as_object(document) is not None else ()
+    return Source(stem=stem, is_document=True, document=document, records=records)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise TranscriptError(f"{path} is a folder: name one transcript file in it.")
+        with path.open("rb") as file:
+            return _within_limit(path, file.read(MAX_BYTES + 1))
+    except FileNotFoundError:
+        raise TranscriptError(f"{path} does not exist: check the path.") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
+        if isinstance(error, TranscriptError):
+            raise
+        raise TranscriptError(f"{path} cannot be read: {error}. Check its permissions.") from error
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+            return _within_limit(path, unpacked.read(MAX_BYTES + 1))
+    except (OSError, EOFError, zlib.error) as error:
+        raise TranscriptError(
+            f"{path} is a gzip file that is broken or cut off ({error}). Fetch it again, or "
+            "unpack what can be saved with `gzip -dc` and import that."
+        ) from error
+
+
+def _within_limit(path: Path, data: bytes) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise TranscriptError(
+            f"{path} holds over {MAX_BYTES:,} bytes: split it into one file a conversation."
+        )
+    return data
+
+
+def _utf8(path: Path, data: bytes) -> bytes:
+    if not data.startswith(_UTF16_MARKS):
+        return data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return data.decode("utf-16").encode("utf-8", "surrogatepass")
+    except UnicodeError as error:
+        raise _not_text(path, error) from error
+
+
+def _not_text(path: Path, problem: Exception) -> TranscriptError:
+    return TranscriptError(
+        f"{path} is not a transcript: no line of it is JSON text in UTF-8 ({str(problem)[:120]})."
+    )
+
+
+def _json_lines(path: Path, stem: str, data: bytes, problem: Exception) -> Source:
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        _read_line(number, line, records, skipped)
+    if not any(isinstance(record.value, dict | list) for record in records):
+        raise _not_text(path, problem)
+    return Source(stem=stem, is_document=False, records=tuple(records), skipped=tuple(skipped))
+
+
+def _read_line(number: int, raw: bytes, records: list[Record], skipped: list[Skipped]) -> None:
+    line = raw.strip(b" \t\r\x00")
+    if not line:
+        if b"\x00" in raw:
+            skipped.append(_damage(number, "line of zero bytes", f"{len(raw)} bytes"))
+        return
+    try:
+        values, problem = parse_run(line.decode("utf-8", "surrogatepass"))
+    except UnicodeDecodeError as error:
+        skipped.append(_damage(number, "line that is not UTF-8", str(error)))
+        return
+    if len(values) > 1:
+        detail = f"{len(values)} records, all recovered" if problem is None else "recovered in part"
+        skipped.append(Skipped(line=number, reason="records run together", detail=detail))
+    if problem is not None:
+        skipped.append(_damage(number, "broken line", problem))
+    records.extend(Record(line=number, value=value) for value in values)
+
+
+def _damage(line: int, reason: str, detail: str) -> Skipped:
+    return Skipped(line=line, reason=reason, detail=detail[:160], damage=True)
+
+
+def _stem(path: Path) -> str:
+    name = Path(path.name)
+    while name.suffix.lower() in _SUFFIXES and name.stem:
+        name = Path(name.stem)
+    return name.name

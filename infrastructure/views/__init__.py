@@ -1,1 +1,0 @@
-"""The read models on SQLite: tables that are caught up when read, and rebuilt when damaged."""

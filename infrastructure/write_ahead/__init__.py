@@ -1,0 +1,1 @@
+"""Reading a damaged write-ahead log without SQLite."""

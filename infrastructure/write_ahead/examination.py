@@ -1,0 +1,258 @@
+"""Telling damage of a write-ahead log from a torn tail.
+
+A loss of power or a killed process leaves a torn tail: the frames of the last commit, of which only
+some are there, and behind them leftovers of other commits that were never completed. A commit is synced
+before the next one is written. So a frame that follows the last frame of a commit proves that all
+before it was on the disk once, whatever it looks like now: if there is a bad frame before, the file was
+damaged since, and SQLite would drop every commit from there on.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import repeat
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from eventsourcing.persistence import StoredEvent
+
+from refold.infrastructure.event_store.anchor import Anchor, Anchored, anchor_path
+from refold.infrastructure.event_store.envelope import LONGEST_FRAME
+from refold.infrastructure.event_store.mapper import link_of
+from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+
+from .frames import FILE_HEAD, Chain, read_chain, read_frame
+from .main_file import MainFile, has_every_page, is_without_pages
+from .page_images import PageImages, carved_rows
+
+
+class Break(NamedTuple):
+    """Where SQLite stops to read, and what lies behind."""
+
+    frame: int | None
+    """The index of the bad frame, or of the first that is not there any more; None if it is the file header."""
+    frames: int
+    """How many frames were stored for certain."""
+    commits: int
+    """How many commits SQLite would drop."""
+
+
+class _Run(NamedTuple):
+    """Frames of which each follows the one before; the first one need not."""
+
+    first: int
+    last: int
+
+
+def break_in(chain: Chain) -> Break | None:
+    """Return where the chain is broken though more was stored behind, or None."""
+    bad = None if not chain.header.is_whole else next(_bad(chain), len(chain.frames))
+    if bad == len(chain.frames):
+        return None
+    proved = [run for run in _runs(chain) if _is_proved(chain, run)]
+    if not any(run.first >= (bad or 0) for run in proved):
+        return None
+    frames = stored_frames(chain)
+    commits = sum(bool(frame.size) for frame in chain.frames[bad or 0 : frames])
+    return Break(bad, frames, commits)
+
+
+def stored_frames(chain: Chain) -> int:
+    """Return how many frames were stored for certain: up to the last commit that is proved or reached."""
+    frames = 0
+    for run in _runs(chain):
+        reached = run.first == 0 and chain.header.is_whole and chain.is_linked(0)
+        if reached or _is_proved(chain, run):
+            commits = (i for i in range(run.last, run.first - 1, -1) if chain.frames[i].size)
+            frames = next((index + 1 for index in commits), frames)
+    return frames
+
+
+def _bad(chain: Chain) -> Iterator[int]:
+    return (i for i in range(len(chain.frames)) if not chain.is_linked(i))
+
+
+def _runs(chain: Chain) -> Iterator[_Run]:
+    first = 0
+    for index in range(1, len(chain.frames)):
+        if not chain.is_linked(index):
+            yield _Run(first, index - 1)
+            first = index
+    if chain.frames:
+        yield _Run(first, len(chain.frames) - 1)
+
+
+def _is_proved(chain: Chain, run: _Run) -> bool:
+    """Return whether a frame of this run was written after a commit of this run was synced."""
+    for index in range(run.first, run.last):
+        one, after = chain.frames[index : index + 2]
+        # Without powersafe overwrite, SQLite fills a sector up by repeating the frame of the commit.
+        is_repeated = (after.page, after.size) == (one.page, one.size)
+        # What a torn frame says of a commit can be of another one than its checksum is.
+        if one.size and not is_repeated and chain.is_proved(index):
+            return True
+    return False
+
+
+def anchored_break(log: Path, file: BinaryIO, chain: Chain) -> Break | None:
+    """Return where the last commit is damaged, if the anchor proves that it was stored; else None.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    first = stored_frames(chain)
+    last = _tail(chain, first)
+    newest = Anchor(anchor_path(log)).newest() if first < last else None
+    if newest is None or _is_read(log, newest):
+        return None
+    images = PageImages(file, chain, last)
+    rows = carved_rows(images, MainFile(log, images.page_size), first)
+    place = next((index for index, row in rows if row.number <= newest.number), None)
+    if place is None:
+        return None
+    ends = (index + 1 for index in range(place, last) if chain.frames[index].size)
+    bad = (index for index in range(first, last) if not chain.is_linked(index))
+    return Break(next(bad, last), next(ends, last), 1)
+
+
+def _tail(chain: Chain, first: int) -> int:
+    """Return where the frames of this generation end that follow ``first``; one may be damaged."""
+    last = len(chain.frames)
+    salts = chain.header.salts
+    others = (
+        index
+        for index in range(first + 1, last)
+        if chain.frames[index].salts != salts and chain.frames[index - 1].salts != salts
+    )
+    return next(others, last + 1) - 1 if first < last else first
+
+
+def _is_read(log: Path, newest: Anchored) -> bool:
+    """Return whether SQLite reads the event, or whether it could not be asked."""
+    query = (
+        "SELECT originator_id, originator_version, topic, substr(state, 1, ?) FROM stored_events "
+        "WHERE rowid=?"
+    )
+    uri = f"{log.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(open_sqlite(uri, uri=True, timeout=1)) as connection:
+            row = connection.execute(query, (LONGEST_FRAME, newest.number)).fetchone()
+    except sqlite3.OperationalError as error:
+        return "no such table" not in str(error)
+    except sqlite3.Error:
+        return True
+    return row is not None and link_of(StoredEvent(*row)) == newest.link
+
+
+LOOKS = 5
+"""How often a file is read that others write to meanwhile."""
+
+
+class WriteAheadDamage(NamedTuple):
+    """What is wrong with a write-ahead log."""
+
+    chain: Chain
+    found: Break | None
+    """None: it is whole, and the file beside which it lies is missing or empty."""
+
+    @property
+    def frames(self) -> int:
+        """How many frames were stored for certain."""
+        return stored_frames(self.chain) if self.found is None else self.found.frames
+
+
+def write_ahead_path(log: Path) -> Path:
+    """Return where SQLite keeps the write-ahead log of a file."""
+    return Path(f"{os.path.realpath(log)}-wal")
+
+
+def examine(log: Path) -> WriteAheadDamage | None:
+    """Return what is wrong with the write-ahead log of ``log``; None where nothing is.
+
+    Of a file that is written to meanwhile, only a frame that stays bad counts: one that is followed by
+    a commit and a further frame is never written again, until another file header is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    path = write_ahead_path(log)
+    for _ in range(LOOKS):
+        damage = _read(path, log)
+        if damage is None or _is_still_there(path, damage):
+            break
+    else:
+        return None
+    if damage is not None and _is_harmless(path, log, damage):
+        return None
+    return damage
+
+
+def read_write_ahead(path: Path) -> Chain | None:
+    """Return the frames in a file; None if there are none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_chain(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _read(path: Path, log: Path) -> WriteAheadDamage | None:
+    chain = read_write_ahead(path)
+    if chain is None:
+        return None
+    found = break_in(chain) or _anchored(path, log, chain)
+    if found is None and not (stored_frames(chain) and is_without_pages(log)):
+        return None
+    return WriteAheadDamage(chain, found)
+
+
+def _anchored(path: Path, log: Path, chain: Chain) -> Break | None:
+    try:
+        with path.open("rb") as file:
+            return anchored_break(log, file, chain)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_still_there(path: Path, damage: WriteAheadDamage) -> bool:
+    """Return whether another look shows the same bad bytes in the same generation.
+
+    The frame before counts as well: that one may have been read before it was written again, and the bad one
+    after that.
+    """
+    chain = damage.chain
+    frame = damage.found.frame if damage.found else None
+    frames = () if frame is None else range(max(frame - 1, 0), frame + 1)
+    try:
+        with path.open("rb") as file:
+            again = [read_frame(file, chain, index) for index in frames]
+            file.seek(0)
+            raw = file.read(FILE_HEAD)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if raw != chain.header.raw:
+        return False
+    return all(map(_is_same, repeat(chain), frames, again))
+
+
+def _is_same(chain: Chain, index: int, data: bytes) -> bool:
+    """Return whether a frame is what it was, or is missing as it was."""
+    if index == len(chain.frames):
+        return len(data) < chain.header.frame_size
+    return chain.is_same_frame(index, data)
+
+
+def _is_harmless(path: Path, log: Path, damage: WriteAheadDamage) -> bool:
+    """Return whether only the file header is bad and the database has every page already.
+
+    So it is where power was lost while SQLite began to write from the start of the file again.
+    """
+    if damage.found is None or damage.found.frame is not None:
+        return False
+    with path.open("rb") as file:
+        return has_every_page(log, file, damage.chain, damage.frames)
