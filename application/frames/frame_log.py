@@ -60,8 +60,8 @@ class _Asked:
     chose: bool = False
     """Whether memories were chosen for the first request: then that request is recorded even if it is bare."""
 
-    def look(self, state: Conversation) -> None:
-        """Find answers that another process stored."""
+    def look(self, state: Conversation) -> bool:
+        """Find answers that another process stored; return whether there are any."""
         seen = max(self.length, self.end)
         newer = islice(state.live, bisect_left(state.live, seen, key=_position), None)
         found = next((m.position for m in newer if m.role == "assistant" and m.thinking), None)
@@ -70,6 +70,7 @@ class _Asked:
             if self.unclear or found != self.length:
                 self.changed, self.version = True, None
             self.open, self.unclear = 0, False
+        return found is not None
 
     def with_frame(self, frame: Frame) -> None:
         """Take another frame."""
@@ -118,10 +119,11 @@ class Asked:
             if state.frame is not None and state.frame.version > known.newest:
                 known.version = None  # Another process recorded a frame since.
             known.newest = state.version
-            if known.open:
-                known.look(state)
+            answered_elsewhere = known.open > 0 and known.look(state)
             if known.recorded.frame != frame and known.recorded.frame != frame.copied():
                 known.with_frame(frame)
+                # The frame of that answer is in no event if this one is the one before it again.
+                known.changed = known.changed or answered_elsewhere
 
     def newest(self, thread_id: str) -> Frame | None:
         """What the newest request of this process carried, if one is known."""

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OLDER = """
 import sys
 from pathlib import Path
-from refold.infrastructure.log.file import file_format
+from refold.infrastructure.event_store import file_format
 file_format.FORMAT_VERSION = 1
 from refold.application.errors import LogError
 from refold.infrastructure.event_store.store import SQLiteLog

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
@@ -183,8 +183,20 @@ class Talk:
             memory.close()
 
 
+ANSWERED_ELSEWHERE = [
+    Turn(0, 0),
+    Say(0, 1),
+    Ask(0, FRAMES[1]),
+    Answer(calls=False, elsewhere=True),
+    Ask(0, FRAMES[0]),
+    Turn(0, 0),
+]
+"""Another process stores the answer to a changed frame, and the next request has the frame before."""
+
+
 @one_in(1)
 @given(STEPS)
+@example(ANSWERED_ELSEWHERE)
 def test_thinking_is_valid_and_a_version_gives_what_was_sent(steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory(dir=SHM) as folder:
         talk = Talk(Path(folder) / "talk.db")
