@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from refold.application.api.async_memory import AsyncMemory
 from refold.application.api.memory import Memory
-from refold.application.compaction.unwritten import UnwrittenLog, UnwrittenWrites
+from refold.application.compaction.unwritten import UnwrittenWrites
+from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
-from refold.application.frames.frame_log import Asked, FramedLog
-from refold.application.generations.log_by_thread import GenerationsLog, GenerationsViews
-from refold.application.generations.recall_by_thread import by_thread
+from refold.application.frames.frame_log import Asked
 from refold.application.maintenance.derived_files import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.summariser import Summariser, TokenCounter
+from refold.application.projections.thread_views import ThreadViews
 from refold.application.recall.recall_parts import RecallParts
+from refold.application.recall.thread_recall import by_thread
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.settings.options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
@@ -107,11 +108,12 @@ def _opened(path: str | Path, options: Options) -> Core:
     chosen, embedded = _summarisers(options.get("summariser"), settings, counter, observing)
     key = key_source(options, settings)
     stores = _stores(path, options, settings, key, observing.noticed)
-    asked, unwritten, log = Asked(), UnwrittenWrites(), GenerationsLog(stores.log)
+    asked, unwritten = Asked(), UnwrittenWrites()
+    log = ThreadLog(stores.log, asked, unwritten, observer=observing.log_observer())
     core = Core(
-        log=FramedLog(UnwrittenLog(observing.log(log), unwritten), asked),
+        log=log,
         keeper=SQLiteKeeper(stores.log, key),
-        views=GenerationsViews(stores.views, log),
+        views=ThreadViews(stores.views, log),
         recall=_recall(stores, log, options),
         counter=counter,
         summariser=chosen,
@@ -131,8 +133,7 @@ def _opened(path: str | Path, options: Options) -> Core:
         unwritten=unwritten,
         turns=stores.log.turns,
     )
-    _settle(core, stores, settings.scrub_megabytes)
-    return core
+    return _started(core, stores, settings.scrub_megabytes)
 
 
 def _summarisers(
@@ -148,7 +149,7 @@ def _summarisers(
     return _summariser(given, settings, counter, observing) or embedded, embedded
 
 
-def _recall(stores: "_Stores", log: GenerationsLog, options: Options) -> RecallParts:
+def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
     backend = options.get("search_backend")
     hands_over = backend is None or isinstance(backend, str)
     return by_thread(stores.recall, log, hands_over=hands_over)
@@ -212,12 +213,13 @@ def _scrub(stores: _Stores, megabytes: int) -> None:
     thread.start()
 
 
-def _settle(core: Core, stores: _Stores, scrub_megabytes: int) -> None:
+def _started(core: Core, stores: _Stores, scrub_megabytes: int) -> Core:
     """Finish what earlier processes left unfinished, and have the files read in the background."""
     with suppress(LogError):  # The next one that opens it tries again.
         stores.log.finish_erasures(lambda: forget_erased(core))
     write_notes(core)
     _scrub(stores, scrub_megabytes)
+    return core
 
 
 def _summariser(

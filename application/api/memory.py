@@ -9,13 +9,13 @@ from typing import Self, Unpack
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
 from refold.application.compaction.unwritten import write_all_waiting
+from refold.application.conversation.addresses import thread_of
 from refold.application.conversation.owner_scope import OwnerScope, Scope, read_scope
 from refold.application.conversation.owners import read_owner, require_owner
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.erasure.erasing import erase_all, erase_owner
 from refold.application.erasure.erasure_report import ErasureReport
-from refold.application.frames.frame_log import FramedLog
-from refold.application.generations.log_by_thread import thread_of
+from refold.application.frames.frame_log import record_waiting
 from refold.application.history.expand import ExpandedSummary, expand_anywhere
 from refold.application.maintenance.derived_files import close_derived
 from refold.application.maintenance.maintenance_results import BackedUp, Compressed, Salvaged, Sizes
@@ -351,8 +351,7 @@ class Memory(MemoryLists):
                 self._runner.run(self._background.finish(wait))
             patience = core.settings.close_wait if wait is None else wait
             write_all_waiting(core.log, core.unwritten, at=core.clock(), wait=patience)
-            if isinstance(core.log, FramedLog):
-                core.log.record_waiting(at=core.clock(), wait=patience)
+            record_waiting(core.log, core.asked, at=core.clock(), wait=patience)
         finally:
             self._runner.close()
             close_derived(self._opened)

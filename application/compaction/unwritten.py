@@ -1,7 +1,7 @@
 """Summaries that could not be written to the log: kept in memory, and written by the next transaction."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -9,15 +9,7 @@ from typing import Protocol
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogBusy, LogDamaged, LogError, LogFull, LogNotWritable
-from refold.application.ports.conversation_log import (
-    ConversationLog,
-    Damage,
-    Decision,
-    ErasureDecision,
-    Fork,
-    LoggedEvent,
-    Stored,
-)
+from refold.application.ports.conversation_log import ConversationLog, Decision
 from refold.application.runtime.opening_process import waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.compaction.compacting import perform_compaction
@@ -119,6 +111,11 @@ class UnwrittenWrites:
                 end(one.attempt_id)
         return done
 
+    def extend(self, thread_id: str, decide: Decision) -> "_CatchingUp | None":
+        """Return the decision behind what waits of its conversation, or None if nothing does."""
+        waiting = self.of(thread_id)
+        return _CatchingUp(self, thread_id, waiting, decide) if waiting else None
+
     def forget(self, thread_id: str) -> None:
         """Let go of all that waits of a conversation, which is erased."""
         self.done(thread_id, self.of(thread_id))
@@ -134,105 +131,39 @@ class UnwrittenWrites:
             )
 
 
-class UnwrittenLog:
-    """``log``, whose every transaction first stores what waits of its conversation, in the same commit."""
-
-    def __init__(self, log: ConversationLog, unwritten: UnwrittenWrites) -> None:
-        self._log = log
-        self._unwritten = unwritten
-
-    def transact(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """See ``ConversationLog``. The answer has the events of ``decide`` alone."""
-        waiting = self._unwritten.of(thread_id)
-        if not waiting:
-            return self._log.transact(thread_id, decide, at=at)
-        catching_up = _CatchingUp(waiting, decide)
-        loaded, events = self._log.transact(thread_id, catching_up.decide, at=at)
-        done = self._unwritten.done(thread_id, waiting)
-        for one, (after, own) in zip(waiting, catching_up.stored, strict=True):
-            if one in done:
-                one.result = one.written(after, own)
-        return loaded, events[catching_up.count :]
-
-    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
-        """See ``ConversationLog``."""
-        return self._log.erase(decide, at=at)
-
-    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """See ``ConversationLog``."""
-        return self._log.finish_erasures(drop)
-
-    def newest(self) -> int:
-        """See ``ConversationLog``."""
-        return self._log.newest()
-
-    def fork(
-        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
-    ) -> LoadedConversation:
-        """See ``ConversationLog``."""
-        return self._log.fork(source, version, into, decide, at=at)
-
-    def forks(self) -> Sequence[Fork]:
-        """See ``ConversationLog``."""
-        return self._log.forks()
-
-    def version_at(self, thread_id: str, moment: datetime) -> int:
-        """See ``ConversationLog``."""
-        return self._log.version_at(thread_id, moment)
-
-    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """See ``ConversationLog``."""
-        return self._log.load(thread_id, at=at)
-
-    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """See ``ConversationLog``."""
-        return self._log.versions_of_keys(thread_id, keys)
-
-    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog``."""
-        return self._log.read(thread_id, first, last)
-
-    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog``."""
-        return self._log.read_at(thread_id, versions)
-
-    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """See ``ConversationLog``."""
-        return self._log.scan(after)
-
-    def check(self) -> Iterator[Damage]:
-        """See ``ConversationLog``."""
-        return self._log.check()
-
-    def close(self) -> None:
-        """See ``ConversationLog``."""
-        self._log.close()
-
-
 class _CatchingUp:
     """A decision with what waits before it."""
 
-    def __init__(self, waiting: Sequence[Unwritten], own: Decision) -> None:
+    def __init__(
+        self,
+        unwritten: UnwrittenWrites,
+        thread_id: str,
+        waiting: Sequence[Unwritten],
+        own: Decision,
+    ) -> None:
+        self._unwritten = unwritten
+        self._thread_id = thread_id
         self._waiting = waiting
         self._own = own
-        self.stored: list[tuple[LoadedConversation, tuple[Event, ...]]] = []
+        self._stored: list[tuple[LoadedConversation, tuple[Event, ...]]] = []
         """For each that waits: what is stored of it, and the conversation right after it."""
 
-    @property
-    def count(self) -> int:
-        """How many events stand before those of the decision itself."""
-        return sum(len(events) for _, events in self.stored)
-
     def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Decide; asked again after a conflict, begin anew."""
-        self.stored.clear()
+        """Decide behind what waits; called again after a conflict."""
+        self._stored.clear()
         for one in self._waiting:
             events = () if loaded.state.erased else tuple(one.decide(loaded))
             loaded = loaded.after(events) if events else loaded
-            self.stored.append((loaded, events))
-        return [*(event for _, events in self.stored for event in events), *self._own(loaded)]
+            self._stored.append((loaded, events))
+        return [*(event for _, events in self._stored for event in events), *self._own(loaded)]
+
+    def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Let go of what was written, and return the events of the decision alone."""
+        done = self._unwritten.done(self._thread_id, self._waiting)
+        for one, (after, own) in zip(self._waiting, self._stored, strict=True):
+            if one in done:
+                one.result = one.written(after, own)
+        return events[sum(len(own) for _, own in self._stored) :]
 
 
 def write_waiting(

@@ -1,4 +1,4 @@
-"""Addresses of messages, ``refold://THREAD/POSITION``: what a rendered context points to."""
+"""Addresses of messages, ``refold://THREAD/POSITION``, and the streams that hold a thread."""
 
 import re
 from typing import NamedTuple
@@ -63,3 +63,18 @@ def position_in(thread_id: str, where: str | int) -> int:
     if not address.names(thread_id):
         raise ForeignAddress(text, address.thread_id, thread_id)
     return address.position
+
+
+SEPARATOR = "\x1f"
+"""Stands between a thread id and the number of its stream; no thread id has it, since those are printable."""
+
+
+def successor_of(stream: str) -> str:
+    """Return the name of the stream that follows when this one was erased."""
+    thread_id, _, number = stream.partition(SEPARATOR)
+    return f"{thread_id}{SEPARATOR}{int(number or 1) + 1}"
+
+
+def thread_of(stream: str) -> str:
+    """Return the thread id of a stream."""
+    return stream.partition(SEPARATOR)[0]

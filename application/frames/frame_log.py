@@ -3,7 +3,7 @@
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -11,15 +11,7 @@ from operator import attrgetter
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.ports.conversation_log import (
-    ConversationLog,
-    Damage,
-    Decision,
-    ErasureDecision,
-    Fork,
-    LoggedEvent,
-    Stored,
-)
+from refold.application.ports.conversation_log import ConversationLog, Decision
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event, MessageAppended
@@ -212,112 +204,62 @@ class Asked:
         if known is not None:
             known.changed = False
 
+    def extend(self, thread_id: str, decide: Decision) -> "_WithChange | None":
+        """Return the decision behind the change of the frame, or None if no request is known."""
+        if thread_id not in self._known or decide == self.record_change:
+            return None
+        return _WithChange(self, thread_id, decide)
+
+    def record_change(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Return the change of the frame, if an earlier frame or a first choice of memories makes it matter."""
+        if loaded.state.frame is None and not self.has_chosen(loaded.thread_id):
+            return ()
+        change = self.change(loaded.thread_id, loaded.state)
+        return () if change is None else (change,)
+
     def forget(self, thread_id: str) -> None:
         """Forget what was asked: the conversation was erased."""
         self._known.pop(thread_id, None)
 
 
-class FramedLog:
-    """``log``, with the changes of frames that ``asked`` knows of."""
+def record_waiting(log: ConversationLog, asked: Asked, *, at: datetime, wait: float) -> None:
+    """Record the frames of requests without an answer, before the memory is closed.
 
-    def __init__(self, log: ConversationLog, asked: Asked) -> None:
-        self._log = log
+    Another process may store the answer without knowing the request. A busy log is waited for only
+    briefly; a frame that cannot be recorded is lost.
+    """
+    for thread_id in asked.waiting():
+        try:
+            with waiting_at_most(min(wait, BRIEFLY)):
+                log.transact(thread_id, asked.record_change, at=at)
+        except LogError:
+            return
+
+
+class _WithChange:
+    """A decision behind a frame that has changed."""
+
+    def __init__(self, asked: Asked, thread_id: str, decide: Decision) -> None:
         self._asked = asked
+        self._thread_id = thread_id
+        self._decide = decide
+        self._is_noted = False
 
-    def transact(
-        self, thread_id: str, decide: Decision, *, at: datetime
-    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
-        """Decide behind a frame that has changed, and store both."""
-        is_noted = False
+    def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Decide behind the change, and store both or nothing."""
+        change = self._asked.change(self._thread_id, loaded.state)
+        events = self._decide(loaded if change is None else loaded.after((change,)))
+        if change is None and any(map(_thinks, events)):
+            change = self._asked.change(self._thread_id, loaded.state, thinks=True)
+            events = events if change is None else self._decide(loaded.after((change,)))
+        self._is_noted = change is not None and bool(events)
+        return (change, *events) if change is not None and events else events
 
-        def framed(loaded: LoadedConversation) -> Sequence[Event]:
-            nonlocal is_noted
-            change = self._asked.change(thread_id, loaded.state)
-            events = decide(loaded if change is None else loaded.after((change,)))
-            if change is None and any(map(_thinks, events)):
-                change = self._asked.change(thread_id, loaded.state, thinks=True)
-                events = events if change is None else decide(loaded.after((change,)))
-            is_noted = change is not None and bool(events)
-            return (change, *events) if change is not None and events else events
-
-        stored = self._log.transact(thread_id, framed, at=at)
-        if is_noted:
-            self._asked.recorded(thread_id)
-        return stored
-
-    def record_waiting(self, *, at: datetime, wait: float) -> None:
-        """Record the frames of requests without an answer, before the memory is closed.
-
-        Another process may store the answer without knowing the request. A busy log is waited for only
-        briefly; a frame that cannot be recorded is lost.
-        """
-        for thread_id in self._asked.waiting():
-            try:
-                with waiting_at_most(min(wait, BRIEFLY)):
-                    self._log.transact(thread_id, self._changed, at=at)
-            except LogError:
-                return
-
-    def _changed(self, loaded: LoadedConversation) -> Sequence[Event]:
-        """Return the change of the frame, if an earlier frame or a first choice of memories makes it matter."""
-        if loaded.state.frame is None and not self._asked.has_chosen(loaded.thread_id):
-            return ()
-        change = self._asked.change(loaded.thread_id, loaded.state)
-        return () if change is None else (change,)
-
-    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
-        """See ``ConversationLog.load``."""
-        return self._log.load(thread_id, at=at)
-
-    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
-        """See ``ConversationLog.erase``."""
-        return self._log.erase(decide, at=at)
-
-    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
-        """See ``ConversationLog.finish_erasures``."""
-        return self._log.finish_erasures(drop)
-
-    def newest(self) -> int:
-        """See ``ConversationLog.newest``."""
-        return self._log.newest()
-
-    def fork(
-        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
-    ) -> LoadedConversation:
-        """See ``ConversationLog.fork``."""
-        return self._log.fork(source, version, into, decide, at=at)
-
-    def forks(self) -> Sequence[Fork]:
-        """See ``ConversationLog.forks``."""
-        return self._log.forks()
-
-    def version_at(self, thread_id: str, moment: datetime) -> int:
-        """See ``ConversationLog.version_at``."""
-        return self._log.version_at(thread_id, moment)
-
-    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
-        """See ``ConversationLog.versions_of_keys``."""
-        return self._log.versions_of_keys(thread_id, keys)
-
-    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog.read``."""
-        return self._log.read(thread_id, first, last)
-
-    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
-        """See ``ConversationLog.read_at``."""
-        return self._log.read_at(thread_id, versions)
-
-    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
-        """See ``ConversationLog.scan``."""
-        return self._log.scan(after)
-
-    def check(self) -> Iterator[Damage]:
-        """See ``ConversationLog.check``."""
-        return self._log.check()
-
-    def close(self) -> None:
-        """See ``ConversationLog.close``."""
-        self._log.close()
+    def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Take note that the change was recorded."""
+        if self._is_noted:
+            self._asked.recorded(self._thread_id)
+        return events
 
 
 def _thinks(event: Event) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from refold.application.generations.log_by_thread import thread_of
+from refold.application.conversation.addresses import thread_of
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.application.runtime.core import Core

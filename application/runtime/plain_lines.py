@@ -7,6 +7,7 @@ import weakref
 from hashlib import sha256
 from typing import Literal, assert_never
 
+from refold.application.conversation.addresses import thread_of
 from refold.application.errors import (
     BackendError,
     EmbedderError,
@@ -15,7 +16,6 @@ from refold.application.errors import (
     SummariserError,
     TokenCountError,
 )
-from refold.application.generations.log_by_thread import thread_of
 
 ShownThreadIds = Literal["plain", "hashed", "omitted"]
 

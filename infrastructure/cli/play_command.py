@@ -122,8 +122,7 @@ def play(
     json: Json = False,
 ) -> None:
     """Play a recorded conversation: render the context before each answer, compact when due."""
-    from refold.infrastructure.bootstrap import open_memory
-    from refold.infrastructure.settings.options import Options
+    from refold.infrastructure.bootstrap import Options, open_memory
 
     transcript = read_file(file, format, thread)
     _quieten()

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from refold.application.api.results import CompactionResult
-from refold.application.ports.conversation_log import ConversationLog
+from refold.application.ports.log_observer import LogObserver
 from refold.application.ports.summariser import Observer, Summariser
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
 from refold.infrastructure.settings.settings_model import RefoldSettings
 
 from .log_lines import LogLines
+from .log_observer import FallbackObserver, StoredDecisions, Watcher, tell
 from .notices import Notice
 from .thread_names import Naming, naming
 from .watched_calls import watched
-from .watched_log import FallbackObserver, WatchedLog, Watcher, tell
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -116,9 +116,9 @@ class Observing:
         """Tell of something that the stores did by themselves."""
         tell(self._watchers, notice)
 
-    def log(self, log: ConversationLog) -> ConversationLog:
-        """``log``, with every decision told."""
-        return WatchedLog(log, self._watchers, breaker_after=self.breaker_after)
+    def log_observer(self) -> LogObserver:
+        """Return the observer of what is stored in the log."""
+        return StoredDecisions(self._watchers, breaker_after=self.breaker_after)
 
     def summariser(self, summariser: Summariser) -> Summariser:
         """``summariser``, with every call told."""

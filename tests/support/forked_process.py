@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import refold
-from refold.application.generations.log_by_thread import GenerationsViews
+from refold.application.projections.thread_views import ThreadViews
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 
 
@@ -55,7 +55,7 @@ def main(path: str) -> None:
     chat.context()
     memory.conversations()
     wrapped = memory._core.views  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(wrapped, GenerationsViews)
+    assert isinstance(wrapped, ThreadViews)
     views = wrapped._views  # pyright: ignore[reportPrivateUsage]
     assert isinstance(views, SQLiteViews)
     held, forked = threading.Event(), threading.Event()

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import refold
 from refold.application.api.context import Context
 from refold.application.api.results import CompactionResult
-from refold.application.compaction.unwritten import UnwrittenLog
+from refold.application.conversation.thread_log import ThreadLog
 from refold.application.conversation.transcripts import RecordedMessage
-from refold.application.frames.frame_log import FramedLog
-from refold.application.generations.log_by_thread import GenerationsLog
 from refold.application.maintenance.derived_files import close_derived
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
@@ -168,7 +166,7 @@ class Witness:
         recall = recall_parts(self.path, log, None, None, encrypted=False, told=nobody)
         return replace(
             core,
-            log=FramedLog(UnwrittenLog(GenerationsLog(log), core.unwritten), core.asked),
+            log=ThreadLog(log, core.asked, core.unwritten),
             keeper=SQLiteKeeper(log),
             views=views,
             recall=recall,

@@ -1,20 +1,21 @@
-"""Recall by thread id, of the newest stream of each; what is indexed is kept by stream."""
+"""Recall by thread id, of the newest stream of each; the index keeps messages by stream."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from refold.application.conversation.addresses import SEPARATOR, thread_of
+from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
 from refold.application.ports.vectors import Nearest, Vector, VectorStore, always
-from refold.application.recall.hits import RecallMode
-from refold.application.recall.passages import Passage
-from refold.application.recall.recall_parts import RecallParts
 
-from .log_by_thread import SEPARATOR, GenerationsLog, thread_of
+from .hits import RecallMode
+from .passages import Passage
+from .recall_parts import RecallParts
 
 
-def by_thread(parts: RecallParts, log: GenerationsLog, *, hands_over: bool) -> RecallParts:
+def by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:
     """These parts, asked by thread id.
 
     ``hands_over``: whether the backend was given the messages by stream.
@@ -22,16 +23,16 @@ def by_thread(parts: RecallParts, log: GenerationsLog, *, hands_over: bool) -> R
     backend, vectors = parts.backend, parts.vectors
     return replace(
         parts,
-        index=GenerationsIndex(parts.index, log),
-        vectors=None if vectors is None else GenerationsVectors(vectors, log),
-        backend=GenerationsBackend(backend, log) if backend and hands_over else backend,
+        index=ThreadIndex(parts.index, log),
+        vectors=None if vectors is None else ThreadVectors(vectors, log),
+        backend=ThreadBackend(backend, log) if backend and hands_over else backend,
     )
 
 
-class GenerationsIndex:
+class ThreadIndex:
     """``index``, asked by thread id."""
 
-    def __init__(self, index: RecallIndex, log: GenerationsLog) -> None:
+    def __init__(self, index: RecallIndex, log: ThreadLog) -> None:
         self._index = index
         self._log = log
 
@@ -86,10 +87,10 @@ class GenerationsIndex:
         self._index.close()
 
 
-class GenerationsVectors:
+class ThreadVectors:
     """``vectors``, asked by thread id."""
 
-    def __init__(self, vectors: VectorStore, log: GenerationsLog) -> None:
+    def __init__(self, vectors: VectorStore, log: ThreadLog) -> None:
         self._vectors = vectors
         self._log = log
 
@@ -142,10 +143,10 @@ class GenerationsVectors:
         self._vectors.close()
 
 
-class GenerationsBackend:
+class ThreadBackend:
     """``backend``, which was given messages by stream, asked by thread id."""
 
-    def __init__(self, backend: SearchBackend, log: GenerationsLog) -> None:
+    def __init__(self, backend: SearchBackend, log: ThreadLog) -> None:
         self._backend = backend
         self._log = log
 
@@ -171,7 +172,7 @@ class GenerationsBackend:
         self._backend.close()
 
 
-def _by_stream(log: GenerationsLog, filters: Filters) -> Filters:
+def _by_stream(log: ThreadLog, filters: Filters) -> Filters:
     if filters.thread_id is None:
         return filters
     return filters._replace(thread_id=log.stream_of(filters.thread_id))

@@ -1,0 +1,298 @@
+"""The log by thread id: an erased conversation keeps its stream, and its id goes on in another one."""
+
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+
+from refold.application.conversation.addresses import SEPARATOR, successor_of, thread_of
+from refold.application.errors import LogBehindAnchor, LogDamaged
+from refold.application.ports.conversation_log import (
+    ConversationLog,
+    Damage,
+    Decision,
+    Erasure,
+    ErasureDecision,
+    Fork,
+    Loading,
+    LoggedEvent,
+    Stored,
+)
+from refold.application.ports.log_observer import LogObserver
+from refold.domain.conversation import Conversation
+from refold.domain.errors import ConversationGone
+from refold.domain.events import ConversationForked, Event, MessageAppended
+
+from .loaded import LoadedConversation
+
+
+class Extension(Protocol):
+    """A decision that stores something more in the same commit."""
+
+    def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Decide; called again after a conflict."""
+        ...
+
+    def stored(self, loaded: LoadedConversation, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Take note of the commit, and return the events to report for the decision."""
+        ...
+
+
+class Companion(Protocol):
+    """Keeps something that is stored with the next decision on a conversation."""
+
+    def extend(self, thread_id: str, decide: Decision) -> Extension | None:
+        """Return the decision with what is kept, or None if nothing is."""
+        ...
+
+
+class ThreadLog:
+    """A log that takes and gives thread ids, each as its newest stream.
+
+    An erased thread id can be used again: the first message that is appended begins another stream.
+    ``companions`` extend each decision, the first one closest to it. ``observer`` sees what is stored.
+    """
+
+    def __init__(
+        self,
+        log: ConversationLog,
+        *companions: Companion,
+        observer: LogObserver | None = None,
+    ) -> None:
+        self._log = log
+        self._companions = companions
+        self._observer = observer
+        self._streams: dict[str, str] = {}
+        """The newest known stream of each thread that began again; there may be a newer one."""
+
+    def stream_of(self, thread_id: str) -> str:
+        """Return the newest stream of a thread, even if its events are damaged."""
+        try:
+            return self._newest(thread_id, self._log.load)[0]
+        except LogDamaged:
+            return self._last_stream(thread_id)
+
+    def load(self, thread_id: str, *, at: int | None = None) -> LoadedConversation:
+        """Load a conversation; with ``at``, events before a damaged one can be read."""
+        with self._reporting_damage():
+            if at is None:
+                return _named(self._newest(thread_id, self._log.load)[1], thread_id)
+            return _named(self._log.load(self.stream_of(thread_id), at=at), thread_id)
+
+    def transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[LoadedConversation, tuple[Event, ...]]:
+        """Decide and store. An erased conversation takes nothing but a message, in a new stream."""
+        extensions: list[Extension] = []
+        for companion in self._companions:
+            extension = companion.extend(thread_id, decide)
+            if extension is not None:
+                extensions.append(extension)
+                decide = extension.decide
+        with self._reporting_damage():
+            before, loaded, events = self._transact(thread_id, decide, at=at)
+        self._report(thread_id, before, loaded.state, events)
+        for extension in reversed(extensions):
+            events = extension.stored(loaded, events)
+        return loaded, events
+
+    def _transact(
+        self, thread_id: str, decide: Decision, *, at: datetime
+    ) -> tuple[Conversation, LoadedConversation, tuple[Event, ...]]:
+        stream, gone = self._streams.get(thread_id, thread_id), None
+        while True:
+            deciding = _Deciding(thread_id, decide, gone)
+            try:
+                loaded, events = self._log.transact(stream, deciding.decide, at=at)
+            except ConversationGone as error:
+                if gone is not None and deciding.is_unused:
+                    raise
+                gone, stream = error, successor_of(stream)
+                continue
+            if loaded.state.erased and self._exists(successor_of(stream)):
+                stream = successor_of(stream)
+                continue
+            self._know(thread_id, stream)
+            return deciding.before, _named(loaded, thread_id), events
+
+    def erase(self, decide: ErasureDecision, *, at: datetime) -> Mapping[str, Stored]:
+        """Erase content of the newest stream of each thread."""
+        before: dict[str, Conversation] = {}
+
+        def by_stream(load: Loading) -> Mapping[str, Erasure]:
+            def newest(thread_id: str) -> LoadedConversation:
+                return _named(self._newest(thread_id, load)[1], thread_id)
+
+            erasures = decide(newest)
+            before.update((thread_id, newest(thread_id).state) for thread_id in erasures)
+            return {self._newest(t, load)[0]: erasure for t, erasure in erasures.items()}
+
+        stored = {
+            thread_of(stream): one._replace(loaded=_named(one.loaded, thread_of(stream)))
+            for stream, one in self._log.erase(by_stream, at=at).items()
+        }
+        for thread_id, (loaded, events) in stored.items():
+            was = loaded.state if loaded.state.erased else before[thread_id]
+            self._report(thread_id, was, loaded.state, events)
+        return stored
+
+    def finish_erasures(self, drop: Callable[[], bool]) -> bool:
+        """Remove what erasures left in the files of the log."""
+        return self._log.finish_erasures(drop)
+
+    def newest(self) -> int:
+        """Return the log position of the newest event."""
+        return self._log.newest()
+
+    def fork(
+        self, source: str, version: int, into: str, decide: Decision, *, at: datetime
+    ) -> LoadedConversation:
+        """Copy the newest stream of ``source`` into a stream of ``into`` that has no events."""
+        stream, (target, there) = self.stream_of(source), self._newest(into, self._log.load)
+        target = successor_of(target) if there.state.erased else target
+        events: Sequence[Event] = ()
+
+        def decided(loaded: LoadedConversation) -> Sequence[Event]:
+            nonlocal events
+            events = decide(_named(loaded, source))
+            return [
+                event.replaced(source=stream) if isinstance(event, ConversationForked) else event
+                for event in events
+            ]
+
+        forked = self._log.fork(stream, version, target, decided, at=at)
+        self._know(into, target)
+        self._report(into, Conversation(), forked.state, events)
+        return _named(forked, into)
+
+    def forks(self) -> Sequence[Fork]:
+        """Return every conversation that began as a copy and was not erased and begun again."""
+        found: list[Fork] = []
+        for fork in self._log.forks():
+            thread_id, source = thread_of(fork.thread_id), thread_of(fork.source)
+            if self._is_newest(fork.thread_id) and self._is_newest(fork.source):
+                found.append(Fork(thread_id, source, fork.version))
+        return found
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """Return the newest version that was logged at or before ``moment``."""
+        return self._log.version_at(self.stream_of(thread_id), moment)
+
+    def versions_of_keys(self, thread_id: str, keys: Sequence[str]) -> Mapping[str, int]:
+        """Return the versions of these idempotency keys; an erased conversation has none."""
+        stream, loaded = self._newest(thread_id, self._log.load)
+        return {} if loaded.state.erased else self._log.versions_of_keys(stream, keys)
+
+    def read(self, thread_id: str, first: int, last: int) -> Sequence[LoggedEvent]:
+        """Return events by version, from ``first`` to ``last``."""
+        with self._reporting_damage():
+            return list(map(_by_thread, self._log.read(self.stream_of(thread_id), first, last)))
+
+    def read_at(self, thread_id: str, versions: Collection[int]) -> Sequence[LoggedEvent]:
+        """Return the events with these versions."""
+        with self._reporting_damage():
+            return list(map(_by_thread, self._log.read_at(self.stream_of(thread_id), versions)))
+
+    def scan(self, after: int = 0) -> Iterator[LoggedEvent]:
+        """Return all events of all conversations behind a log position."""
+        with self._reporting_damage():
+            yield from map(_by_thread, self._log.scan(after))
+
+    def check(self) -> Iterator[Damage]:
+        """Report all damage of the log."""
+        for damage in self._log.check():
+            yield damage._replace(thread_id=thread_of(damage.thread_id))
+
+    def close(self) -> None:
+        """Release files and connections."""
+        self._log.close()
+
+    @contextmanager
+    def _reporting_damage(self) -> Generator[None]:
+        try:
+            yield
+        except (LogDamaged, LogBehindAnchor) as error:
+            if self._observer is not None:
+                self._observer.damaged(error)
+            raise
+
+    def _report(
+        self, thread_id: str, before: Conversation, after: Conversation, events: Sequence[Event]
+    ) -> None:
+        if self._observer is not None and not all(isinstance(e, MessageAppended) for e in events):
+            self._observer.stored(thread_id, before, after, events)
+
+    def _newest(self, thread_id: str, load: Loading) -> tuple[str, LoadedConversation]:
+        """Return the newest stream of a thread that has events, and the conversation in it."""
+        stream = self._streams.get(thread_id, thread_id)
+        loaded = load(stream)
+        while loaded.state.erased:
+            following = load(successor_of(stream))
+            if not following.state.version:
+                break
+            stream, loaded = successor_of(stream), following
+        self._know(thread_id, stream)
+        return stream, loaded
+
+    def _last_stream(self, thread_id: str) -> str:
+        """Return the newest stream of a thread that has events, even if these are damaged."""
+        stream = self._streams.get(thread_id, thread_id)
+        while self._exists(successor_of(stream)):
+            stream = successor_of(stream)
+        return stream
+
+    def _is_newest(self, stream: str) -> bool:
+        return not self._exists(successor_of(stream))
+
+    def _exists(self, stream: str) -> bool:
+        try:
+            return bool(self._log.load(stream).state.version)
+        except LogDamaged:
+            return True
+
+    def _know(self, thread_id: str, stream: str) -> None:
+        if stream != thread_id:
+            self._streams[thread_id] = stream
+
+
+class _Deciding:
+    """A decision on a stream under the name of its thread; ``gone``: the streams before it were erased."""
+
+    def __init__(self, thread_id: str, own: Decision, gone: ConversationGone | None) -> None:
+        self._thread_id = thread_id
+        self._own = own
+        self._gone = gone
+        self.before = Conversation()
+        self.is_unused = False
+        """Whether the stream has no events."""
+
+    def decide(self, loaded: LoadedConversation) -> Sequence[Event]:
+        """Decide.
+
+        Raises:
+            ConversationGone: all streams of the thread were erased, and no message is appended.
+        """
+        self.before = loaded.state
+        self.is_unused = not loaded.state.version
+        events = self._own(_named(loaded, self._thread_id))
+        if self._gone is None or not self.is_unused:
+            return events
+        if not any(isinstance(event, MessageAppended) for event in events):
+            raise self._gone
+        return events
+
+
+def _named(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
+    if loaded.thread_id == thread_id:
+        return loaded
+    return replace(loaded, thread_id=thread_id)
+
+
+def _by_thread(logged: LoggedEvent) -> LoggedEvent:
+    event = logged.event
+    if isinstance(event, ConversationForked) and SEPARATOR in event.source:
+        logged = logged._replace(event=event.replaced(source=thread_of(event.source)))
+    if SEPARATOR not in logged.thread_id:
+        return logged
+    return logged._replace(thread_id=thread_of(logged.thread_id))

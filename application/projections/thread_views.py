@@ -1,0 +1,130 @@
+"""The read models by thread id, of the newest stream of each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from refold.application.conversation.addresses import SEPARATOR, thread_of
+from refold.application.conversation.thread_log import ThreadLog
+from refold.application.ports.conversation_log import Damage
+from refold.application.ports.read_models import (
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+    NoteRow,
+    ReadModels,
+    SummaryRow,
+    TopicSeen,
+)
+
+Row = TypeVar("Row", MessageRow, SummaryRow, CompactionRow, TopicSeen, NoteRow)
+
+
+class ThreadViews:
+    """Read models that take and give thread ids."""
+
+    def __init__(self, views: ReadModels, log: ThreadLog) -> None:
+        self._views = views
+        self._log = log
+
+    def conversations(self) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return list(map(_by_thread, self._views.conversations()))
+
+    def conversations_of(self, owner: str) -> Sequence[ConversationRow]:
+        """See ``ReadModels``."""
+        return list(map(_by_thread, self._views.conversations_of(owner)))
+
+    def has_others(self, thread_id: str, owner: str, start: int, stop: int) -> bool:
+        """See ``ReadModels``."""
+        return self._views.has_others(self._log.stream_of(thread_id), owner, start, stop)
+
+    def messages_of(self, owner: str) -> Mapping[str, frozenset[int]]:
+        """See ``ReadModels``."""
+        found = self._views.messages_of(owner).items()
+        # Of an earlier stream everything is erased.
+        newest = ((thread_of(s), s, positions) for s, positions in found)
+        return {t: positions for t, s, positions in newest if self._log.stream_of(t) == s}
+
+    def owners_of(self, thread_id: str) -> Mapping[int, str]:
+        """See ``ReadModels``."""
+        return self._views.owners_of(self._log.stream_of(thread_id))
+
+    def guests_of(self, owner: str) -> Mapping[str, Mapping[int, str]]:
+        """See ``ReadModels``."""
+        found = self._views.guests_of(owner).items()
+        return {thread_of(stream): guests for stream, guests in found}
+
+    def conversation(self, thread_id: str) -> ConversationRow | None:
+        """See ``ReadModels``."""
+        row = self._views.conversation(self._log.stream_of(thread_id))
+        return None if row is None else _by_thread(row)
+
+    def messages(self, thread_id: str, start: int, stop: int) -> Sequence[MessageRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.messages(self._log.stream_of(thread_id), start, stop))
+
+    def newest_message_by(self, thread_id: str, at: str) -> MessageRow | None:
+        """See ``ReadModels``."""
+        row = self._views.newest_message_by(self._log.stream_of(thread_id), at)
+        return None if row is None else _of([row])[0]
+
+    def summaries(self, thread_id: str) -> Sequence[SummaryRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.summaries(self._log.stream_of(thread_id)))
+
+    def compactions(self, thread_id: str) -> Sequence[CompactionRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.compactions(self._log.stream_of(thread_id)))
+
+    def topics(self, thread_id: str) -> Sequence[TopicSeen]:
+        """See ``ReadModels``."""
+        return _of(self._views.topics(self._log.stream_of(thread_id)))
+
+    def notes(self, thread_id: str) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.notes(self._log.stream_of(thread_id)))
+
+    def notes_of(self, owner: str) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.notes_of(owner))
+
+    def active_summaries_of(self, owner: str) -> Sequence[SummaryRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.active_summaries_of(owner))
+
+    def all_notes(self) -> Sequence[NoteRow]:
+        """See ``ReadModels``."""
+        return _of(self._views.all_notes())
+
+    def check(self) -> Iterator[Damage]:
+        """See ``ReadModels``."""
+        return self._views.check()
+
+    def rebuild(self) -> int:
+        """See ``ReadModels``."""
+        return self._views.rebuild()
+
+    def drop(self) -> bool:
+        """See ``ReadModels``."""
+        return self._views.drop()
+
+    def forget_erased(self) -> bool:
+        """See ``ReadModels``."""
+        return self._views.forget_erased()
+
+    def close(self) -> None:
+        """See ``ReadModels``."""
+        self._views.close()
+
+
+def _of(rows: Sequence[Row]) -> Sequence[Row]:
+    if not rows or not any(SEPARATOR in row.thread_id for row in rows):
+        return rows
+    return [row.replaced(thread_id=thread_of(row.thread_id)) for row in rows]
+
+
+def _by_thread(row: ConversationRow) -> ConversationRow:
+    if SEPARATOR not in row.thread_id and SEPARATOR not in (row.forked_from or ""):
+        return row
+    source = None if row.forked_from is None else thread_of(row.forked_from)
+    return row.replaced(thread_id=thread_of(row.thread_id), forked_from=source)
