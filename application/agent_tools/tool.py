@@ -6,20 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from refold.application.ports.sdk_tools import ToolOutput
 from refold.domain.errors import RefoldError
-from refold.domain.value import Value
 
 from .answers import one_line
 from .arguments import Arguments, read_arguments, refusal, schema_of
 from .tool_scope import Reach, ToolRefusal
-
-
-class ToolOutput(Value, frozen=True):
-    """What a call gave: text for a model."""
-
-    text: str
-    is_error: bool = False
-    """Whether the call could not be answered; ``text`` says what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, overload
 
 from refold.application.conversation.owner_scope import OwnerScope
+from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_object
@@ -32,7 +33,7 @@ from .read_offloaded import DESCRIPTION as READ
 from .read_offloaded import read_offloaded
 from .recall_memory import DESCRIPTION as RECALL
 from .recall_memory import recall_memory
-from .tool import Tool, ToolOutput
+from .tool import Tool
 from .tool_scope import Reach
 
 _ANYWHERE = (

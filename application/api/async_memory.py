@@ -22,8 +22,14 @@ from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.history.expand import ExpandedSummary
 from refold.application.history.fork import fork
 from refold.application.history.moments import At, one_moment
-from refold.application.maintenance.maintenance_results import BackedUp, Compressed, Salvaged, Sizes
-from refold.application.maintenance.verifying import AnchorState, Replayed, Verification
+from refold.application.maintenance.maintenance_results import (
+    AnchorState,
+    BackedUp,
+    Compressed,
+    Salvaged,
+    Sizes,
+)
+from refold.application.maintenance.verifying import Replayed, Verification
 from refold.application.notes.markdown_search import NotesFound, NotesStatus
 from refold.application.ports.read_models import ConversationRow, NoteRow
 from refold.application.recall.embedding import EmbeddingProgress

@@ -18,9 +18,14 @@ from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.frames.frame_log import record_waiting
 from refold.application.history.expand import ExpandedSummary, expand_anywhere
 from refold.application.maintenance.derived_files import close_derived
-from refold.application.maintenance.maintenance_results import BackedUp, Compressed, Salvaged, Sizes
-from refold.application.maintenance.verifying import (
+from refold.application.maintenance.maintenance_results import (
     AnchorState,
+    BackedUp,
+    Compressed,
+    Salvaged,
+    Sizes,
+)
+from refold.application.maintenance.verifying import (
     Replayed,
     Verification,
     replay,

@@ -148,6 +148,16 @@ class Restored(Value, frozen=True):
     """Earlier logs of which not every erasure could be read: what they say was erased may be back."""
 
 
+class AnchorState(Value, frozen=True):
+    """An anchor, and what it knows."""
+
+    path: Path | None
+    """Where it was written; None where none is kept."""
+    conversations: int
+    accepted: bool
+    """Whether it was made again from the log."""
+
+
 def added(shares: list[Share]) -> tuple[Share, ...]:
     """Shares of the same name as one, the largest first."""
     names = dict.fromkeys(share.name for share in shares)

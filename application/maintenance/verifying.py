@@ -113,16 +113,6 @@ class Replayed(Value, frozen=True):
     """How many passages the recall index has."""
 
 
-class AnchorState(Value, frozen=True):
-    """An anchor, and what it knows."""
-
-    path: Path | None
-    """Where it was written; None where none is kept."""
-    conversations: int
-    accepted: bool
-    """Whether it was made anew from the log."""
-
-
 def verify(core: Core, *, repair: bool = False, anchor: Path | None = None) -> Verification:
     """Check every event of the log, then compare every read model and the recall index with a fresh fold.
 

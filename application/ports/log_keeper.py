@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from refold.application.maintenance.maintenance_results import (
+    AnchorState,
     BackedUp,
     Compressed,
     KnownErasures,
@@ -13,9 +14,6 @@ from refold.application.maintenance.maintenance_results import (
 )
 
 from .conversation_log import Damage
-
-if TYPE_CHECKING:
-    from refold.application.maintenance.verifying import AnchorState
 
 
 class Checked(NamedTuple):
@@ -42,7 +40,7 @@ class LogKeeper(Protocol):
         """Repair snapshots and the anchor, as far as the events allow it; says what was done."""
         ...
 
-    def anchor(self, *, out: Path | None, accept: bool) -> "AnchorState":
+    def anchor(self, *, out: Path | None, accept: bool) -> AnchorState:
         """What the anchor knows. ``out``: write it there as well. ``accept``: make it anew from the log.
 
         Raises:

@@ -1,34 +1,75 @@
 """The port of a vendor's SDK that runs tools by itself."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from refold.domain.errors import RefoldError
+from refold.domain.value import Value
 
-if TYPE_CHECKING:
-    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+
+class ToolOutput(Value, frozen=True):
+    """The result of a call: text for a model."""
+
+    text: str
+    is_error: bool = False
+    """Whether the call could not be answered; ``text`` says what to do instead."""
+
+
+class RunnableTool(Protocol):
+    """A tool by its name and its definition for the Messages API."""
+
+    @property
+    def name(self) -> str:
+        """Name by which models call it."""
+        ...
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """Definition as ``tools=`` of the Messages API takes it."""
+        ...
+
+
+class RunnableTools(Protocol):
+    """Tools that are called in this thread."""
+
+    def __iter__(self) -> Iterator[RunnableTool]: ...
+
+    def call(self, name: object, input: object) -> ToolOutput:
+        """Call a tool; wrong input gives an output with ``is_error``."""
+        ...
+
+
+class AwaitableTools(Protocol):
+    """Tools whose calls are awaited."""
+
+    def __iter__(self) -> Iterator[RunnableTool]: ...
+
+    async def call(self, name: object, input: object) -> ToolOutput:
+        """Call a tool; wrong input gives an output with ``is_error``."""
+        ...
 
 
 class SDKTools(Protocol):
-    """Makes of each tool an object that the SDK's tool runner takes."""
+    """Makes objects that the tool runner of an SDK takes."""
 
-    def blocking(self, toolbox: "Toolbox") -> list[Any]:
-        """One for each tool, for a client that blocks."""
+    def blocking(self, toolbox: RunnableTools) -> list[Any]:
+        """Return one object for each tool, for a client that blocks."""
         ...
 
-    def awaited(self, toolbox: "AsyncToolbox") -> list[Any]:
-        """One for each tool, for a client of asyncio."""
+    def awaited(self, toolbox: AwaitableTools) -> list[Any]:
+        """Return one object for each tool, for a client of asyncio."""
         ...
 
 
 class _NoSDK:
-    """Where no SDK is wired in: a core that was put together by hand."""
+    """Refuses: the core was put together without an SDK."""
 
-    def blocking(self, toolbox: "Toolbox") -> list[Any]:
-        """Nobody would run them."""
+    def blocking(self, toolbox: RunnableTools) -> list[Any]:
+        """Refuse."""
         raise RefoldError(_ABSENT)
 
-    def awaited(self, toolbox: "AsyncToolbox") -> list[Any]:
-        """Nobody would run them."""
+    def awaited(self, toolbox: AwaitableTools) -> list[Any]:
+        """Refuse."""
         raise RefoldError(_ABSENT)
 
 

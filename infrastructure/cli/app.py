@@ -3,6 +3,7 @@
 import logging
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, TextIO
 
 import typer
@@ -12,9 +13,8 @@ from refold.domain.errors import RefoldError
 from .commands import CommandGroup
 from .log_level import Verbose
 from .output import clean, print_json, show_any_text, warn
-from .program import INTERRUPTED, stopped
 
-DONE, ANSWER_IS_NO, BAD_INPUT = 0, 1, 2
+DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 ABOUT = "Conversation memory for LLM agents that can always be rebuilt."
 
@@ -51,8 +51,11 @@ def _main(
     """Conversation memory for LLM agents that can always be rebuilt."""
 
 
-def main() -> None:
-    """Run a command. Exit code 0: done; 1: the answer is no; 2: wrong use or bad input."""
+def main(stopped: Callable[[], str] = lambda: "Give the same command again.") -> None:
+    """Run a command. Exit code 0: done; 1: the answer is no; 2: wrong use or bad input; 130: Ctrl-C.
+
+    ``stopped`` says what Ctrl-C left of the command.
+    """
     show_any_text()
     logging.getLogger("refold").addHandler(_Lines())
     try:
@@ -67,7 +70,7 @@ def main() -> None:
         _explain("OSError", f"{error.strerror or error}: {error.filename or 'input or output'}")
         sys.exit(BAD_INPUT)
     except SystemExit as end:
-        _explain_end(end)
+        _explain_end(end, stopped)
         raise
 
 
@@ -102,10 +105,10 @@ class _Lines(logging.Handler):
         warn(f"[{colour}]{level}[/{colour}]: {clean(record.getMessage())}")
 
 
-def _explain_end(end: SystemExit) -> None:
+def _explain_end(end: SystemExit, stopped: Callable[[], str]) -> None:
     """Say why a command ended that never came to its own last words."""
     if end.code == INTERRUPTED:
-        told = stopped(sys.argv[1:])
+        told = stopped()
         warn(f"Stopped. {told}")
         _tell_program("Interrupted", f"stopped by Ctrl-C. {told}")
     elif end.code == BAD_INPUT and not isinstance(end.__context__, typer.Exit):

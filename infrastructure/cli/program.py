@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-INTERRUPTED = 130
 _STORED_NOTHING = ("simulate",)
 """Commands that store nothing anywhere."""
 _ONLY_LOOK = (
@@ -35,7 +34,7 @@ def main() -> None:
     try:
         from .app import main as run
 
-        run()
+        run(lambda: stopped(sys.argv[1:]))
     except KeyboardInterrupt:
         _end()
 
@@ -60,4 +59,4 @@ def _end() -> None:
         message = f"stopped by Ctrl-C. {told}"
         sys.stdout.write(json.dumps({"error": "Interrupted", "message": message}) + "\n")
     sys.stderr.write(f"Stopped. {told}\n")
-    sys.exit(INTERRUPTED)
+    sys.exit(130)  # What a shell reports of a program that Ctrl-C ended.

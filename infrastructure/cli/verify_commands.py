@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from refold.application.errors import LogError
-from refold.application.maintenance.maintenance_results import Salvaged
-from refold.application.maintenance.verifying import AnchorState, Verification
+from refold.application.maintenance.maintenance_results import AnchorState, Salvaged
+from refold.application.maintenance.verifying import Verification
 
 from .arguments import opened
 from .options import DEFAULT_DB, Db, Json

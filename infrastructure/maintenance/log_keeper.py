@@ -5,13 +5,13 @@ from pathlib import Path
 
 from refold.application.errors import LogError, TargetExists
 from refold.application.maintenance.maintenance_results import (
+    AnchorState,
     BackedUp,
     Compressed,
     KnownErasures,
     Salvaged,
     Sizes,
 )
-from refold.application.maintenance.verifying import AnchorState
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
 from refold.infrastructure.event_store.anchor import Mark, read_exported, write_anchor

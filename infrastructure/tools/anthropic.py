@@ -1,21 +1,20 @@
 """The tools as objects of the ``anthropic`` SDK, for its tool runner."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+from refold.application.ports.sdk_tools import AwaitableTools, RunnableTools
 
 
 class AnthropicTools:
     """Makes tools for ``client.beta.messages.tool_runner``; the SDK is imported when first asked."""
 
-    def blocking(self, toolbox: "Toolbox") -> list[Any]:
+    def blocking(self, toolbox: RunnableTools) -> list[Any]:
         """For ``anthropic.Anthropic``."""
         from .anthropic_runnable import BlockingTool
 
         return [BlockingTool(toolbox, tool) for tool in toolbox]
 
-    def awaited(self, toolbox: "AsyncToolbox") -> list[Any]:
+    def awaited(self, toolbox: AwaitableTools) -> list[Any]:
         """For ``anthropic.AsyncAnthropic``."""
         from .anthropic_runnable import AwaitedTool
 

@@ -10,14 +10,13 @@ from anthropic.lib.tools import (
 )
 from anthropic.types.beta import BetaToolParam
 
-from refold.application.agent_tools.tool import Tool, ToolOutput
-from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+from refold.application.ports.sdk_tools import AwaitableTools, RunnableTool, RunnableTools, ToolOutput
 
 
 class BlockingTool(BetaBuiltinFunctionTool):
     """For the runner of ``anthropic.Anthropic``."""
 
-    def __init__(self, toolbox: Toolbox, tool: Tool) -> None:
+    def __init__(self, toolbox: RunnableTools, tool: RunnableTool) -> None:
         self._toolbox, self._tool = toolbox, tool
 
     def to_dict(self) -> BetaToolParam:
@@ -36,7 +35,7 @@ class BlockingTool(BetaBuiltinFunctionTool):
 class AwaitedTool(BetaAsyncBuiltinFunctionTool):
     """For the runner of ``anthropic.AsyncAnthropic``."""
 
-    def __init__(self, toolbox: AsyncToolbox, tool: Tool) -> None:
+    def __init__(self, toolbox: AwaitableTools, tool: RunnableTool) -> None:
         self._toolbox, self._tool = toolbox, tool
 
     def to_dict(self) -> BetaToolParam:
@@ -48,7 +47,7 @@ class AwaitedTool(BetaAsyncBuiltinFunctionTool):
         return _result(await self._toolbox.call(self._tool.name, input))
 
 
-def _param(tool: Tool) -> BetaToolParam:
+def _param(tool: RunnableTool) -> BetaToolParam:
     return cast("BetaToolParam", tool.definition)
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.tool import Tool, ToolOutput
+    from refold.application.agent_tools.tool import Tool
     from refold.application.agent_tools.tool_checks import UnknownToolFieldWarning
     from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
     from refold.application.api.async_memory import AsyncChat, AsyncMemory
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from refold.application.history.export import TextPart
     from refold.application.history.query import HistoryPage, HistoryRecord
     from refold.application.maintenance.maintenance_results import (
+        AnchorState,
         BackedUp,
         ConversationSize,
         ErasedAgain,
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
         Sizes,
     )
     from refold.application.maintenance.verifying import (
-        AnchorState,
         DamageReport,
         Replayed,
         Verification,
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         SummaryRow,
         TopicSeen,
     )
+    from refold.application.ports.sdk_tools import ToolOutput
     from refold.application.ports.summariser import (
         BoundedSummariser,
         Observer,
@@ -260,7 +261,7 @@ __all__ = [
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
 _PLACES = {
-    "refold.application.agent_tools.tool": "Tool ToolOutput",
+    "refold.application.agent_tools.tool": "Tool",
     "refold.application.agent_tools.tool_checks": "UnknownToolFieldWarning",
     "refold.application.agent_tools.toolbox": "AsyncToolbox Toolbox",
     "refold.application.api.async_memory": "AsyncChat AsyncMemory",
@@ -288,9 +289,10 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.query": "HistoryPage HistoryRecord",
     "refold.application.maintenance.maintenance_results": (
-        "BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged Share Sizes"
+        "AnchorState BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged Share Sizes"
     ),
-    "refold.application.maintenance.verifying": "AnchorState DamageReport Replayed Verification",
+    "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
+    "refold.application.ports.sdk_tools": "ToolOutput",
     "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
     "refold.application.ports.read_models": (
         "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen"

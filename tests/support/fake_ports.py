@@ -10,13 +10,13 @@ from typing import Any
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError, ThreadExists
 from refold.application.maintenance.maintenance_results import (
+    AnchorState,
     BackedUp,
     Compressed,
     KnownErasures,
     Salvaged,
     Sizes,
 )
-from refold.application.maintenance.verifying import AnchorState
 from refold.application.ports.conversation_log import (
     ConversationLog,
     Damage,
