@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
 
 def imported(files: list[str], db: Path) -> list[str]:
     """Import every transcript; the thread ids."""
-    run = "from refold.infrastructure.cli.app import main; main()"
+    run = "from refold.infrastructure.cli.program import main; main()"
     subprocess.run(
         [sys.executable, "-c", run, "import", *files, "--db", str(db)],
         check=False,  # Exit code 1: some line of some file is unknown.

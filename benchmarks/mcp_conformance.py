@@ -55,7 +55,7 @@ ASKED: tuple[tuple[tuple[str, ...], str], ...] = (
         "2 messages of conversation",
     ),
 )
-START = (sys.executable, "-c", "from refold.infrastructure.cli.app import main; main()")
+START = (sys.executable, "-c", "from refold.infrastructure.cli.program import main; main()")
 
 
 def main() -> int:

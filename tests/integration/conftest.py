@@ -11,7 +11,7 @@ import pytest
 
 from refold.application.api.memory import Memory
 from refold.infrastructure.cli import output
-from refold.infrastructure.cli.app import main
+from refold.infrastructure.cli.program import main
 from tests.support.command_line import Ran, Refold, talk_file
 from tests.support.erasing_scenes import opened
 from tests.support.fake_qmd import FakeQmd

@@ -18,7 +18,7 @@ from tests.support.command_line import Refold
 PROBE = """
 import json, sys
 sys.argv = ["refold", *{words!r}]
-from refold.infrastructure.cli.app import main
+from refold.infrastructure.cli.program import main
 try:
     main()
 except SystemExit:

@@ -482,7 +482,7 @@ def test_without_the_sdk_the_command_says_how_to_get_it(
 def test_help_and_import_do_not_load_the_sdk() -> None:
     probe = (
         "import sys; sys.argv = ['refold', '--help']\n"
-        "from refold.infrastructure.cli.app import main\n"
+        "from refold.infrastructure.cli.program import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(loaded & {'mcp', 'mcp_types', 'anthropic', 'uvicorn', 'starlette'}, file=sys.stderr)"

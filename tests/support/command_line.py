@@ -36,7 +36,7 @@ Refold = Callable[..., Ran]
 START = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from refold.infrastructure.cli.app import main
+from refold.infrastructure.cli.program import main
 main()
 """
 PROGRAM = [sys.executable, "-c", START]

@@ -1,0 +1,98 @@
+"""The house stays as it is drawn: few modules, one meaning a name, no circles, few files on each walk."""
+
+from pathlib import Path, PurePath
+
+import pytest
+
+import refold
+from tests.architecture import rooms
+from tests.architecture.rules import LAYERS, Module
+from tests.support.entered_files import entered_files
+
+MODULES = rooms.product_modules()
+GRAPH = rooms.imports_between(MODULES)
+
+
+def test_there_are_few_modules() -> None:
+    assert len(MODULES) <= rooms.MOST_MODULES
+
+
+def test_no_base_name_occurs_twice_in_a_layer() -> None:
+    assert list(rooms.shared_names(MODULES)) == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert rooms.circles(GRAPH) == []
+
+
+def test_no_small_module_serves_a_single_user() -> None:
+    assert list(rooms.small_with_one_user(MODULES, GRAPH)) == []
+
+
+def test_a_feature_has_one_room_in_a_layer() -> None:
+    """Rooms with one module would be a file; rooms with many have a name that says what for."""
+    for layer in LAYERS:
+        for room in {m.path.parent for m in MODULES if m.path.parts[0] == layer}:
+            assert len([m for m in MODULES if m.path.parent == room]) > 1 or len(room.parts) == 1
+
+
+def module(path: str, text: str = "") -> Module:
+    return Module(PurePath(path), text)
+
+
+def test_a_name_that_occurs_twice_is_found() -> None:
+    twice = [module("domain/a/x.py"), module("domain/b/x.py"), module("application/x.py")]
+    assert list(rooms.shared_names(twice)) == ["domain: x (2 files)"]
+
+
+def test_a_circle_through_type_checking_is_found() -> None:
+    text = (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from refold.domain.b import B\n"
+    )
+    pair = [module("domain/a.py", text), module("domain/b.py", "def f():\n    from .a import A\n")]
+    graph = rooms.imports_between(pair)
+    assert rooms.circles(graph) == [["domain/a.py", "domain/b.py"]]
+
+
+def test_a_small_module_with_one_user_is_found() -> None:
+    pair = [module("domain/a.py", "from .b import B\n"), module("domain/b.py", "B = 1\n")]
+    found = list(rooms.small_with_one_user(pair, rooms.imports_between(pair)))
+    assert found == ["domain/b.py: 1 lines and one user: put it there"]
+
+
+@pytest.fixture(scope="module")
+def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Return the files that each walk enters."""
+    path: Path = tmp_path_factory.mktemp("walks") / "agent.db"
+    found: dict[str, set[str]] = {}
+    with refold.open(path, window=8_000) as memory:
+        conversation = memory.conversation("walk")
+        for number in range(5):
+            conversation.append({"role": "user", "content": f"question {number} about src/a.py"})
+            conversation.append({"role": "assistant", "content": "answer"})
+            conversation.context()
+        with entered_files() as found["append"]:
+            conversation.append({"role": "user", "content": "please use pnpm, never npm"})
+        conversation.context()
+        with entered_files() as found["warm context"]:
+            conversation.context()
+        conversation.append({"role": "assistant", "content": "ok"})
+        for number in range(60):
+            text = f"question {number} about src/a{number}.py " + "word " * 60
+            conversation.append({"role": "user", "content": text})
+            conversation.append({"role": "assistant", "content": "answer " * 60})
+        conversation.append({"role": "user", "content": "go on"})
+        with entered_files() as found["compacting context"]:
+            assert conversation.context().summary is not None
+        conversation.recall("question")
+        with entered_files() as found["recall"]:
+            assert conversation.recall("about src/a5.py")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("walk", "most"),
+    [("append", 49), ("warm context", 50), ("compacting context", 130), ("recall", 53)],
+)
+def test_a_walk_enters_few_files(entered: dict[str, set[str]], walk: str, most: int) -> None:
+    assert len(entered[walk]) <= most, "\n".join(sorted(entered[walk]))
