@@ -1,7 +1,6 @@
 """Which compactions were tried, and how did each end?"""
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import CompactionRow
@@ -10,21 +9,7 @@ from refold.domain.events import (
     CompactionPerformed,
     CompactionRequested,
     CompactionReverted,
-    ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
-    EventLost,
-    MessageAppended,
-    MessageErased,
-    MessagePinned,
-    MessagesCondensed,
-    MessageUnpinned,
-    SummarySuperseded,
-    ToolContentOffloaded,
-    UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one, utc
 
@@ -52,26 +37,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return _ended(logged, event.attempt_id, outcome="failed", **to)
         case CompactionReverted():
             return _undone(logged, event)
-        case (
-            MessageAppended()
-            | SummarySuperseded()
-            | ToolContentOffloaded()
-            | MessagesCondensed()
-            | UserContentShortened()
-            | MessagePinned()
-            | MessageUnpinned()
-            | NotesFlushed()
-            | MemoriesChosen()
-            | ConversationLabelled()
-            | MessageErased()
-            | ConversationErased()
-            | ConversationForked()
-            | RequestFrameChanged()
-            | EventLost()
-        ):
-            return ()
         case _:
-            assert_never(event)
+            return ()
 
 
 changes_of_run = one_by_one(

@@ -2,32 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import assert_never
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import ConversationRow
 from refold.domain.events import (
-    CompactionFailed,
     CompactionPerformed,
-    CompactionRequested,
-    CompactionReverted,
     ConversationErased,
     ConversationForked,
     ConversationLabelled,
     EventLost,
     MessageAppended,
     MessageErased,
-    MessagePinned,
-    MessagesCondensed,
-    MessageUnpinned,
-    SummarySuperseded,
-    ToolContentOffloaded,
-    UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
 from refold.domain.ledger.speech import user_words
 from refold.domain.messages import Message, gist, said
-from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, written
 
@@ -65,23 +53,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 to["label"] = event.label
             case ConversationForked():
                 to |= {"forked_from": event.source, "forked_at": event.version}
-            case (
-                CompactionRequested()
-                | CompactionFailed()
-                | CompactionReverted()
-                | SummarySuperseded()
-                | ToolContentOffloaded()
-                | MessagesCondensed()
-                | UserContentShortened()
-                | MessagePinned()
-                | MessageUnpinned()
-                | NotesFlushed()
-                | MemoriesChosen()
-                | RequestFrameChanged()
-            ):
-                pass
             case _:
-                assert_never(event)
+                pass
     row = Changed({"thread_id": run[0].thread_id}, to, +more, *_said(run))
     return (row,) if run[0].version > 1 else (Added(_begun(run[0])), row)
 

@@ -2,31 +2,24 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import (
-    CompactionFailed,
     CompactionPerformed,
-    CompactionRequested,
     CompactionReverted,
-    ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
-    EventLost,
     GivenInPart,
     MessageAppended,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
-    SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
 )
 from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.domain.notes import MemoriesChosen
 
 from .entries import Entry
 from .window import Preview
@@ -150,21 +143,8 @@ class Decisions:
             case MessageErased():
                 self.erased[event.position] = when
                 self.prefix_changed.append(when)
-            case (
-                MessageAppended()
-                | CompactionRequested()
-                | CompactionFailed()
-                | SummarySuperseded()
-                | NotesFlushed()
-                | ConversationLabelled()
-                | ConversationErased()
-                | ConversationForked()
-                | RequestFrameChanged()
-                | EventLost()
-            ):
-                pass
             case _:
-                assert_never(event)
+                pass
 
     def _pin(self, event: MessagePinned, when: When) -> None:
         self.pinned[event.pin_id] = when

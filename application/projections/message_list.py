@@ -2,31 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import assert_never
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.blocks import block_words
 from refold.domain.events import (
-    CompactionFailed,
-    CompactionPerformed,
-    CompactionRequested,
-    CompactionReverted,
-    ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
     EventLost,
     MessageAppended,
-    MessageErased,
-    MessagePinned,
-    MessagesCondensed,
-    MessageUnpinned,
-    SummarySuperseded,
-    ToolContentOffloaded,
-    UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
 from refold.domain.messages import THINKING, Block, Message
-from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 from .row_changes import Appended, Cell, Change, Replaced, utc
 
@@ -52,29 +35,8 @@ def changes_of_run(run: Sequence[LoggedEvent]) -> Sequence[Change]:
                 rows.append(_said(logged, event))
             case EventLost(position=int(position)):
                 rows.append(_lost(logged, position))
-            case (
-                CompactionRequested()
-                | CompactionPerformed()
-                | CompactionFailed()
-                | CompactionReverted()
-                | SummarySuperseded()
-                | ToolContentOffloaded()
-                | MessagesCondensed()
-                | UserContentShortened()
-                | MessagePinned()
-                | MessageUnpinned()
-                | NotesFlushed()
-                | MemoriesChosen()
-                | ConversationLabelled()
-                | MessageErased()
-                | ConversationErased()
-                | ConversationForked()
-                | RequestFrameChanged()
-                | EventLost()
-            ):
-                pass
             case _:
-                assert_never(event)
+                pass
     return (Appended(rows),) if rows else ()
 
 

@@ -2,30 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import assert_never
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import NoteRow
-from refold.domain.events import (
-    CompactionFailed,
-    CompactionPerformed,
-    CompactionRequested,
-    CompactionReverted,
-    ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
-    EventLost,
-    MessageAppended,
-    MessageErased,
-    MessagePinned,
-    MessagesCondensed,
-    MessageUnpinned,
-    SummarySuperseded,
-    ToolContentOffloaded,
-    UserContentShortened,
-)
-from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.domain.notes import NotesFlushed
 
 from .row_changes import Added, Change, Removed, one_by_one
 
@@ -39,29 +19,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
     match event:
         case NotesFlushed():
             return [Added(row) for row in _rows(logged, event)]
-        case (
-            MessageAppended()
-            | CompactionRequested()
-            | CompactionPerformed()
-            | CompactionFailed()
-            | CompactionReverted()
-            | SummarySuperseded()
-            | ToolContentOffloaded()
-            | MessagesCondensed()
-            | UserContentShortened()
-            | MessagePinned()
-            | MessageUnpinned()
-            | MemoriesChosen()
-            | ConversationLabelled()
-            | MessageErased()
-            | ConversationErased()
-            | ConversationForked()
-            | RequestFrameChanged()
-            | EventLost()
-        ):
-            return ()
         case _:
-            assert_never(event)
+            return ()
 
 
 changes_of_run = one_by_one(changes, NotesFlushed)

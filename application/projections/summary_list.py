@@ -2,30 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from typing import assert_never
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import SummaryRow
 from refold.domain.events import (
-    CompactionFailed,
     CompactionPerformed,
-    CompactionRequested,
     CompactionReverted,
-    ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
-    EventLost,
     MessageAppended,
-    MessageErased,
-    MessagePinned,
-    MessagesCondensed,
-    MessageUnpinned,
     SummarySuperseded,
-    ToolContentOffloaded,
-    UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 from .row_changes import Added, Cell, Change, Changed, one_by_one
 
@@ -47,26 +32,8 @@ def changes(logged: LoggedEvent) -> Sequence[Change]:
             return (Changed(old, {"superseded_by": event.by}),)
         case CompactionReverted():
             return _undone(logged, event)
-        case (
-            CompactionRequested()
-            | CompactionFailed()
-            | ToolContentOffloaded()
-            | MessagesCondensed()
-            | UserContentShortened()
-            | MessagePinned()
-            | MessageUnpinned()
-            | NotesFlushed()
-            | MemoriesChosen()
-            | ConversationLabelled()
-            | MessageErased()
-            | ConversationErased()
-            | ConversationForked()
-            | RequestFrameChanged()
-            | EventLost()
-        ):
-            return ()
         case _:
-            assert_never(event)
+            return ()
 
 
 changes_of_run = one_by_one(changes, CompactionPerformed, SummarySuperseded, CompactionReverted)

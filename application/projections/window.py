@@ -2,31 +2,24 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 from refold.domain.coverage import Coverage
 from refold.domain.events import (
-    CompactionFailed,
     CompactionPerformed,
-    CompactionRequested,
     CompactionReverted,
     ConversationErased,
-    ConversationForked,
-    ConversationLabelled,
     Event,
-    EventLost,
     MessageAppended,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
     Shortening,
-    SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
-from refold.domain.notes import MemoriesChosen, NotesFlushed
+from refold.domain.notes import MemoriesChosen
 
 from .entries import (
     Entries,
@@ -182,19 +175,8 @@ class _Folding:
                 self._pin(event)
             case MessageUnpinned():
                 self._pins = tuple(pin for pin in self._pins if pin.pin_id != event.pin_id)
-            case (
-                CompactionRequested()
-                | CompactionFailed()
-                | SummarySuperseded()
-                | NotesFlushed()
-                | ConversationLabelled()
-                | ConversationForked()
-                | RequestFrameChanged()
-                | EventLost()
-            ):
-                pass
             case _:
-                assert_never(event)
+                pass
 
     def _appended(self, event: MessageAppended) -> None:
         self._entries.append(entry_of(event))

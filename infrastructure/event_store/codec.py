@@ -1,16 +1,16 @@
 """Names and shapes of stored events, and the upcasters from older shapes: where stored bytes become values."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json
 
-from refold.domain import events, frames
-from refold.domain import notes as remembering
+from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.json_data import is_object
 from refold.domain.messages import Message
@@ -151,30 +151,11 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
 )
 
 
-# These names and shapes are in people's files: add, never rename. A golden file pins each of them.
+# These names and shapes are in people's files: add, never rename a class. A golden file pins each of them.
 NAMES: Mapping[str, type[events.Event]] = MappingProxyType(
-    {
-        "message_appended": events.MessageAppended,
-        "compaction_requested": events.CompactionRequested,
-        "compaction_performed": events.CompactionPerformed,
-        "compaction_failed": events.CompactionFailed,
-        "compaction_reverted": events.CompactionReverted,
-        "summary_superseded": events.SummarySuperseded,
-        "tool_content_offloaded": events.ToolContentOffloaded,
-        "messages_condensed": events.MessagesCondensed,
-        "user_content_shortened": events.UserContentShortened,
-        "message_pinned": events.MessagePinned,
-        "message_unpinned": events.MessageUnpinned,
-        "notes_flushed": remembering.NotesFlushed,
-        "memories_chosen": remembering.MemoriesChosen,
-        "conversation_labelled": events.ConversationLabelled,
-        "message_erased": events.MessageErased,
-        "conversation_erased": events.ConversationErased,
-        "conversation_forked": events.ConversationForked,
-        "request_frame_changed": frames.RequestFrameChanged,
-        "event_lost": events.EventLost,
-    }
+    {re.sub(r"\B([A-Z])", r"_\1", cls.__name__).lower(): cls for cls in get_args(events.Event)}
 )
+"""The stored name of each event: that of its class, in snake case."""
 SNAPSHOT = "conversation_snapshot"
 SHAPES: Mapping[str, int] = MappingProxyType(
     {

@@ -1,33 +1,26 @@
 """What is worth telling of decisions and compactions: a stable name, and figures. Never a text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from refold.application.api.results import CompactionResult
 from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.domain.conversation import Conversation
 from refold.domain.events import (
     CompactionFailed,
-    CompactionPerformed,
     CompactionRequested,
-    CompactionReverted,
     ConversationErased,
     ConversationForked,
-    ConversationLabelled,
     Event,
-    EventLost,
-    MessageAppended,
     MessageErased,
     MessagePinned,
     MessagesCondensed,
     MessageUnpinned,
     SaidPart,
     ShortenedPart,
-    SummarySuperseded,
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.frames import RequestFrameChanged
 from refold.domain.notes import MemoriesChosen, NotesFlushed
 
 Figure = str | int | float | bool
@@ -138,19 +131,8 @@ def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
             return "conversation.erased", {}
         case ConversationForked():
             return "conversation.forked", {"at_version": event.version}
-        case (
-            MessageAppended()
-            | CompactionPerformed()
-            | CompactionFailed()
-            | CompactionReverted()
-            | SummarySuperseded()
-            | ConversationLabelled()
-            | RequestFrameChanged()
-            | EventLost()
-        ):
-            return None
         case _:
-            assert_never(event)
+            return None
 
 
 def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:

@@ -1,0 +1,112 @@
+"""A new event touches three files of the product: what it is, what it does to the state, what erasing leaves of it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.architecture.rules import LAYERS, ROOT, modules_under
+
+EVENT = '''class MoodNoted(Value, frozen=True):
+    """The user's mood was noted."""
+
+    mood: str
+
+
+Event = (
+    MoodNoted
+    | MessageAppended
+'''
+
+EDITS = {
+    "domain/events.py": (("Event = (\n    MessageAppended\n", EVENT),),
+    "domain/evolve.py": (
+        (
+            "        case ConversationLabelled():\n            return state",
+            "        case MoodNoted():\n            return state.replaced(version=version)\n"
+            "        case ConversationLabelled():\n            return state",
+        ),
+        ("    ConversationLabelled,\n", "    ConversationLabelled,\n    MoodNoted,\n"),
+    ),
+    "domain/erasing.py": (
+        ("            | EventLost()\n", "            | EventLost()\n            | MoodNoted()\n"),
+        ("    EventLost,\n", "    EventLost,\n    MoodNoted,\n"),
+    ),
+}
+"""What a newcomer changes, by file: each text, and what takes its place everywhere."""
+
+SCENE = """
+from datetime import UTC, datetime
+from pathlib import Path
+import sys
+import refold
+from refold.domain.events import MoodNoted
+
+path = Path(sys.argv[1])
+for turn in range(2):
+    with refold.open(path, window=8_000) as memory:
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": f"hello {turn}"})
+        memory._opened.log.transact("t", lambda _: [MoodNoted(mood="calm")], at=datetime.now(UTC))
+        conversation.append({"role": "assistant", "content": "hi"})
+        assert conversation.context().messages
+        assert [m.position for m in conversation.messages()] == list(range(2 * turn + 2))
+        assert conversation.recall("hello")
+        conversation.explain()
+        assert memory.verify().ok
+        stored = [one.event for one in memory._opened.log.read("t", 1, 99)]
+        assert sum(isinstance(event, MoodNoted) for event in stored) == turn + 1
+        conversation.fork()
+conversation = refold.open(path).conversation("t")
+conversation.erase(0)
+print("done")
+"""
+
+
+def copy_with_event(place: Path) -> None:
+    for layer in LAYERS:
+        shutil.copytree(ROOT / layer, place / layer, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", place / "src", symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", place)
+    for name, edits in EDITS.items():
+        text = (place / name).read_text("utf-8")
+        for old, new in edits:
+            assert old in text, f"{name} has no {old!r}"
+            text = text.replace(old, new)
+        (place / name).write_text(text, "utf-8")
+
+
+def run_scene(place: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCENE, str(place / "agent.db")],
+        env={**os.environ, "PYTHONPATH": str(place / "src")},
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_new_event_touches_at_most_three_files(tmp_path: Path) -> None:
+    assert len(EDITS) <= 3
+    copy_with_event(tmp_path)
+    ran = run_scene(tmp_path)
+    assert ran.stdout == "done\n", ran.stderr
+
+
+def test_an_event_that_the_state_does_not_know_fails_when_it_is_stored(tmp_path: Path) -> None:
+    copy_with_event(tmp_path)
+    shutil.copy(ROOT / "domain/evolve.py", tmp_path / "domain/evolve.py")
+    assert "Expected code to be unreachable" in run_scene(tmp_path).stderr
+
+
+def test_the_type_checker_finds_a_file_that_was_forgotten() -> None:
+    """It does so where every event is matched: there, and nowhere else."""
+    matching = {
+        str(module.path)
+        for module in modules_under(*LAYERS)
+        if "assert_never(event)" in module.text
+    }
+    assert matching == {"domain/evolve.py", "domain/erasing.py"}
