@@ -1,9 +1,9 @@
 """The log and the read models by thread id: an erased conversation keeps its stream, a new one gets another."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogDamaged
@@ -29,6 +29,7 @@ from refold.application.ports.read_models import (
 )
 from refold.domain.errors import ConversationGone
 from refold.domain.events import ConversationForked, Event, MessageAppended
+from refold.domain.value import replace
 
 SEPARATOR = "\x1f"
 """No thread id has it: those are printable."""
@@ -121,7 +122,7 @@ class GenerationsLog:
         def decided(loaded: LoadedConversation) -> Sequence[Event]:
             events = decide(_named(loaded, source))
             return [
-                event.replaced(source=stream) if isinstance(event, ConversationForked) else event
+                replace(event, source=stream) if isinstance(event, ConversationForked) else event
                 for event in events
             ]
 
@@ -229,19 +230,28 @@ class _Deciding:
 def _named(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
     if loaded.thread_id == thread_id:
         return loaded
-    return replace(loaded, thread_id=thread_id)
+    return dataclasses.replace(loaded, thread_id=thread_id)
 
 
 def _told(logged: LoggedEvent) -> LoggedEvent:
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
-        logged = logged._replace(event=event.replaced(source=thread_of(event.source)))
+        logged = logged._replace(event=replace(event, source=thread_of(event.source)))
     if SEPARATOR not in logged.thread_id:
         return logged
     return logged._replace(thread_id=thread_of(logged.thread_id))
 
 
-Row = TypeVar("Row", MessageRow, SummaryRow, CompactionRow, TopicSeen, NoteRow)
+class _OfConversation(Protocol):
+    """A row that names its conversation."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    def __replace__(self, *, thread_id: str) -> Self: ...
+
+
+Row = TypeVar("Row", bound=_OfConversation)
 
 
 class GenerationsViews:
@@ -345,11 +355,11 @@ class GenerationsViews:
 def _of(rows: Sequence[Row]) -> Sequence[Row]:
     if not rows or not any(SEPARATOR in row.thread_id for row in rows):
         return rows
-    return [row.replaced(thread_id=thread_of(row.thread_id)) for row in rows]
+    return [row.__replace__(thread_id=thread_of(row.thread_id)) for row in rows]
 
 
 def _told_of_views(row: ConversationRow) -> ConversationRow:
     if SEPARATOR not in row.thread_id and SEPARATOR not in (row.forked_from or ""):
         return row
     source = None if row.forked_from is None else thread_of(row.forked_from)
-    return row.replaced(thread_id=thread_of(row.thread_id), forked_from=source)
+    return replace(row, thread_id=thread_of(row.thread_id), forked_from=source)
