@@ -5,12 +5,9 @@ The functions that make values here validate nothing; type checkers know the nam
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
-
-if TYPE_CHECKING:
-    import sys
 
 # The slots of every model, written past the guard that keeps values frozen.
 _set_fields = BaseModel.__dict__["__dict__"].__set__
@@ -28,14 +25,15 @@ class Value(BaseModel, frozen=True):
     # Built when first used: most programs use a few of the values, and all of them import quickly.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    # For Python 3.13, type checkers derive this method from the fields; for older ones they know no names.
-    if not TYPE_CHECKING or sys.version_info < (3, 13):
+    def __replace__(self, **changes: Any) -> Self:
+        """Return a copy with some fields replaced, as ``replace`` does.
 
-        def __replace__(self, **changes: Any) -> Self:
-            """Return a copy with some fields replaced, as ``replace`` does."""
-            value: Any = self
-            copy: Self = replace(value, **changes)
-            return copy
+        For Python 3.13, type checkers derive this method from the fields of each class; for older
+        versions they know no names.
+        """
+        value: Any = self
+        copy: Self = replace(value, **changes)
+        return copy
 
 
 P = ParamSpec("P")
