@@ -22,6 +22,7 @@ from retention import histories, parts, size
 from stated import STATED, UNSEEN
 
 import refold
+from refold.domain.value import replace
 
 RESULTS = Path(__file__).with_name("results") / "notes.md"
 KINDS = ("preference", "decision", "prohibition")
@@ -64,7 +65,7 @@ def in_sessions(files: int, each: int, seed: int) -> Iterator[tuple[Counter[Aske
         target = size(history.messages) * SHARE // 100
         due = target + (size(history.messages) - target) / COMPACTIONS
         base = refold.CompactionPolicy(enough_freed_tokens=10**9, enough_freed_share=1.0)
-        policy = base.replaced(target_share=target / due, keep_tokens=target // 2)
+        policy = replace(base, target_share=target / due, keep_tokens=target // 2)
         window = int(due / policy.trigger_share)
         with refold.open(":memory:", window=window, policy=policy, notes="ledger") as memory:
             chat = memory.conversation("t")

@@ -30,6 +30,7 @@ from rich.table import Table
 
 import refold
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.infrastructure.transcripts.read_transcript import read_transcript
 
@@ -80,7 +81,7 @@ def played(
     due = target + step
     # The window in which a part's growth makes a compaction due, and the budget is what it aims at.
     window = int(due / policy.trigger_share)
-    policy = policy.replaced(target_share=target / due, keep_tokens=target // 2)
+    policy = replace(policy, target_share=target / due, keep_tokens=target // 2)
     with (
         tempfile.TemporaryDirectory() as folder,
         refold.open(str(Path(folder, "log.db")), window=window, policy=policy) as memory,
@@ -147,7 +148,7 @@ def measure(
         said = facts(rng, each)
         history = planted(messages, said, rng, size)
         for setting in settings:
-            policy = base if setting.ledger else base.replaced(ledger_tokens=0)
+            policy = base if setting.ledger else replace(base, ledger_tokens=0)
             done = played(history, said, setting, policy)
             for fact, recalled in zip(said, done.recalled, strict=True):
                 tally.note(fact, setting, recalled)

@@ -8,7 +8,7 @@ from .errors import UnknownToolCall
 from .events import MessageAppended
 from .messages import Message, gist
 from .turns import open_calls
-from .value import Value
+from .value import Value, build_unvalidated
 
 
 class IncomingMessage(Value, frozen=True):
@@ -54,13 +54,20 @@ def append_messages(
         position = state.length + index
         said_once = whose if index == 0 and state.owner is None else None
         events.append(
-            MessageAppended.trusted(
-                {
-                    "position": position,
-                    **item.__dict__,
-                    "owner": None if item.owner == whose else item.owner,
-                    "conversation_owner": said_once,
-                }
+            build_unvalidated(
+                MessageAppended,
+                position=position,
+                message=item.message,
+                message_id=item.message_id,
+                tokens=item.tokens,
+                thinking_tokens=item.thinking_tokens,
+                key=item.key,
+                written_at=item.written_at,
+                model=item.model,
+                stop_reason=item.stop_reason,
+                stale_thinking=item.stale_thinking,
+                owner=None if item.owner == whose else item.owner,
+                conversation_owner=said_once,
             )
         )
     return tuple(events)

@@ -6,7 +6,7 @@ from refold.domain.compaction.budget import Budget
 
 from .conversation import Conversation
 from .notes import ChosenMemory, MemoriesChosen
-from .value import Rewritten
+from .value import Rewritten, replace
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:
@@ -54,7 +54,7 @@ def withdraw_memories(
     """Record that earlier choices lost their content; ``kept``: what is quoted now and stays so."""
     newest = max(0, state.length - 1)
     nothing = MemoriesChosen(query_position=newest, memories=(), tokens=0)
-    return ((kept or nothing).replaced(rewritten=tuple(rewritten)),)
+    return (replace(kept or nothing, rewritten=tuple(rewritten)),)
 
 
 def is_before_first_request(state: Conversation) -> bool:

@@ -28,7 +28,7 @@ from .events import (
 from .frames import RequestFrameChanged
 from .messages import SHOWN, Block, Message
 from .notes import MemoriesChosen, NotesFlushed
-from .value import Rewritten
+from .value import Rewritten, replace
 
 ERASED = "erased"
 """Why an attempt failed that was to cover what was erased."""
@@ -66,15 +66,15 @@ def stub_of(message: Message, marker: str) -> Message:
 
     A provider refuses a call without its result and a message without content, so both stay.
     """
-    message = message.replaced(extra=None)
+    message = replace(message, extra=None)
     if isinstance(message.content, str):
-        return message.replaced(content=marker)
+        return replace(message, content=marker)
     kept: list[Block] = []
     for block in message.content:
         stub = _stub(block, message.role, marker)
         if stub is not None and not (stub.get("type") == "text" and stub in kept):
             kept.append(stub)
-    return message.replaced(content=tuple(kept or [{"type": "text", "text": marker}]))
+    return replace(message, content=tuple(kept or [{"type": "text", "text": marker}]))
 
 
 def _stub(block: Block, role: str, marker: str) -> Block | None:
@@ -101,19 +101,19 @@ def remains_of(event: Event, marker: str) -> Event:
     """
     match event:
         case MessageAppended():
-            return event.replaced(message=stub_of(event.message, marker))
+            return replace(event, message=stub_of(event.message, marker))
         case CompactionRequested():
-            return event.replaced(source_digest="")
+            return replace(event, source_digest="")
         case CompactionPerformed():
             return _withdrawn(event)
         case CompactionFailed():
-            return event.replaced(detail="")
+            return replace(event, detail="")
         case MessagePinned():
-            return event.replaced(text=marker if event.text else "")
+            return replace(event, text=marker if event.text else "")
         case NotesFlushed():
-            return event.replaced(notes=())
+            return replace(event, notes=())
         case MemoriesChosen():
-            return event.replaced(memories=())
+            return replace(event, memories=())
         case (
             CompactionReverted()
             | SummarySuperseded()
@@ -134,8 +134,9 @@ def remains_of(event: Event, marker: str) -> Event:
 
 
 def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
-    leaf = event.leaf.replaced(text=WITHDRAWN) if event.leaf else None
-    return event.replaced(
+    leaf = replace(event.leaf, text=WITHDRAWN) if event.leaf else None
+    return replace(
+        event,
         text=WITHDRAWN,
         source_digest="",
         split_turn_prefix=WITHDRAWN if event.split_turn_prefix else None,

@@ -34,6 +34,7 @@ from .messages import gist
 from .notes import MemoriesChosen, NotesFlushed
 from .thinking import behind_new_prefix, without_thinking
 from .turns import with_companions
+from .value import replace
 
 # At most this many are remembered, so that folding an append costs the same at any length. Older ones
 # are only counted: every cut lies among the newer ones.
@@ -78,16 +79,17 @@ def requested(state: Conversation, event: CompactionRequested, version: int) -> 
         supersedes=event.supersedes,
         owner=event.owner,
     )
-    return state.replaced(version=version, attempt=attempt)
+    return replace(state, version=version, attempt=attempt)
 
 
 def compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
     """A summary stands for what it covers."""
     left = [m for m in state.live if not event.coverage.covers(m.position)]
-    state = behind_new_prefix(state, left, older_live=0, older_tokens=0)
+    state = behind_new_prefix(replace(state, older_live=0, older_tokens=0), left)
     live_tokens = state.live_tokens
     after = [m.version for m in left if m.position >= event.coverage.stop]
-    return state.replaced(
+    return replace(
+        state,
         version=version,
         live_from=after[0] if after else version,
         summary=ActiveSummary(
@@ -117,7 +119,8 @@ def remade(state: Conversation, event: CompactionPerformed, version: int) -> Con
     # In the place of the summary before: what is live stays so, and the guard counts as before.
     before, tokens = state.summary, state.tokens
     state = behind_new_prefix(state, state.live)
-    return state.replaced(
+    return replace(
+        state,
         version=version,
         summary=ActiveSummary(
             summary_id=event.summary_id,
@@ -138,11 +141,11 @@ def remade(state: Conversation, event: CompactionPerformed, version: int) -> Con
 def failed(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
     """An attempt ended without a summary."""
     if event.reason == ERASED:  # It was stopped for another reason than its own.
-        return state.replaced(version=version, attempt=None)
+        return replace(state, version=version, attempt=None)
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
     )
-    return state.replaced(version=version, attempt=None, setbacks=setbacks)
+    return replace(state, version=version, attempt=None, setbacks=setbacks)
 
 
 def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tuple[int, ...]:
@@ -158,26 +161,27 @@ def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tu
 def reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
     """What the newest summary covered is live again."""
     back = (*event.messages, *state.live)
-    state = behind_new_prefix(
+    state = replace(
         state,
-        sorted(back, key=lambda m: m.position),
         version=version,
         older_live=event.older_live,
         older_tokens=event.older_tokens,
         live_from=event.live_from,
         summary=event.restored,
     )
+    state = behind_new_prefix(state, sorted(back, key=lambda m: m.position))
     # The next compaction by size must not come at once and make the same summary again.
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
-    state = state.replaced(setbacks=setbacks)
+    state = replace(state, setbacks=setbacks)
     return _bounded(state) if len(state.live) > REMEMBERED else state
 
 
 def _bounded(state: Conversation) -> Conversation:
     gone = fading(state.live, state.preamble, state.pinned_positions)
-    return state.replaced(
+    return replace(
+        state,
         live=tuple(m for m in state.live if m.position not in gone),
         older_live=state.older_live + len(gone),
         older_tokens=state.older_tokens + size(state.live, gone),
@@ -220,7 +224,7 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case MemoriesChosen():
             return _quoting(state, event, version)
         case SummarySuperseded() | ConversationForked():
-            return state.replaced(version=version)
+            return replace(state, version=version)
         case RequestFrameChanged():
             return _framed(state, event, version)
         case MessageErased():
@@ -228,9 +232,9 @@ def evolve(state: Conversation, event: Event) -> Conversation:
         case ConversationErased():
             return Conversation(version=version, erased=True)
         case EventLost():
-            return state.replaced(version=version, length=_length(state, event))
+            return replace(state, version=version, length=_length(state, event))
         case ConversationLabelled():
-            return state.replaced(version=version, label=event.label)
+            return replace(state, version=version, label=event.label)
         case _:
             assert_never(event)
 
@@ -279,7 +283,8 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             # At once, so that a run of messages gives the same state as one by one.
             older, older_tokens = older + len(gone), older_tokens + size(live, gone)
             live = [m for m in live if m.position not in gone]
-    return state.replaced(
+    return replace(
+        state,
         version=version,
         length=length,
         preamble=preamble,
@@ -320,17 +325,17 @@ def _erased(state: Conversation, event: MessageErased, version: int) -> Conversa
     # A message that is only counted is not among them.
     counted = event.tokens_freed and not any(m.position == event.position for m in live)
     older = state.older_tokens - (event.tokens_freed if counted else 0)
-    return behind_new_prefix(state, live, version=version, older_tokens=older)
+    return behind_new_prefix(replace(state, version=version, older_tokens=older), live)
 
 
 def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Conversation:
     pending = state.answer_pending
     frame = known_frame(state.frame, event, version)
-    state = state.replaced(version=version, frame=frame)
+    state = replace(state, version=version, frame=frame)
     if not event.binds_thinking:
         return state
     # The answer that follows was asked for with this frame.
-    return behind_new_prefix(state, state.live).replaced(answer_pending=pending)
+    return replace(behind_new_prefix(state, state.live), answer_pending=pending)
 
 
 def _shortened(
@@ -342,14 +347,15 @@ def _shortened(
     live = [
         _previewed(m, freed[m.position], version) if m.position in freed else m for m in state.live
     ]
-    return behind_new_prefix(state, live, version=version)
+    return behind_new_prefix(replace(state, version=version), live)
 
 
 def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
     versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
     if event.replaces is not None:  # Taken anew: the cycle is where it was.
-        return state.replaced(version=version, notes_versions=versions)
-    return state.replaced(
+        return replace(state, version=version, notes_versions=versions)
+    return replace(
+        state,
         version=version,
         notes_to=max(state.notes_to, event.stop),
         notes_at=state.compactions,
@@ -368,19 +374,15 @@ def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversa
 
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
     if not shown:
-        return state.replaced(version=version, pins=pins)
+        return replace(state, version=version, pins=pins)
     # A line more or less in the ledger changes what stands before every message.
-    return behind_new_prefix(state, state.live, version=version, pins=pins)
+    return behind_new_prefix(replace(state, version=version, pins=pins), state.live)
 
 
 def _quoting(state: Conversation, event: MemoriesChosen, version: int) -> Conversation:
-    return behind_new_prefix(
-        state,
-        state.live,
-        version=version,
-        memories_tokens=event.tokens,
-        memories_at=version if event.tokens else 0,
-    )
+    quoted_at = version if event.tokens else 0
+    state = replace(state, version=version, memories_tokens=event.tokens, memories_at=quoted_at)
+    return behind_new_prefix(state, state.live)
 
 
 def _unpinned(state: Conversation, pin_id: str, version: int) -> Conversation:

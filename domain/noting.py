@@ -19,6 +19,7 @@ from .lasting import stated
 from .ledger import cues
 from .messages import Message, said
 from .notes import Note, NotesFlushed
+from .value import replace
 
 LONGEST = 4_000
 """Characters; far more than a note has, and what a model writes may be of any length."""
@@ -135,7 +136,7 @@ def fitting_notes(
             continue
         seen.add(said)
         positions = sorted(sources.intersection(note.positions))
-        kept.append(note.replaced(text=text, positions=tuple(positions)))
+        kept.append(replace(note, text=text, positions=tuple(positions)))
     return tuple(kept[:MOST_NOTES])
 
 
@@ -211,7 +212,7 @@ def _in_sentence(line: LedgerLine, own: str) -> LedgerLine:
     for span in sentences(own):
         found = own[span.start : span.stop]
         if line.text in found and len(found) <= lasting.LONGEST:
-            return line.replaced(text=found, note="")
+            return replace(line, text=found, note="")
     return line
 
 
@@ -246,7 +247,7 @@ def _heard(message: Message) -> Message:
     if isinstance(message.content, str):
         return message
     kept = tuple(block for block in message.content if block.get("type") in _HEARD)
-    return message.replaced(content=kept)
+    return replace(message, content=kept)
 
 
 def _best(

@@ -15,6 +15,7 @@ from .frames import FramePart, RequestFrameChanged
 from .json_data import is_list, is_object
 from .labelling import WITHDRAWN_LABEL
 from .messages import Message
+from .value import replace
 
 SHORTEST_QUOTE = 12
 """Characters: shorter runs are shared by texts that have nothing to do with each other."""
@@ -106,12 +107,14 @@ def without_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
     """The event with ``marker`` in the place of a focus, or a withdrawn label, if that quotes."""
     match event:
         case ConversationLabelled() if is_quoted(event.label):
-            return event.replaced(label=WITHDRAWN_LABEL)
-        case CompactionRequested() | CompactionPerformed() if _is(event.focus, is_quoted):
-            return event.replaced(focus=marker)
+            return replace(event, label=WITHDRAWN_LABEL)
+        case CompactionRequested() if _is(event.focus, is_quoted):
+            return replace(event, focus=marker)
+        case CompactionPerformed() if _is(event.focus, is_quoted):
+            return replace(event, focus=marker)
         case RequestFrameChanged():
             parts = (_part_without(part, is_quoted, marker) for part in event.parts)
-            return event.replaced(parts=tuple(parts))
+            return replace(event, parts=tuple(parts))
         case _:
             return event
 
@@ -123,7 +126,7 @@ def _part_quotes(part: FramePart, is_quoted: IsQuoted) -> bool:
 def _part_without(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePart:
     if not _part_quotes(part, is_quoted):
         return part
-    return part.replaced(value=_without_lines(part.value, is_quoted, marker))
+    return replace(part, value=_without_lines(part.value, is_quoted, marker))
 
 
 def _without_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from .conversation import Conversation, LiveMessage
+from .value import replace
 
 
 def without_thinking(message: LiveMessage) -> LiveMessage:
@@ -38,9 +39,7 @@ def _ends(message: LiveMessage) -> bool:
     return not message.calls and not message.paused
 
 
-def behind_new_prefix(
-    state: Conversation, live: Iterable[LiveMessage], **changes: object
-) -> Conversation:
+def behind_new_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
     """The state after a decision that changes what stands before messages.
 
     ``live``: the messages that are live after it, as they were shown before.
@@ -48,10 +47,10 @@ def behind_new_prefix(
     known = tuple(live)
     first = max(state.thinking_from, stays_from(state, known))
     shown = tuple(without_thinking(m) if m.position < first else m for m in known)
-    after = state.replaced(
+    return replace(
+        state,
         live=shown,
+        live_tokens=state.older_tokens + sum(m.tokens for m in shown),
         thinking_from=first,
         answer_pending=is_bound(state) or state.answer_pending,
-        **changes,
     )
-    return after.replaced(live_tokens=after.older_tokens + sum(m.tokens for m in shown))

@@ -26,6 +26,7 @@ from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import inquiry_of, recall
 from refold.application.rendering.request_parts import RequestPart, request_parts
 from refold.application.runtime.core import Core
+from refold.domain.value import replace
 
 from .argument_checks import checked
 from .context import Context
@@ -41,7 +42,7 @@ def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[Compacti
     if not waiting:
         return rows
     return [
-        row.replaced(outcome="waiting", reason=told.reason, model_calls=told.model_calls)
+        replace(row, outcome="waiting", reason=told.reason, model_calls=told.model_calls)
         if row.outcome == "requested" and (told := waiting.get(row.attempt_id))
         else row
         for row in rows

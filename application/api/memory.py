@@ -45,6 +45,7 @@ from refold.application.recall.recall_query import RecallOptions
 from refold.application.recall.search import inquiry_of, search
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
+from refold.domain.value import replace
 
 from .argument_checks import checked
 from .blocking import Runner, to_the_end
@@ -331,8 +332,8 @@ class Memory(MemoryLists):
     def stats(self) -> Sizes:
         """How large the log is: by conversation, by kind of event, and by file."""
         sizes = self._core.keeper.sizes()
-        named = (one.replaced(thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
-        return sizes.replaced(conversations=tuple(named))
+        named = (replace(one, thread_id=thread_of(one.thread_id)) for one in sizes.conversations)
+        return replace(sizes, conversations=tuple(named))
 
     def drain(self, wait: float | None = None) -> bool:
         """Wait until no compaction runs in the background; whether none does.

@@ -37,6 +37,7 @@ from refold.domain.cuts.planner import (
     plan_compaction,
 )
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event, Trigger
+from refold.domain.value import replace
 
 from .attempt_ends import AttemptEnd, idle_outcome, outcome_of
 from .lease import is_left_behind, settle_left_behind
@@ -233,7 +234,8 @@ class CompactionAttempt:
         assert requested is not None
         [performed] = [event for event in events if isinstance(event, CompactionPerformed)]
         named = self._source.before.omitted if self._source.before else ()
-        return self._result("performed", loaded).replaced(
+        return replace(
+            self._result("performed", loaded),
             summary_id=performed.summary_id,
             effective=performed.effective,
             is_split_turn=performed.is_split_turn,
@@ -286,7 +288,8 @@ class CompactionAttempt:
         return self._told(outcome_of(core, budget, before, after, outcome, reason, detail))
 
     def _told(self, result: CompactionResult) -> CompactionResult:
-        self._ended = result.replaced(
+        self._ended = replace(
+            result,
             attempt_id=self._requested.attempt_id if self._requested else None,
             trigger=self._trigger,
             summariser=self._summariser.name,

@@ -12,6 +12,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.compacting import fail_compaction, is_breaker_open
 from refold.domain.cuts.planner import NothingToCompact
 from refold.domain.events import Event, Trigger
+from refold.domain.value import replace
 
 from .ladder import Measured, Shortened, measured_as
 from .unwritten import Unwritten, Written, begin, end
@@ -59,7 +60,7 @@ def sized(
     them, a note where the conversation does not begin or end with its user, say.
     """
     sizes = [measured_as(core, core.asked.framed(then), budget).size for then in (before, after)]
-    return result.replaced(tokens_before=sizes[0], tokens_after=sizes[1])
+    return replace(result, tokens_before=sizes[0], tokens_after=sizes[1])
 
 
 def idle_outcome(
@@ -69,9 +70,9 @@ def idle_outcome(
     result = outcome_of(core, budget, loaded, loaded, "nothing_to_do", idle.rule, idle.because)
     versions = [m.version for m in loaded.state.live if m.position == idle.since]
     if not versions:
-        return result.replaced(blocked_since=idle.since)
+        return replace(result, blocked_since=idle.since)
     [logged] = core.log.read(loaded.thread_id, versions[0], versions[0])
-    return result.replaced(blocked_since=idle.since, blocked_at=logged.at or None)
+    return replace(result, blocked_since=idle.since, blocked_at=logged.at or None)
 
 
 def told_results(
@@ -87,11 +88,12 @@ def told_results(
     if done.decisions:
         told = [result for result in results if result.outcome != "nothing_to_do"]
         enough = outcome_of(core, before.plain, before.loaded, now.loaded, "shortened")
-        told = told or [enough.replaced(trigger=trigger)]
+        told = told or [replace(enough, trigger=trigger)]
     if not told:
         return []  # What others did was enough.
-    told[0] = told[0].replaced(tokens_before=before.size)
-    told[-1] = told[-1].replaced(
+    told[0] = replace(told[0], tokens_before=before.size)
+    told[-1] = replace(
+        told[-1],
         tokens_after=now.size,
         results_offloaded=done.offloaded,
         results_condensed=done.condensed,

@@ -20,6 +20,7 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.compacting import abandon_compaction, may_compact
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
+from refold.domain.value import replace
 
 from .attempt import CompactionAttempt
 from .attempt_ends import outcome_of, told_results
@@ -200,7 +201,7 @@ class Settling:
             if (result.outcome, result.reason) == ("nothing_to_do", OVERTAKEN):
                 continue
             if not results:
-                result = result.replaced(tokens_before=before.size)
+                result = replace(result, tokens_before=before.size)
             results.append(result)
             telling.ended(result)
             if result.outcome == "performed":
@@ -255,7 +256,7 @@ class Settling:
             left = outcome_of(
                 core, self._budget, now.loaded, now.loaded, "failed", reason, str(error)
             )
-            waiting = [left.replaced(trigger=self._trigger)]
+            waiting = [replace(left, trigger=self._trigger)]
             tell_compaction(core, waiting[0])
         known = {result.attempt_id for result in self.results if result.outcome == "waiting"}
         self.results += [one for one in waiting if one.attempt_id not in known]

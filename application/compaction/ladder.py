@@ -17,6 +17,7 @@ from refold.domain.cuts.planner import NothingToCompact, plan_compaction
 from refold.domain.events import (
     Event,
     MessagesCondensed,
+    ShortenedPart,
     ToolContentOffloaded,
     UserContentShortened,
 )
@@ -34,6 +35,7 @@ from refold.domain.shortening import (
     unanswered_from,
     worth_a_marker,
 )
+from refold.domain.value import replace
 
 from .tool_parts import SAID, TOOLS, decided, of_tools, of_users, tool_parts
 
@@ -143,10 +145,19 @@ def _climbed(
 def _beside(events: Sequence[Event], coverage: Coverage) -> Iterator[Event]:
     """The decisions, as far as they are about messages that a summary leaves."""
     for event in events:
-        assert isinstance(event, ToolContentOffloaded | MessagesCondensed)
-        left = tuple(part for part in event.parts if not coverage.covers(part.position))
-        if left:
-            yield event.replaced(parts=left)
+        match event:
+            case ToolContentOffloaded():
+                if left := _outside(coverage, event.parts):
+                    yield replace(event, parts=left)
+            case MessagesCondensed():
+                if left := _outside(coverage, event.parts):
+                    yield replace(event, parts=left)
+            case _:
+                raise AssertionError(f"not of the rungs below a summary: {event!r}")
+
+
+def _outside(coverage: Coverage, parts: Sequence[ShortenedPart]) -> tuple[ShortenedPart, ...]:
+    return tuple(part for part in parts if not coverage.covers(part.position))
 
 
 def make_fit(core: Core, thread_id: str, budget: Budget) -> Shortened:

@@ -17,6 +17,7 @@ from refold.domain.compaction.reverting import revert_compaction
 from refold.domain.cuts.planner import Wish
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import Event
+from refold.domain.value import replace
 
 from .attempt import CompactionAttempt
 from .attempt_ends import outcome_of, sized
@@ -119,11 +120,12 @@ async def compact_on_demand(
 
 def _with_the_rest(result: CompactionResult, done: Shortened) -> CompactionResult:
     """The result, with what was shown shorter after it."""
-    result = result.replaced(results_offloaded=done.offloaded, results_condensed=done.condensed)
+    result = replace(result, results_offloaded=done.offloaded, results_condensed=done.condensed)
     if result.outcome == "performed":
         return result
-    nothing = {"reason": "", "detail": "", "blocked_since": None, "blocked_at": None}
-    return result.replaced(outcome="shortened", **nothing)
+    return replace(
+        result, outcome="shortened", reason="", detail="", blocked_since=None, blocked_at=None
+    )
 
 
 def manual_attempt(core: Core, thread_id: str, demand: Demand, extras: Extras) -> CompactionAttempt:
@@ -161,7 +163,7 @@ def _named(given: object) -> str | None:
 def _keeping(core: Core, keep_last: object) -> Core:
     if keep_last is None:
         return core
-    policy = core.settings.policy.replaced(keep_last=_whole("keep_last", keep_last, 1))
+    policy = replace(core.settings.policy, keep_last=_whole("keep_last", keep_last, 1))
     return core.with_policy(policy)
 
 
@@ -173,7 +175,7 @@ def _aiming(budget: Budget, target: object) -> Budget:
         raise _cannot_be(
             "target", target, f"more than the {budget.fixed:,} tokens of system text and tools"
         )
-    return budget.replaced(target=min(aimed, budget.limit))
+    return replace(budget, target=min(aimed, budget.limit))
 
 
 def _whole(name: str, given: object, least: int) -> int:

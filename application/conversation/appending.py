@@ -16,6 +16,7 @@ from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, thinks
 from refold.domain.thinking import follows_an_answer, is_bound
+from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation
 from .owners import refuse_other_owner
@@ -229,8 +230,8 @@ def store(
     stored = [e for e in events if isinstance(e, MessageAppended)]
     _tell_of(core, thread_id, stored)
     answer = tuple(_answered(incoming, stored, known))
-    return Appended.trusted(
-        {"thread_id": thread_id, "version": loaded.state.version, "messages": answer}
+    return build_unvalidated(
+        Appended, thread_id=thread_id, version=loaded.state.version, messages=answer
     )
 
 
@@ -247,7 +248,7 @@ def _answered(
             continue
         told = _appended(next(new), new=True)
         if item.key is not None:
-            known[item.key] = told.replaced(new=False)
+            known[item.key] = replace(told, new=False)
         answer.append(told)
     return answer
 
@@ -262,7 +263,7 @@ def _marked_stale(
     answers = core.asked.is_answer(loaded.thread_id, state.length)
     if not is_bound(state) or (answers and not follows_an_answer(state)):
         return fresh
-    return [fresh[0].replaced(stale_thinking=True), *fresh[1:]]
+    return [replace(fresh[0], stale_thinking=True), *fresh[1:]]
 
 
 def _tell_of(core: Core, thread_id: str, stored: Sequence[MessageAppended]) -> None:
@@ -334,19 +335,18 @@ def _measured(
     if not size.thinking and thinks(item.message):
         # A message thinks if its thinking has a size: thinking too short for a token counts as one.
         size = TokenCount(total=size.total + 1, thinking=1)
-    return IncomingMessage.trusted(
-        {
-            "message": item.message,
-            "message_id": item.message_id or core.new_id(),
-            "tokens": size.total,
-            "thinking_tokens": size.thinking,
-            "key": key,
-            "written_at": written_at,
-            "model": item.model,
-            "stop_reason": item.stop_reason,
-            "stale_thinking": False,
-            "owner": owner,
-        }
+    return build_unvalidated(
+        IncomingMessage,
+        message=item.message,
+        message_id=item.message_id or core.new_id(),
+        tokens=size.total,
+        thinking_tokens=size.thinking,
+        key=key,
+        written_at=written_at,
+        model=item.model,
+        stop_reason=item.stop_reason,
+        stale_thinking=False,
+        owner=owner,
     )
 
 
@@ -370,13 +370,12 @@ def _stored_before(
 
 
 def _appended(event: MessageAppended, *, new: bool) -> AppendedMessage:
-    return AppendedMessage.trusted(
-        {
-            "position": event.position,
-            "message_id": event.message_id,
-            "tokens": event.tokens,
-            "new": new,
-        }
+    return build_unvalidated(
+        AppendedMessage,
+        position=event.position,
+        message_id=event.message_id,
+        tokens=event.tokens,
+        new=new,
     )
 
 

@@ -9,6 +9,7 @@ from refold.domain.blocks import unknown_kinds
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Author, Block, Message, Role, gist
+from refold.domain.value import build_unvalidated, replace
 
 from .block_checks import (
     check_blocks,
@@ -76,7 +77,7 @@ def _with_author(message: Message, author: Author | None) -> Message:
     """Set the author of a message of the role user that says something and names none itself."""
     if author is None or message.author or message.role != "user" or not gist(message).speaks:
         return message
-    return message.replaced(author=author)
+    return replace(message, author=author)
 
 
 def read_messages(
@@ -112,9 +113,9 @@ def plain_message(message: Message) -> Message:
     """
     extra = None if message.extra is None else _plain(message.extra, "extra")
     if isinstance(message.content, str):
-        return message.replaced(content=_text(message.content), extra=extra)
-    plain = message.replaced(content=tuple(_plain(list(message.content), "content")), extra=extra)
-    return plain.replaced(unknown=unknown_kinds(plain))
+        return replace(message, content=_text(message.content), extra=extra)
+    plain = replace(message, content=tuple(_plain(list(message.content), "content")), extra=extra)
+    return replace(plain, unknown=unknown_kinds(plain))
 
 
 def is_utf8(text: str) -> bool:
@@ -144,29 +145,29 @@ def read_message(
     role, content = _said(fields, place)
     is_user = role == "user"
     # Checked field by field, with better words than a schema has.
-    message = Message.trusted(
-        {
-            "role": role,
-            "content": content,
-            # Of other programs' messages, and of those of other roles, this may be anything.
-            "author": cast(
-                Author | None, _taken(fields, "author", lambda it: is_user and it in AUTHORS)
-            ),
-            "extra": None,
-            "unknown": (),
-        }
+    message = build_unvalidated(
+        Message,
+        role=role,
+        content=content,
+        # Of other programs' messages, and of those of other roles, this may be anything.
+        author=cast(
+            Author | None,
+            _taken(fields, "author", lambda it: is_user and it in AUTHORS),
+        ),
+        extra=None,
+        unknown=(),
     )
     if unknown := unknown_kinds(message):
-        message = message.replaced(unknown=unknown)
+        message = replace(message, unknown=unknown)
     if not recorded:
         _check_live(message, f"{place}.content")
     ids = [cast(str | None, _taken(fields, name, is_id)) for name in _OF_THE_ANSWER]
     if fields:
-        message = message.replaced(extra=fields)
+        message = replace(message, extra=fields)
     return Intake(_with_author(message, author), *ids)
 
 
-def _said(fields: Block, place: str) -> tuple[str, str | tuple[Block, ...]]:
+def _said(fields: Block, place: str) -> tuple[Role, str | tuple[Block, ...]]:
     """Take out role and content."""
     role = fields.pop("role", None)
     if role not in ROLES:

@@ -1,8 +1,8 @@
 """The log by thread id: an erased conversation keeps its stream, and its id goes on in another one."""
 
+import dataclasses
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from refold.application.ports.log_observer import LogObserver
 from refold.domain.conversation import Conversation
 from refold.domain.errors import ConversationGone
 from refold.domain.events import ConversationForked, Event, MessageAppended
+from refold.domain.value import replace
 
 from .loaded import LoadedConversation
 
@@ -157,7 +158,7 @@ class ThreadLog:
             nonlocal events
             events = decide(_named(loaded, source))
             return [
-                event.replaced(source=stream) if isinstance(event, ConversationForked) else event
+                replace(event, source=stream) if isinstance(event, ConversationForked) else event
                 for event in events
             ]
 
@@ -286,13 +287,13 @@ class _Deciding:
 def _named(loaded: LoadedConversation, thread_id: str) -> LoadedConversation:
     if loaded.thread_id == thread_id:
         return loaded
-    return replace(loaded, thread_id=thread_id)
+    return dataclasses.replace(loaded, thread_id=thread_id)
 
 
 def _by_thread(logged: LoggedEvent) -> LoggedEvent:
     event = logged.event
     if isinstance(event, ConversationForked) and SEPARATOR in event.source:
-        logged = logged._replace(event=event.replaced(source=thread_of(event.source)))
+        logged = logged._replace(event=replace(event, source=thread_of(event.source)))
     if SEPARATOR not in logged.thread_id:
         return logged
     return logged._replace(thread_id=thread_of(logged.thread_id))

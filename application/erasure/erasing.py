@@ -13,7 +13,7 @@ from refold.domain.erasing import erase_conversation
 from refold.domain.errors import ConversationGone, InvalidThreadId, UnknownMessage
 from refold.domain.events import Event, MessageAppended, MessageErased
 from refold.domain.notes import NotesFlushed
-from refold.domain.value import Rewritten
+from refold.domain.value import Rewritten, replace
 
 from .erasing_plan import Done, ErasurePlan, Renoted, erasable, renoted
 from .erasure_report import ErasureReport, Place, Removed
@@ -41,7 +41,8 @@ def erase(core: Core, thread_id: str, where: Where, reason: str = "") -> Erasure
     reached = erasing.begin(lambda load: _family(core, erasing, load(thread_id), positions))
     done = erasing.finish()
     erased = tuple(m.position for m in done[thread_id].messages) if thread_id in done else ()
-    return _report(core, done.values()).replaced(
+    return replace(
+        _report(core, done.values()),
         thread_id=thread_id,
         positions=erased,
         already_erased=tuple(sorted(positions.difference(erased))),
@@ -64,8 +65,11 @@ def erase_all(core: Core, thread_id: str, reason: str = "") -> ErasureReport:
     erasing = _Erasing(core, reason, whole=thread_id)
     reached = erasing.begin(lambda load: _forked(core, load(thread_id)))
     noted = [thread_id] if state.notes_at is not None else []
-    return _report(core, erasing.finish().values(), noted).replaced(
-        thread_id=thread_id, copies=tuple(sorted(reached)), conversation=True
+    return replace(
+        _report(core, erasing.finish().values(), noted),
+        thread_id=thread_id,
+        copies=tuple(sorted(reached)),
+        conversation=True,
     )
 
 
@@ -74,7 +78,7 @@ def erase_owner(core: Core, owner: str, reason: str = "") -> ErasureReport:
     erasing = _Erasing(core, reason, owner=owner)
     erasing.begin(lambda load: messages_of_owner(core, load, owner))
     known = is_known(core, owner)
-    return _report(core, erasing.finish().values()).replaced(owner=owner, known=known)
+    return replace(_report(core, erasing.finish().values()), owner=owner, known=known)
 
 
 def shared_with(core: Core, thread_id: str, where: Where | None = None) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from refold.domain.events import (
 )
 from refold.domain.impersonation import broken_up
 from refold.domain.messages import gist
+from refold.domain.value import replace
 
 MOST = 1_536
 """More covered messages than so many are not all read again: each takes half a millisecond."""
@@ -265,7 +266,8 @@ class _Remaking:
         tokens = text_tokens + self._overhead + ledger.tokens
         topics = gathered.kept(old.tokens - tokens, apart=False, ask=old.topics_ask)
         tokens += topics.tokens
-        performed = _performed(requested, old).replaced(
+        performed = replace(
+            _performed(requested, old),
             summary_id=self._core.new_id(),
             text=text,
             text_tokens=text_tokens,
@@ -305,7 +307,8 @@ def _requested(
 
 
 def _performed(requested: CompactionRequested, old: CompactionPerformed) -> CompactionPerformed:
-    return old.replaced(
+    return replace(
+        old,
         attempt_id=requested.attempt_id,
         source_digest=requested.source_digest,
         trigger=requested.trigger,

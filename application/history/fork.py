@@ -20,7 +20,7 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationForked, Event, MessageErased
 from refold.domain.evolve import fold
 from refold.domain.notes import MemoriesChosen, NotesFlushed
-from refold.domain.value import Rewritten
+from refold.domain.value import Rewritten, replace
 
 from .moments import At, loaded_at
 
@@ -52,7 +52,7 @@ def erased_since(
     )
     reasons = {event.position: event.reason for event in vouched}
     recorded = (
-        e.replaced(reason=reasons[e.position]) if isinstance(e, MessageErased) else e
+        replace(e, reason=reasons[e.position]) if isinstance(e, MessageErased) else e
         for e in events
     )
     lost = frozenset(later.messages)
@@ -134,7 +134,7 @@ def _vouched(core: Core, then: LoadedConversation, later: _Later) -> Sequence[Me
             owners[position] = owner
         by_position.setdefault(position, []).append(one)
     return [
-        event.replaced(rewritten=tuple(by_position[position]))
+        replace(event, rewritten=tuple(by_position[position]))
         for position, event in sorted(owners.items())
     ]
 
@@ -194,4 +194,4 @@ def _quoted_anew(core: Core, copied: LoadedConversation, into: str) -> Iterator[
         if memories_text(into, present.memories) != source:
             # Thinking in the copy was signed for the old text: recording the new one drops it.
             tokens = memories_size(into, present.memories, core.counter.count_text)
-            yield present.replaced(tokens=tokens)
+            yield replace(present, tokens=tokens)

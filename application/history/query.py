@@ -17,7 +17,7 @@ from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, wh
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import MessageAppended
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 AT_ONCE = 500
 """Messages that are looked at in one go."""
@@ -158,7 +158,7 @@ def _cut_record(
     while length > 1 and count(record.text[start : start + length]) > room:
         length = length * 9 // 10
     shown = record.text[start : start + length]
-    return record.replaced(text=shown, start=start, stop=start + len(shown))
+    return replace(record, text=shown, start=start, stop=start + len(shown))
 
 
 def begin_of(text: str, wanted: str | None) -> int:
@@ -235,7 +235,7 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
     reach = range(length)[query.start : query.stop]
     if not length:
         nothing = HistoryPage(thread_id=thread_id, records=(), next=None, length=0)
-        return nothing.replaced(notice=f"there is no message in conversation {thread_id!r}")
+        return replace(nothing, notice=f"there is no message in conversation {thread_id!r}")
     missing: tuple[str, ...] = ()
     positions: Sequence[int] = reach
     if query.hidden:
@@ -249,7 +249,7 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
         notices += _cut(page.records)
     elif positions or not missing:
         notices.append(_nothing(query, positions, reach, length))
-    return page_of(loaded, page).replaced(missing=missing, notice="; ".join(notices) or None)
+    return replace(page_of(loaded, page), missing=missing, notice="; ".join(notices) or None)
 
 
 def _checked(query: HistoryQuery) -> HistoryQuery:

@@ -288,11 +288,25 @@ class Player:
         if self._on_request is not None:
             self._on_request(turn.index, context)
 
-    def _tell(self, turn: "_Turn", **what: Any) -> None:
+    def _tell(
+        self,
+        turn: "_Turn",
+        *,
+        compaction: CompactionResult | None = None,
+        refused: str | None = None,
+        restarted: bool = False,
+    ) -> None:
         if self._on_event is None:
             return
-        total = len(self._recorded.messages)
-        self._on_event(Played(index=turn.index, total=total, **what))
+        self._on_event(
+            Played(
+                index=turn.index,
+                total=len(self._recorded.messages),
+                compaction=compaction,
+                refused=refused,
+                restarted=restarted,
+            )
+        )
 
     def _figures(self) -> PlayFigures:
         tally = self._tally

@@ -1,8 +1,8 @@
 """A summariser that tells what its model was given and what it wrote."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import Literal, NamedTuple, get_args
 
@@ -35,7 +35,7 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.messages import said, text_of
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .playing import Played, Player, PlayFigures
 from .pricing import CostMeter, Prices
@@ -247,8 +247,8 @@ class _Run:
         if asked.name != core.fallback.name:
             asked = metered(asked, core.counter, self._meter.summariser)
         # What is compared must not depend on how quick this machine is.
-        settings = core.settings.replaced(background=False)
-        self._core = replace(core, summariser=asked, settings=settings)
+        settings = replace(core.settings, background=False)
+        self._core = dataclasses.replace(core, summariser=asked, settings=settings)
         self._seen = 0
         self._events: list[Event] = []
         self._steps: list[Step] = []

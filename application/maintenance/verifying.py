@@ -158,5 +158,11 @@ def _looked(core: Core, anchor: Path | None) -> Checked:
 
 
 def _report(damage: Damage) -> DamageReport:
-    named = damage._replace(thread_id=thread_of(damage.thread_id))
-    return DamageReport(**named._asdict(), remedy=remedy_of(damage))
+    return DamageReport(
+        place=damage.place,
+        thread_id=thread_of(damage.thread_id),
+        version=damage.version,
+        kind=damage.kind,
+        detail=damage.detail,
+        remedy=remedy_of(damage),
+    )

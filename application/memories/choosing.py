@@ -26,6 +26,7 @@ from refold.domain.conversation import Conversation
 from refold.domain.events import Event
 from refold.domain.messages import said
 from refold.domain.notes import ChosenMemory
+from refold.domain.value import replace
 
 from .owner_memories import Offer, offers_of_owner
 
@@ -110,7 +111,7 @@ def _fitted(
     count, tokens, thread_id = core.counter.count_text, ask(query).tokens, made.thread_id
     for number in range(len(hits), 0, -1):
         kept = hits[:number]
-        bare = memories_size(thread_id, [made.memory(hit.replaced(text="")) for hit in kept], count)
+        bare = memories_size(thread_id, [made.memory(replace(hit, text="")) for hit in kept], count)
         left = room - bare - number  # Each text is rounded up by itself.
         if left < LEAST_TEXT:
             continue
@@ -140,8 +141,8 @@ class _Making(NamedTuple):
         offer = self.offers.get((hit.thread_id, hit.message_id, hit.at))
         if offer is None or hit.thread_id == self.thread_id:
             return memory
-        return memory.replaced(
-            thread_id=hit.thread_id, kind=offer.kind, start=offer.start, stop=offer.stop
+        return replace(
+            memory, thread_id=hit.thread_id, kind=offer.kind, start=offer.start, stop=offer.stop
         )
 
 

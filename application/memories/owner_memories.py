@@ -15,6 +15,7 @@ from refold.application.runtime.core import Core
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.notes import MemoryKind
 from refold.domain.noting import LEDGER
+from refold.domain.value import replace
 
 LASTING = frozenset({"preference", "constraint", "decision"})
 """Kinds of notes that matter whatever is asked."""
@@ -151,7 +152,7 @@ def _scored(offers: Sequence[Offer], query: str) -> Iterator[Offer]:
     )
     # Few of many are taken: only these are made anew.
     for score, offer in sorted(scored, key=lambda one: -one[0]):
-        yield offer._replace(hit=offer.hit.replaced(score=score))
+        yield offer._replace(hit=replace(offer.hit, score=score))
 
 
 def _least(offer: Offer) -> float:

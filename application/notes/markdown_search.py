@@ -164,7 +164,13 @@ def search_notes(
     best = max(scores, default=0.0)
     ranked = sorted(zip(scores, sections, strict=True), key=lambda one: (-one[0], one[1][:3]))
     hits = tuple(
-        NotesHit(score=score / best, **section._asdict())
+        NotesHit(
+            path=section.path,
+            heading=section.heading,
+            line=section.line,
+            text=section.text,
+            score=score / best,
+        )
         for score, section in ranked[:limit]
         if score > 0 and score / best >= min_score
     )

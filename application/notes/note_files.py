@@ -14,6 +14,7 @@ from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.errors import RefoldError
 from refold.domain.noting import LEDGER
+from refold.domain.value import replace
 
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
 _MOST_HOURS, _MINUTES = 24, 60
@@ -46,7 +47,7 @@ def dated(notes: Iterable[NoteRow], zone: str | None) -> Iterator[NoteRow]:
     """
     there = None if zone is None else time_zone(zone)
     for note in notes:
-        yield note.replaced(taken_at=_as_there(note.taken_at, there))
+        yield replace(note, taken_at=_as_there(note.taken_at, there))
 
 
 def _as_there(taken_at: str, zone: tzinfo | None) -> str:

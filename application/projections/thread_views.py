@@ -15,6 +15,7 @@ from refold.application.ports.read_models import (
     SummaryRow,
     TopicSeen,
 )
+from refold.domain.value import replace
 
 Row = TypeVar("Row", MessageRow, SummaryRow, CompactionRow, TopicSeen, NoteRow)
 
@@ -120,11 +121,11 @@ class ThreadViews:
 def _of(rows: Sequence[Row]) -> Sequence[Row]:
     if not rows or not any(SEPARATOR in row.thread_id for row in rows):
         return rows
-    return [row.replaced(thread_id=thread_of(row.thread_id)) for row in rows]
+    return [replace(row, thread_id=thread_of(row.thread_id)) for row in rows]
 
 
 def _by_thread(row: ConversationRow) -> ConversationRow:
     if SEPARATOR not in row.thread_id and SEPARATOR not in (row.forked_from or ""):
         return row
     source = None if row.forked_from is None else thread_of(row.forked_from)
-    return row.replaced(thread_id=thread_of(row.thread_id), forked_from=source)
+    return replace(row, thread_id=thread_of(row.thread_id), forked_from=source)

@@ -8,6 +8,7 @@ from refold.application.projections.message_list import readable
 from refold.application.projections.window import SAID, Preview, PreviewKey
 from refold.application.rendering.request_blocks import shortened
 from refold.domain.messages import Block, Message
+from refold.domain.value import replace
 
 
 class Sight:
@@ -54,7 +55,7 @@ class Sight:
             return block if preview is None else shortened(block, preview, address)
 
         blocks = (shown(index, block) for index, block in enumerate(entry.message.blocks()))
-        return entry.message.replaced(content=tuple(blocks))
+        return replace(entry.message, content=tuple(blocks))
 
 
 def _key(position: int, index: int, block: Block) -> PreviewKey:

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from refold.domain.value import replace
+
 from .hits import RecallHit
 from .tokens import tokens_of
 
@@ -140,7 +142,7 @@ def fitted(
         beside_it = sum(count(neighbour.text) for neighbour in hit.neighbours)
         fits = beside_it <= left
         left -= beside_it if fits else 0
-        shown.append(hit if fits else hit.replaced(neighbours=()))
+        shown.append(hit if fits else replace(hit, neighbours=()))
     return tuple(shown), room - left
 
 
@@ -161,4 +163,4 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
 
 def _cut(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
     start, stop = excerpt(hit.text, tokens, max(1, most), count)
-    return hit.replaced(text=hit.text[start:stop], start=hit.start + start, stop=hit.start + stop)
+    return replace(hit, text=hit.text[start:stop], start=hit.start + start, stop=hit.start + stop)

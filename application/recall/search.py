@@ -15,6 +15,7 @@ from refold.application.projections.row_changes import utc
 from refold.application.runtime.core import Core
 from refold.domain.events import MessageAppended
 from refold.domain.messages import gist
+from refold.domain.value import replace
 
 from .candidates_search import Finding
 from .context_visibility import Sight
@@ -89,7 +90,7 @@ class Shower:
             return list(hits)
         wanted = {(hit.thread_id, p) for hit in hits for p in self._beside(hit)}
         self._read(self._places_of(wanted - self._said.keys()))
-        return [hit.replaced(neighbours=tuple(self._neighbours(hit))) for hit in hits]
+        return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
     def _near(self, found: Sequence[Ranked]) -> Iterator[Place]:
         """Where these stand, and what was logged right before and after: most often their neighbours."""
@@ -307,7 +308,7 @@ def _relative(hits: Sequence[RecallHit], least: float) -> list[RecallHit]:
     if not hits:
         return []
     best = hits[0].score
-    scored = [hit.replaced(score=hit.score / best) for hit in hits]
+    scored = [replace(hit, score=hit.score / best) for hit in hits]
     return [hit for hit in scored if hit.score >= least]
 
 

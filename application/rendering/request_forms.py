@@ -12,7 +12,8 @@ from refold.application.projections.window import Window
 from refold.domain.blocks import LONGEST_OPENAI, block_words, legal_name, name_problem
 from refold.domain.errors import InvalidMessage
 from refold.domain.json_data import is_list, is_object
-from refold.domain.messages import Block, Message, text_of
+from refold.domain.messages import Block, Message, Role, text_of
+from refold.domain.value import build_unvalidated
 
 from . import texts
 from .request_blocks import copied, signed_summary, text_block
@@ -86,7 +87,7 @@ def text_form(
     return "\n\n".join([*([SUMMARY, *memory] if memory else []), RECENT, *kept])
 
 
-def _parts(role: str, content: Any) -> Iterator[str]:
+def _parts(role: Role, content: Any) -> Iterator[str]:
     """A message in words; notes of the system, which requests have in the user's turn, by themselves."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     own = [block for block in blocks if text_of(block) not in _NOBODY_SAID]
@@ -104,9 +105,10 @@ def _is_note(role: str, block: Mapping[str, Any]) -> bool:
     return role == "user" and str(block.get("text", "")).startswith(texts.SYSTEM_NOTE)
 
 
-def _message(role: str, content: tuple[Any, ...]) -> Message:
-    fields = {"role": role, "content": content, "author": None, "extra": None, "unknown": ()}
-    return Message.trusted(fields)
+def _message(role: Role, content: tuple[Any, ...]) -> Message:
+    return build_unvalidated(
+        Message, role=role, content=content, author=None, extra=None, unknown=()
+    )
 
 
 _Message = dict[str, Any]

@@ -1,9 +1,10 @@
 """The core that all use cases share: the ports, the settings, and how a request is measured."""
 
+import dataclasses
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -51,7 +52,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
 from refold.domain.json_data import byte_size
 from refold.domain.notes import MemoriesChosen
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .opening_process import OpeningProcess
 
@@ -211,7 +212,7 @@ class Settings(Value, frozen=True):
         if found is None:
             return self
         own = next(own for own in self.models if own.prefix == found)
-        return self.replaced(window=own.window, policy=own.policy, request_bytes=own.request_bytes)
+        return replace(self, window=own.window, policy=own.policy, request_bytes=own.request_bytes)
 
 
 class Layout(NamedTuple):
@@ -290,11 +291,13 @@ class Core:
         """This core with the settings for requests to ``model``, or else to the usual one."""
         if not self.settings.models:
             return self
-        return replace(self, settings=self.settings.for_model(model or self.settings.model))
+        return dataclasses.replace(
+            self, settings=self.settings.for_model(model or self.settings.model)
+        )
 
     def with_policy(self, policy: CompactionPolicy) -> "Core":
         """Return this core with another policy."""
-        return replace(self, settings=self.settings.replaced(policy=policy))
+        return dataclasses.replace(self, settings=replace(self.settings, policy=policy))
 
     def answered_by(self, model: str | None, asked: str | None = None) -> "Core":
         """Return this core with the summariser as it is where ``model`` answers, or else the usual one.
@@ -302,21 +305,25 @@ class Core:
         ``asked``: the model that is to be asked for summaries, whatever was configured.
         """
         chosen = for_models(self.summariser, asked, model or self.settings.model)
-        return self if chosen is self.summariser else replace(self, summariser=chosen)
+        return self if chosen is self.summariser else dataclasses.replace(self, summariser=chosen)
 
     def budget(self, extras: Extras) -> Budget:
         """The budget of requests that carry these extras."""
         model = extras.model or self.settings.model
         settings = self.settings.for_model(model)
-        return budget_for(
-            settings.window or rules_for(model).window,
-            self.extras_tokens(extras),
-            settings.policy,
-            summary_overhead=summary_overhead(self._size),
-            instructions=self._instructions_tokens(extras),
-            instruction_files=self._instruction_sizes(self.layout(extras).instructions),
-            recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
-        ).replaced(byte_limit=settings.request_bytes, fixed_bytes=self._extras_bytes(extras))
+        return replace(
+            budget_for(
+                settings.window or rules_for(model).window,
+                self.extras_tokens(extras),
+                settings.policy,
+                summary_overhead=summary_overhead(self._size),
+                instructions=self._instructions_tokens(extras),
+                instruction_files=self._instruction_sizes(self.layout(extras).instructions),
+                recalls=any(str(tool.get("name")).endswith(RECALL_MEMORY) for tool in extras.tools),
+            ),
+            byte_limit=settings.request_bytes,
+            fixed_bytes=self._extras_bytes(extras),
+        )
 
     def layout(self, extras: Extras) -> Layout:
         """How the request is laid out: as it was recorded, or as it is made now."""

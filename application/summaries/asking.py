@@ -20,6 +20,7 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.summary_length import Expected
 from refold.domain.compaction.summary_rules import Summary, SummaryRefused
+from refold.domain.value import replace
 
 _ABOUT_THE_ANSWER = frozenset({"truncated", "empty", "bad_answer"})
 """Reasons of a summariser's own that another answer may mend."""
@@ -80,7 +81,7 @@ class Asking:
                 if self._repairs == 0:
                     raise
                 self._repairs -= 1
-                request = request.replaced(repair=str(refusal))
+                request = replace(request, repair=str(refusal))
 
     async def _once(self, request: SummaryRequest) -> SummaryDraft:
         self.needs(1)

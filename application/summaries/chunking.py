@@ -15,6 +15,7 @@ from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, gist
+from refold.domain.value import replace
 
 _HEADING = (
     "[Left out of this summary, for they were too large; each can be read back by its address]"
@@ -29,7 +30,7 @@ def stand_in(source: SourceMessage, note: str) -> SourceMessage | None:
     blocks = tuple(filter(None, (_emptied(b, note) for b in source.message.blocks())))
     if not blocks:
         return None
-    return source.replaced(message=source.message.replaced(content=blocks))
+    return replace(source, message=replace(source.message, content=blocks))
 
 
 def _emptied(block: Block, note: str) -> Block | None:
@@ -175,7 +176,7 @@ def fitting_length(request: SummaryRequest, capacity: Capacity, policy: Compacti
     usable, bare = capacity.window / policy.chunk_slack, _bare(request)
 
     def leaves_room(limit: int) -> bool:
-        floor = capacity.measure(bare.replaced(limit_tokens=limit))
+        floor = capacity.measure(replace(bare, limit_tokens=limit))
         return usable - floor - limit >= usable * policy.chunk_share
 
     least, most = SHORTEST_SUMMARY, request.limit_tokens
@@ -194,7 +195,7 @@ def carried_room(request: SummaryRequest, capacity: Capacity, policy: Compaction
 
 
 def _bare(request: SummaryRequest) -> SummaryRequest:
-    return request.replaced(messages=(), previous=None, previous_block=None)
+    return replace(request, messages=(), previous=None, previous_block=None)
 
 
 def portioned(
@@ -260,7 +261,7 @@ class _Scale:
         self._bare = _bare(request)
         self._measure = capacity.measure
         self._floor = capacity.measure(self._bare)
-        carried = capacity.measure(self._bare.replaced(previous=request.previous)) - self._floor
+        carried = capacity.measure(replace(self._bare, previous=request.previous)) - self._floor
         usable = capacity.window / policy.chunk_slack
         self.most = int(usable - self._floor - max(carried, request.limit_tokens))
         """What messages may take of one call, beside what every call carries on."""
@@ -274,4 +275,4 @@ class _Scale:
         return self._together((source,))
 
     def _together(self, messages: Round) -> int:
-        return self._measure(self._bare.replaced(messages=messages)) - self._floor
+        return self._measure(replace(self._bare, messages=messages)) - self._floor

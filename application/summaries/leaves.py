@@ -11,6 +11,7 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
+from refold.domain.value import replace
 
 from .chunking import without_naming
 from .fallbacks import NOTE, OFF, NoteSummariser, cut
@@ -65,7 +66,7 @@ async def leaf_of(
     if not ending:
         return leaf
     text = leaf.text + ending
-    return leaf.replaced(text=text, tokens=core.counter.count_text(text))
+    return replace(leaf, text=text, tokens=core.counter.count_text(text))
 
 
 async def leaf_within(

@@ -21,6 +21,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Costs, fit, merged
+from refold.domain.value import replace
 
 from .asking import Asking
 from .chunking import skimming
@@ -151,10 +152,10 @@ async def summarised(
     leaf = await leaf_of(core, before.thread_id, source.messages, plan, task.skimming)
     made = await asyncio.to_thread(_finished, core, summariser.name, task, written, ledger)
     digest = await asyncio.to_thread(source.digest, written.omitted)
-    made = made.replaced(model_calls=asking.model_calls, source_digest=digest, leaf=leaf)
+    made = replace(made, model_calls=asking.model_calls, source_digest=digest, leaf=leaf)
     topics = await asyncio.to_thread(_topics, core, before, source, plan, written, made, ledger)
-    return made.replaced(
-        topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
+    return replace(
+        made, topics=topics.topics, topics_shown=topics.shown, tokens=made.tokens + topics.tokens
     )
 
 

@@ -19,6 +19,7 @@ from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
 from refold.domain.impersonation import broken_up
 from refold.domain.messages import Block
+from refold.domain.value import replace
 
 from .asking import Asking
 from .chunking import (
@@ -224,7 +225,7 @@ class Writer:
         draft: SummaryDraft | None = None
         while chunks:
             request = self._request(part, chunks[0], text, room())
-            request = request.replaced(previous_block=block, omitted=omitted)
+            request = replace(request, previous_block=block, omitted=omitted)
             # What is carried into another call must fit there; the last answer may be longer than asked.
             longest = self._longest - apart if len(chunks) == 1 else 0
             try:

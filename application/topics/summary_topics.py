@@ -11,6 +11,7 @@ from refold.application.rendering.context_blocks import topics_tokens
 from refold.application.runtime.core import Core
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
 from refold.domain.conversation import Topic
+from refold.domain.value import replace
 
 from .frequent_terms import distinct
 
@@ -46,8 +47,8 @@ class TopicCounts:
             found = [p.position for p in places if key <= p.tokens]
             if found:
                 last = max(topic.last_position, *found)
-                self._topics[key] = topic.replaced(
-                    count=topic.count + len(found), last_position=last
+                self._topics[key] = replace(
+                    topic, count=topic.count + len(found), last_position=last
                 )
         for name in distinct(names):
             key = _key(name)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .policy import CompactionPolicy
 from .summary_length import Expected
@@ -54,7 +54,8 @@ class Budget(Value, frozen=True):
 
     def tightened(self, share: float) -> "Budget":
         """The same budget with every size that is aimed at reduced to ``share`` of itself."""
-        return self.replaced(
+        return replace(
+            self,
             limit=int(self.limit * share),
             trigger=int(self.trigger * share),
             target=int(self.target * share),
@@ -62,7 +63,7 @@ class Budget(Value, frozen=True):
 
     def carrying(self, extra: int) -> "Budget":
         """The same budget for requests that carry ``extra`` tokens more besides their messages."""
-        return self.replaced(fixed=self.fixed + extra)
+        return replace(self, fixed=self.fixed + extra)
 
     @property
     def conversation(self) -> int:

@@ -17,7 +17,7 @@ from refold.domain.compaction.summary_length import Expected
 from refold.domain.conversation import Conversation
 from refold.domain.coverage import Coverage
 from refold.domain.events import Trigger
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from . import KEPT, RULES
 from .candidates import Candidate, candidates
@@ -117,7 +117,7 @@ def plan_compaction(
     is_small = state.tokens + budget.fixed <= budget.target
     cover_most = trigger == "manual" and (wish.covers_most or is_small)
     if wish.keep_last and cover_most:
-        policy = policy.replaced(whole_turn_share=1)  # No more stays, for the sake of no turn.
+        policy = replace(policy, whole_turn_share=1)  # No more stays, for the sake of no turn.
     return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
@@ -158,7 +158,7 @@ def _chosen(
 def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
     """Return the plan with the longest text that helps, though it is longer than asked."""
     beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
-    return plan.replaced(accepted_tokens=max(plan.limit_tokens, budget.room - beside))
+    return replace(plan, accepted_tokens=max(plan.limit_tokens, budget.room - beside))
 
 
 def _length(
@@ -204,19 +204,19 @@ def _fitted(
     if left - ledger < least:
         ledger = max(0, left - least) if left >= least else left // 3
     if left - ledger >= SHORTEST_SUMMARY:
-        plan = plan.replaced(ledger_tokens=ledger)
+        plan = replace(plan, ledger_tokens=ledger)
         return _limited(plan, min(plan.limit_tokens, left - ledger), policy)
     left, wanted = budget.limit - budget.fixed - beside, plan.limit_tokens + plan.ledger_tokens
     if left >= wanted:
         return plan
     ledger = max(0, plan.ledger_tokens * left // wanted)
-    plan = plan.replaced(ledger_tokens=ledger)
+    plan = replace(plan, ledger_tokens=ledger)
     return _limited(plan, max(SHORTEST_SUMMARY, left - ledger), policy)
 
 
 def _limited(plan: CompactionPlan, limit: int, policy: CompactionPolicy) -> CompactionPlan:
     target = min(plan.target_tokens, max(SHORTEST_SUMMARY, int(limit / policy.summary_slack)))
-    return plan.replaced(target_tokens=target, limit_tokens=limit)
+    return replace(plan, target_tokens=target, limit_tokens=limit)
 
 
 def _idle(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from refold.domain.blocks import strings
 from refold.domain.messages import Message
+from refold.domain.value import build_unvalidated
 
 from .exact_values import (
     branches,
@@ -214,18 +215,17 @@ class _Gathering:
             return
         note = redact(note) if is_line(note) else ""
         self.found.append(
-            LedgerLine.trusted(
-                {
-                    "kind": kind,
-                    "text": text,
-                    "position": position,
-                    "count": 1,
-                    "note": note,
-                    "said_by": by,
-                    "under": said.under if said else (),
-                    "author": author,
-                    "cut": said.cut if said else cut,
-                }
+            build_unvalidated(
+                LedgerLine,
+                kind=kind,
+                text=text,
+                position=position,
+                count=1,
+                note=note,
+                said_by=by,
+                under=said.under if said else (),
+                author=author,
+                cut=said.cut if said else cut,
             )
         )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .exact_values import without_trimming
 
@@ -106,9 +106,11 @@ def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:
     """
     count = known.count + line.count - (1 if line.position == known.position else 0)
     newer = line if line.position >= known.position else known
-    return newer.replaced(
+    said_by: Speaker = next(by for by in _SPEAKERS if by in (known.said_by, line.said_by))
+    return replace(
+        newer,
         kind=line.kind,
         count=max(1, count),
         note=line.note or known.note,
-        said_by=min(known.said_by, line.said_by, key=_SPEAKERS.index),
+        said_by=said_by,
     )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from refold.domain.value import replace
+
 from . import cues
 from .exact_values import is_everyday
 from .gathering import Gathered
@@ -34,13 +36,13 @@ def _with_author(line: LedgerLine) -> LedgerLine:
     """A line of a ledger that did not name authors: nobody knows who wrote these words."""
     if line.author or line.said_by != "user" or line.kind not in WORDS:
         return line
-    return line.replaced(author="unknown")
+    return replace(line, author="unknown")
 
 
 def _settled(line: LedgerLine, succeeded: Mapping[str, int]) -> LedgerLine:
     if line.kind != "failure" or succeeded.get(line.note, -1) < line.position:
         return line
-    return line.replaced(note=line.note + LATER_OK)
+    return replace(line, note=line.note + LATER_OK)
 
 
 _BY = {"user": 1.5, "assistant": 0.75, "tool": 0.0}

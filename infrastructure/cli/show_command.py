@@ -9,6 +9,7 @@ from refold.application.conversation.addresses import address_of
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.ports.read_models import ConversationRow
+from refold.domain.value import replace
 
 from .arguments import as_json, chosen, find_place, given_span, next_command, opened, refuse_unknown
 from .list_commands import shown_ids
@@ -103,7 +104,7 @@ def _about(chat: Chat, known: Sequence[ConversationRow], moment: Moment | None) 
     if moment is None:
         return row
     then = chat.explain(at=moment)
-    return row.replaced(messages=len(then), tokens=sum(fate.tokens for fate in then))
+    return replace(row, messages=len(then), tokens=sum(fate.tokens for fate in then))
 
 
 def _say_none(length: int) -> None:

@@ -14,6 +14,7 @@ from refold.domain import events
 from refold.domain.conversation import Conversation
 from refold.domain.json_data import is_object
 from refold.domain.messages import Message
+from refold.domain.value import build_unvalidated, from_stored
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]
@@ -170,11 +171,6 @@ SHAPES: Mapping[str, int] = MappingProxyType(
     }
 )
 
-_MESSAGE_DEFAULTS: Json = {
-    name: field.default
-    for name, field in events.MessageAppended.model_fields.items()
-    if not field.is_required()
-}
 _MESSAGE_APPENDED = "message_appended"
 _NAME_OF = {cls: name for name, cls in NAMES.items()}
 
@@ -279,17 +275,16 @@ def _message_appended(fields: Json) -> events.MessageAppended:
         message = fields["message"]
         content = message["content"]
         content = content if isinstance(content, str) else tuple(content)
-        fields["message"] = Message.trusted(
-            {
-                "role": message["role"],
-                "content": content,
-                "author": message.get("author"),
-                "extra": message.get("extra"),
-                "unknown": tuple(message.get("unknown", ())),
-            }
+        fields["message"] = build_unvalidated(
+            Message,
+            role=message["role"],
+            content=content,
+            author=message.get("author"),
+            extra=message.get("extra"),
+            unknown=tuple(message.get("unknown", ())),
         )
         if "written_at" in fields:
             fields["written_at"] = datetime.fromisoformat(fields["written_at"])
-        return events.MessageAppended.trusted({**_MESSAGE_DEFAULTS, **fields})
+        return from_stored(events.MessageAppended, fields)
     except (KeyError, TypeError, ValueError) as error:
         raise CodecError(f"event 'message_appended' cannot be read: {error!r}") from error

@@ -11,6 +11,7 @@ from eventsourcing.sqlite import SQLiteDatastore
 from refold.application.errors import BackupDamaged, LogBusy
 from refold.application.maintenance.maintenance_results import BackedUp
 from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.value import replace as copy_with
 from refold.infrastructure.event_store.anchor import Anchor, Mark, anchor_path
 from refold.infrastructure.event_store.held_log import HeldLog
 from refold.infrastructure.event_store.mapper import EventMapper
@@ -50,7 +51,7 @@ def back_up(
         settle(real)
         anchor_path(real).unlink(missing_ok=True)
     _keep_anchor(anchor_path(real), marks)
-    return size.replaced(path=to)
+    return copy_with(size, path=to)
 
 
 def _copied(

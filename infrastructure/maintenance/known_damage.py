@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.plain_lines import plain_logger
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 from refold.infrastructure.event_store.anchor import fingerprint
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import open_private
@@ -116,7 +116,7 @@ def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) 
     others = found.findings if found.log == record.log else ()
     kept = {one.number: one for one in others if lifted.get(one.number) != one.problem}
     kept |= {one.number: one for one in record.findings}
-    return record.replaced(findings=tuple(kept.values())[:MOST])
+    return replace(record, findings=tuple(kept.values())[:MOST])
 
 
 ADVICE = "run `refold verify`, and restore a backup while there is one from before"
@@ -214,7 +214,7 @@ class KnownDamage:
     def keep(self, record: ScrubRecord) -> None:
         """Write how far the log was read, with everything that is known."""
         with self._threads:
-            self.record = record.replaced(findings=tuple(self._findings.values()))
+            self.record = replace(record, findings=tuple(self._findings.values()))
             if not self.record.log and not self._findings:
                 return  # There is nothing to say of an empty log.
             self._file.write(self.record, lifted=self._lifted)
@@ -228,7 +228,7 @@ class KnownDamage:
 
     def keep_words(self, name: str) -> None:
         """Note which index of words was checked last."""
-        self.keep(self.record.replaced(words=name))
+        self.keep(replace(self.record, words=name))
 
     def _is_damaged(self, finding: Finding) -> bool:
         try:

@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
+from refold.domain.value import replace
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS
 
 from .known_damage import KnownDamage
@@ -127,7 +128,7 @@ class LogScrubber:
         first = self._prover.first()
         if self._known.record.log != first:
             self._known.begin_anew()
-            self._known.record = self._known.record.replaced(log=first, after=0, findings=())
+            self._known.record = replace(self._known.record, log=first, after=0, findings=())
         self._known.prove_again()
         return bool(first)
 
@@ -139,7 +140,7 @@ class LogScrubber:
         self._left -= read
         self._unkept += read
         # At the end it is read from the start again, by the next opening.
-        self._known.record = record.replaced(after=rows[-1].number if rows else 0)
+        self._known.record = replace(record, after=rows[-1].number if rows else 0)
         if any(found) or self._unkept >= KEPT_EVERY or not rows:
             self._unkept += 1
             self.finish()

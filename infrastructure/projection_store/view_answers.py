@@ -15,6 +15,7 @@ from refold.application.ports.read_models import (
     TopicSeen,
 )
 from refold.application.projections.row_changes import Cell
+from refold.domain.value import from_stored, replace
 
 from .checkpoint import Total, read_progress
 from .projection_damage import FoldDamaged
@@ -47,9 +48,9 @@ def conversations_of(db: Database, owner: str) -> Sequence[ConversationRow]:
 
 
 def _listed(fields: dict[str, Any]) -> ConversationRow:
-    row = ConversationRow.trusted(fields)
+    row = from_stored(ConversationRow, fields)
     # What was erased has no size any more: the fold cannot say so, for it knows no message again.
-    return row.replaced(tokens=0) if 0 < row.messages <= row.erased_messages else row
+    return replace(row, tokens=0) if 0 < row.messages <= row.erased_messages else row
 
 
 def has_others(db: Database, thread_id: str, owner: str, start: int, stop: int) -> bool:
@@ -69,7 +70,7 @@ def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
     # Whatever an index leads to: what is missed here would not be erased.
     query = "SELECT * FROM messages NOT INDEXED WHERE owner = ?"
     for fields in _fields(MESSAGES, db.conn.execute(query, (storable(owner),)).fetchall()):
-        row = MessageRow.trusted(fields)
+        row = from_stored(MessageRow, fields)
         found.setdefault(row.thread_id, set()).add(row.position)
     return {thread_id: frozenset(positions) for thread_id, positions in found.items()}
 
@@ -77,7 +78,7 @@ def messages_of(db: Database, owner: str) -> Mapping[str, frozenset[int]]:
 def owners_of(db: Database, thread_id: str) -> Mapping[int, str]:
     """The owners of messages that have one of their own."""
     rows = _rows(db, MESSAGES, "thread_id = ? AND owner IS NOT NULL", storable(thread_id))
-    found = (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows))
+    found = (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows))
     return {row.position: row.owner for row in found if row.owner is not None}
 
 
@@ -85,7 +86,7 @@ def guests_of(db: Database, owner: str) -> Mapping[str, Mapping[int, str]]:
     """The same of all conversations of an owner that have such messages."""
     found: dict[str, dict[int, str]] = {}
     rows = _rows(db, MESSAGES, f"owner IS NOT NULL AND {_OF_OWNER}", storable(owner))
-    for row in (MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)):
+    for row in (from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)):
         if row.owner is not None:
             found.setdefault(row.thread_id, {})[row.position] = row.owner
     return found
@@ -103,31 +104,31 @@ def some_messages(db: Database, thread_id: str, start: int, stop: int) -> Sequen
             f"conversation {thread_id!r} has {len(rows)} messages from {first} to {stop}, "
             f"and not {expected}"
         )
-    return [MessageRow.trusted(fields) for fields in _fields(MESSAGES, rows)]
+    return [from_stored(MessageRow, fields) for fields in _fields(MESSAGES, rows)]
 
 
 def newest_message_by(db: Database, thread_id: str, at: str) -> MessageRow | None:
     """The newest message that was written, or else logged, at this time or before."""
     condition = "thread_id = ? AND at <= ? ORDER BY position DESC LIMIT 1"
     for fields in _fields(MESSAGES, _rows(db, MESSAGES, condition, storable(thread_id), at)):
-        return MessageRow.trusted(fields)
+        return from_stored(MessageRow, fields)
     return None
 
 
 def all_summaries(db: Database, thread_id: str) -> Sequence[SummaryRow]:
     """All summaries of a conversation, oldest first."""
-    found = [SummaryRow.trusted(fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
+    found = [from_stored(SummaryRow, fields) for fields in _of_thread(db, SUMMARIES, thread_id)]
     return sorted(found, key=lambda row: row.version)
 
 
 def all_compactions(db: Database, thread_id: str) -> Sequence[CompactionRow]:
     """All compaction attempts of a conversation, in the order of the log."""
-    return [CompactionRow.trusted(fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
+    return [from_stored(CompactionRow, fields) for fields in _of_thread(db, COMPACTIONS, thread_id)]
 
 
 def seen_topics(db: Database, thread_id: str) -> Sequence[TopicSeen]:
     """The topics of the active summary, with when each came up last."""
-    rows = [TopicRow.trusted(fields) for fields in _of_thread(db, TOPICS, thread_id)]
+    rows = [from_stored(TopicRow, fields) for fields in _of_thread(db, TOPICS, thread_id)]
     active = sorted((row for row in rows if row.is_active), key=lambda row: row.rank)
     return [
         TopicSeen(
@@ -149,7 +150,7 @@ def _written_at(db: Database, thread_id: str, position: int) -> str:
 
 def some_notes(db: Database, thread_id: str) -> Sequence[NoteRow]:
     """The notes of a conversation, oldest first."""
-    return [NoteRow.trusted(fields) for fields in _of_thread(db, NOTES, thread_id)]
+    return [from_stored(NoteRow, fields) for fields in _of_thread(db, NOTES, thread_id)]
 
 
 def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
@@ -158,13 +159,13 @@ def notes_of(db: Database, owner: str) -> Sequence[NoteRow]:
     if count != read_progress(db, PROJECTIONS).totals[NOTES.name].rows:
         raise FoldDamaged(f"there are {count} notes, which is not the number recorded")
     rows = _rows(db, NOTES, f"{_OF_OWNER} ORDER BY rowid", storable(owner))
-    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
+    return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
 
 def active_summaries_of(db: Database, owner: str) -> Sequence[SummaryRow]:
     """The active summaries of all conversations of an owner."""
     rows = _rows(db, SUMMARIES, f"is_active = 1 AND {_OF_OWNER}", storable(owner))
-    return [SummaryRow.trusted(fields) for fields in _fields(SUMMARIES, rows)]
+    return [from_stored(SummaryRow, fields) for fields in _fields(SUMMARIES, rows)]
 
 
 _OF_OWNER = "thread_id IN (SELECT thread_id FROM conversations WHERE owner = ? AND NOT erased)"
@@ -174,7 +175,7 @@ def all_notes(db: Database) -> Sequence[NoteRow]:
     """The notes of all conversations, in the order of the log."""
     rows = _rows(db, NOTES, "1 ORDER BY rowid")
     _compare(NOTES.name, rows, read_progress(db, PROJECTIONS).totals[NOTES.name])
-    return [NoteRow.trusted(fields) for fields in _fields(NOTES, rows)]
+    return [from_stored(NoteRow, fields) for fields in _fields(NOTES, rows)]
 
 
 def count_events(db: Database) -> int:

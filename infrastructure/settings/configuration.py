@@ -22,6 +22,7 @@ from refold.application.runtime.core import (
 )
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
+from refold.domain.value import replace_from
 
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
 
@@ -214,16 +215,17 @@ class Configuration:
     def _of_model(self, prefix: str, own: SettingsOfModel) -> ModelSettings:
         table_from = self.source_of("models")
         stronger = self.sources[: self.sources.index(table_from)] if table_from else ()
-        changes = {
-            name: getattr(own, name)
+        names = {
+            name
             for name in own.model_fields_set
             if not any(name in source.values for source in stronger)
         }
-        window = changes.pop("window", self.settings.window)
-        request_bytes = changes.pop("request_bytes", self.settings.request_bytes)
-        policy = self.settings.policy.replaced(**changes)
+        given = self.settings
         return ModelSettings(
-            prefix=prefix, window=window, policy=policy, request_bytes=request_bytes
+            prefix=prefix,
+            window=own.window if "window" in names else given.window,
+            policy=replace_from(given.policy, own, names & CompactionPolicy.model_fields.keys()),
+            request_bytes=own.request_bytes if "request_bytes" in names else given.request_bytes,
         )
 
 

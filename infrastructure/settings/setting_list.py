@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from .configuration import OTHERS, Configuration, variable
 from .settings_model import RefoldSettings, bounds_of, default_of, kind_of
@@ -89,7 +89,8 @@ def with_values(configuration: Configuration) -> Iterator[Setting]:
     for setting in documented():
         source = configuration.source_of(setting.name)
         value = given if setting.name == "models" else shown[setting.name]
-        yield setting.replaced(
+        yield replace(
+            setting,
             value="" if value in (None, {}) else _as_text(value),
             typed=value,
             source="default" if source is None else source.place_of(setting.name),

@@ -16,6 +16,7 @@ from refold.application.runtime.core import OwnerMemories
 from refold.application.runtime.plain_lines import ShownThreadIds
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
+from refold.domain.value import narrow
 from refold.infrastructure.event_store.encryption import KEY_FORM, raw_key
 
 PREFIX = "REFOLD_"
@@ -210,9 +211,7 @@ class RefoldSettings(  # type: ignore[misc]  # pyright: ignore[reportIncompatibl
     @property
     def policy(self) -> CompactionPolicy:
         """The policy by itself."""
-        return CompactionPolicy.trusted(
-            {name: getattr(self, name) for name in CompactionPolicy.model_fields}
-        )
+        return narrow(self, CompactionPolicy)
 
     @classmethod
     def settings_customise_sources(

@@ -8,6 +8,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
 from refold.application.runtime.plain_lines import plain_logger
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME, EstimatingTokenCounter
 
 from .api_calls import (
@@ -136,7 +137,7 @@ class AnthropicSummariser:
         except SummariserError as error:
             error.attempts += 1
             raise
-        return draft.replaced(attempts=draft.attempts + 1)
+        return replace(draft, attempts=draft.attempts + 1)
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
         """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""

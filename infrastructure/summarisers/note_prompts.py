@@ -9,6 +9,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
 from refold.application.ports.summariser import SourceMessage, TokenCounter
 from refold.domain.notes import Note, NoteKind
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import MESSAGE_FRAME
 
 from .api_calls import Answer, MessagesApi, failed, output_room, stopped
@@ -204,7 +205,7 @@ def _packed(weighed: Sequence[tuple[Passage, int]], room: int) -> Iterator[Porti
 
 def _pieces(messages: Sequence[SourceMessage], length: int) -> Iterator[Passage]:
     for piece in passages(messages, min(_RESULT, length)):
-        yield piece.replaced(text=cut(piece.text, length))
+        yield replace(piece, text=cut(piece.text, length))
 
 
 def _read(answer: Answer) -> Sequence[Note]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -26,7 +26,17 @@ PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "ser
 LONGEST_WAIT = 60.0
 """Seconds. Who asks for more is not waited for: the conversation goes on without."""
 
-Draft = TypeVar("Draft", SummaryDraft, NotesDraft)
+
+class _Counted(Protocol):
+    """A draft that says how often it was asked for."""
+
+    @property
+    def attempts(self) -> int: ...
+
+    def __replace__(self, *, attempts: int) -> Self: ...
+
+
+Draft = TypeVar("Draft", bound=_Counted)
 Sleep = Callable[[float], Awaitable[None]]
 Backoff = Callable[[RetryCallState], float]
 
@@ -96,7 +106,7 @@ class Retries:
                     if calls == error.attempts:
                         raise
                     raise _after(calls, error) from None
-                return draft.replaced(attempts=draft.attempts + calls) if calls else draft
+                return draft.__replace__(attempts=draft.attempts + calls) if calls else draft
         raise AssertionError("the last attempt returns or raises")
 
     def _wait(self, state: RetryCallState) -> float:

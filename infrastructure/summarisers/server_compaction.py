@@ -11,6 +11,7 @@ from refold.application.rendering.request_forms import render_covered
 from refold.application.rendering.turn_builder import Turn
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.messages import Block, Message
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 from .api_calls import (
@@ -149,11 +150,11 @@ class ServerCompactionSummariser:
                 "the compaction block of before is not accepted, sending its text: %s", error
             )
         try:
-            draft = await self._draft(request.replaced(previous_block=None))
+            draft = await self._draft(replace(request, previous_block=None))
         except SummariserError as error:
             error.attempts += 1
             raise
-        return draft.replaced(attempts=draft.attempts + 1)
+        return replace(draft, attempts=draft.attempts + 1)
 
     async def take_notes(self, request: NotesRequest) -> NotesDraft:
         """Ask the model what of these messages is worth remembering; see ``ModelNotes``."""

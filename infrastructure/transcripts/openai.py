@@ -8,6 +8,7 @@ from refold.application.conversation.transcripts import (
     Skipped,
 )
 from refold.domain.messages import Block, Message
+from refold.domain.value import replace
 
 from .chats import (
     ROLES,
@@ -212,7 +213,7 @@ class MessageConverter:
         message_id = usable_id(item.get("id"))
         self.messages.append(
             RecordedMessage(
-                message=message.replaced(extra=extra_of(item, TAKEN)),
+                message=replace(message, extra=extra_of(item, TAKEN)),
                 key=self._names.take(message_id or f"message:{index}"),
                 message_id=message_id,
                 at=moment(item.get("timestamp")),

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
 from refold.application.errors import TranscriptError
-from refold.domain.value import Value
+from refold.domain.value import Value, replace
 
 from . import anthropic, claude_code, openai, pi
 from .chats import ROLES, odd_role
@@ -148,6 +148,6 @@ def _with_unique_ids(
 ) -> tuple[RecordedConversation, ...]:
     names = Names()
     return tuple(
-        conversation.model_copy(update={"thread_id": names.take(conversation.thread_id)})
+        replace(conversation, thread_id=names.take(conversation.thread_id))
         for conversation in conversations
     )

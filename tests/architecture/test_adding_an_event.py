@@ -23,9 +23,9 @@ EDITS = {
     "domain/events.py": (("Event = (\n    MessageAppended\n", EVENT),),
     "domain/evolve.py": (
         (
-            "        case ConversationLabelled():\n            return state",
-            "        case MoodNoted():\n            return state.replaced(version=version)\n"
-            "        case ConversationLabelled():\n            return state",
+            "        case ConversationLabelled():\n            return replace",
+            "        case MoodNoted():\n            return replace(state, version=version)\n"
+            "        case ConversationLabelled():\n            return replace",
         ),
         ("    ConversationLabelled,\n", "    ConversationLabelled,\n    MoodNoted,\n"),
     ),

@@ -41,7 +41,7 @@ class Scene(NamedTuple):
     slow: bool = False
 
 
-SCENES = {
+SCENES: dict[str, Scene] = {
     "fork": Scene(parent_and_child),
     "multiprocessing-fork": Scene(partial(by_multiprocessing, method="fork")),
     "multiprocessing-forkserver": Scene(partial(by_multiprocessing, method="forkserver")),

@@ -12,6 +12,7 @@ import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from refold.infrastructure.event_store import codec
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.event_store.encryption import Keys
@@ -116,17 +117,17 @@ def a_whole_conversation_below_all_numbers(path: Path) -> None:
 def in_the_place_of_the_newest(path: Path) -> None:
     before = framed(rows_of(path, "new")[0][3]).link()
     _, blob = forged("new", 2, message(1), before)
-    replace(path, "new", 2, blob)
+    overwrite(path, "new", 2, blob)
 
 
 def in_the_place_of_the_first_with_all_links_made_anew(path: Path) -> None:
     _, blob = forged("new", 1, message(0), GENESIS)
-    replace(path, "new", 1, blob)
+    overwrite(path, "new", 1, blob)
     second = rows_of(path, "new")[1][3]
     head, _, payload = second.partition(b"\n")
     fields = head.split(b" ")
     fields[5] = framed(blob).link().encode()
-    replace(path, "new", 2, b" ".join(fields) + b"\n" + payload)
+    overwrite(path, "new", 2, b" ".join(fields) + b"\n" + payload)
 
 
 def as_an_erased_one_that_keeps_the_link(path: Path) -> None:
@@ -134,13 +135,13 @@ def as_an_erased_one_that_keeps_the_link(path: Path) -> None:
     _, shape, remains = codec.encode(message(0))
     blob = erase(Place(stream, version, name), framed(state), shape, remains)
     assert framed(blob).link() == framed(state).link()
-    replace(path, "new", 1, blob)
+    overwrite(path, "new", 1, blob)
 
 
 def another_newest_of_a_plain_one(path: Path) -> None:
     before = framed(rows_of(path, "old")[0][3]).link()
     _, blob = forged("old", 2, message(1), before)
-    replace(path, "old", 2, blob)
+    overwrite(path, "old", 2, blob)
 
 
 def a_place_for_plain_ones(path: Path) -> None:
@@ -161,7 +162,7 @@ def rows_of(path: Path, stream: str) -> list[tuple[str, int, str, bytes]]:
     return [row for row in rows(path) if row[0] == stream]
 
 
-def replace(path: Path, stream: str, version: int, state: bytes) -> None:
+def overwrite(path: Path, stream: str, version: int, state: bytes) -> None:
     execute(
         path,
         "UPDATE stored_events SET state=? WHERE originator_id=? AND originator_version=?",
@@ -237,7 +238,7 @@ def test_a_snapshot_that_is_not_encrypted_is_not_used(tmp_path: Path) -> None:
     ((_, version, name, state),) = rows(path, "stored_snapshots")
     with closing(SQLiteLog(path, key=KEY)) as log:
         loaded = log.load("t", at=version)
-    shape, payload = codec.encode(loaded.state.replaced(label="Another title"))[1:]
+    shape, payload = codec.encode(replace(loaded.state, label="Another title"))[1:]
     place = Place("t", version, name)
     _, blob = seal(place, shape, "-", "-", framed(state).previous, payload)
     execute(path, "UPDATE stored_snapshots SET state=?", (blob,))

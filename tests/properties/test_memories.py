@@ -1,9 +1,9 @@
 """With memories on, whole sessions stay legal, fit, and change only where something was decided."""
 
+import dataclasses
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from refold.application.runtime.core import MemoriesSettings
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import MessageAppended
+from refold.domain.value import replace
 from tests.properties.test_ladder import COUNTER, POLICIES, Talk
 from tests.support.effort import one_in
 from tests.support.fake_ports import MessageViews
@@ -59,12 +60,12 @@ class Remembering(Talk):
         self.log = TimedLog()
         self.events = self.log.streams.setdefault("t", [])
         self.index = ListedIndex(self.log)
-        self.core = replace(
+        self.core = dataclasses.replace(
             self.core,
             log=self.log,
             views=MessageViews(self.log),
             recall=RecallParts(index=self.index),
-            settings=self.core.settings.replaced(memories=memories),
+            settings=replace(self.core.settings, memories=memories),
         )
 
     def settle(self) -> int:
@@ -122,7 +123,7 @@ def test_memories_change_nothing_between_decisions_and_their_sizes_are_true(
     memories: MemoriesSettings,
     window: int,
 ) -> None:
-    policy = policy.replaced(archive_over=archive_over, archive_buffer=2)
+    policy = replace(policy, archive_over=archive_over, archive_buffer=2)
     talk, asked = Remembering(window, policy, memories), list[tuple[int, Rendered, int]]()
     for step in steps:
         talk.say(step)

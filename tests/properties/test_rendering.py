@@ -21,6 +21,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.json_data import is_object
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.api_refusals import compaction_block
 from tests.support.histories import live_histories, recorded_histories
@@ -142,7 +143,7 @@ def test_a_providers_own_block_opens_a_legal_request_whatever_is_kept(
     kept = data.draw(st.sets(st.integers(0, max(stop - 1, 0)), max_size=3), "kept")
     assume(history)
     block = compaction_block("What was said before, in short.")
-    events = [*appended(history), compacted(0, stop, sorted(kept)).replaced(block=block)]
+    events = [*appended(history), replace(compacted(0, stop, sorted(kept)), block=block)]
     shown = render("thread", project(Window(), events), None, COUNTER.count_text, signed=True)
     assert violations(request_of(shown)) == []
     assert shown.messages[0]["content"][0] == block

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.domain.events import Event, MessageAppended
+from refold.domain.value import replace
 from tests.support.fake_ports import MemoryLog, core_of
 
 WORDS = "The build failed in step 7, please look at it once more. "
@@ -36,7 +37,7 @@ class Conversation:
         outcome: CompactionResult | None = self.chat.compact() if compacts else None
         self.chat.append({"role": "user", "content": "And now?"})
         context = self.chat.context(system="You help.")
-        done = [result.replaced(seconds=0.0) for result in context.compactions]
+        done = [replace(result, seconds=0.0) for result in context.compactions]
         return context.messages, context.tokens, done, outcome and outcome.outcome
 
     @property
@@ -48,7 +49,7 @@ def without_figures(event: Event) -> Event:
     """The event without what a message came with besides."""
     if not isinstance(event, MessageAppended):
         return event
-    return event.replaced(message=event.message.replaced(extra=None))
+    return replace(event, message=replace(event.message, extra=None))
 
 
 @given(turns=st.lists(st.tuples(st.integers(1, 12), USAGE, st.booleans()), min_size=4, max_size=12))

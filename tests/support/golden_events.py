@@ -31,7 +31,7 @@ from refold.domain.frames import FramePart, RequestFrameChanged
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Message
 from refold.domain.notes import ChosenMemory, MemoriesChosen, Note, NotesFlushed
-from refold.domain.value import Rewritten
+from refold.domain.value import Rewritten, replace
 
 from .builders import (
     NOON,
@@ -50,7 +50,8 @@ from .builders import (
     user,
 )
 
-POLICY = CompactionPolicy().replaced(  # More than the whole together, as older logs may have it.
+POLICY = replace(  # More than the whole together, as older logs may have it.
+    CompactionPolicy(),
     trigger_share=0.65,
     target_share=0.45,
     margin_share=0.05,
@@ -156,7 +157,7 @@ def _offloaded(*parts: ShortenedPart) -> ToolContentOffloaded:
 EVENTS: dict[str, tuple[Event, Event]] = {
     "message_appended": (
         _FULL_MESSAGE,
-        appended(0, user("half \ud83d of a pair").replaced(author="person")),
+        appended(0, replace(user("half \ud83d of a pair"), author="person")),
     ),
     "compaction_requested": (
         requested(
@@ -243,7 +244,7 @@ EVENTS: dict[str, tuple[Event, Event]] = {
         SummarySuperseded(summary_id="", by=""),
     ),
     "tool_content_offloaded": (
-        _offloaded(_PART, _PART.replaced(side="call", tokens_freed=10)),
+        _offloaded(_PART, replace(_PART, side="call", tokens_freed=10)),
         _offloaded(),
     ),
     "messages_condensed": (
@@ -397,6 +398,6 @@ _HISTORY: list[Event] = [
 ]
 
 SNAPSHOTS: tuple[Conversation, Conversation] = (
-    fold(_HISTORY).replaced(older_live=3, older_tokens=300),
+    replace(fold(_HISTORY), older_live=3, older_tokens=300),
     Conversation(),
 )

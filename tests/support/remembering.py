@@ -1,7 +1,7 @@
 """A conversation with memories on, on fakes: filler that is compacted, and facts that matter later."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
@@ -12,6 +12,7 @@ from refold.application.runtime.core import Core, MemoriesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event
 from refold.domain.notes import MemoriesChosen
+from refold.domain.value import replace
 
 from .fake_ports import core_of
 from .recall_scenes import ListedIndex, TimedLog
@@ -35,10 +36,10 @@ class Agent:
         self.index = ListedIndex(self.log)
         core = core_of(self.log, window=window, policy=policy)
         memories = MemoriesSettings(most=most, tokens=tokens)
-        self.core: Core = replace(
+        self.core: Core = dataclasses.replace(
             core,
             recall=RecallParts(index=self.index),
-            settings=core.settings.replaced(memories=memories),
+            settings=replace(core.settings, memories=memories),
         )
         self._runner = Runner()
         self.chat = Chat(self.core, "t", self._runner)

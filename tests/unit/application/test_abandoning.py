@@ -5,6 +5,7 @@ import pytest
 from refold.application.api.memory import Memory
 from refold.application.runtime.core import Core
 from refold.domain.events import CompactionFailed, CompactionPerformed
+from refold.domain.value import replace
 from tests.support.builders import requested, results
 from tests.support.fake_ports import MemoryLog, core_of
 
@@ -34,7 +35,7 @@ class Scene:
         self.memory = Memory(self.core)
         self.chat = self.memory.conversation("t")
         self.chat.append(LONG)
-        attempt = requested(8).replaced(owner=owner, requested_at=self.core.clock())
+        attempt = replace(requested(8), owner=owner, requested_at=self.core.clock())
         self.log.streams["t"].append(attempt)
 
     def failures(self) -> list[str]:

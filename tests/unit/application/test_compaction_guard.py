@@ -12,6 +12,7 @@ from refold.application.compaction.attempt import CompactionAttempt
 from refold.application.runtime.core import Extras
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, Trigger
+from refold.domain.value import replace
 from tests.support.builders import talk
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import EmptySummariser, GoodSummariser, RecordingSummariser
@@ -161,7 +162,7 @@ def test_after_an_ineffective_compaction_the_next_by_size_waits_for_growth() -> 
     performed = [e for e in desk.log.streams["t"] if isinstance(e, CompactionPerformed)]
     # The same history, had the compaction missed its target: over the trigger, and within the limit.
     [done], tokens = performed, desk.log.load("t").state.tokens
-    heavy = done.replaced(effective=False, tokens=done.tokens + 1_100 - tokens)
+    heavy = replace(done, effective=False, tokens=done.tokens + 1_100 - tokens)
     desk.log.streams["t"] = [heavy if e is done else e for e in desk.log.streams["t"]]
     assert 1_050 < desk.chat(runner).context().tokens < 1_163
     assert desk.chat(runner).context().compactions == ()

@@ -10,6 +10,7 @@ from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.summary_rules import SummaryRefused
 from refold.domain.events import CompactionFailed, CompactionPerformed, Event
+from refold.domain.value import replace
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from tests.support.bounded_summarisers import Bounded, Forgetful, Scripted, draft_of
 from tests.support.builders import calls, talk, tool_result, user
@@ -69,7 +70,7 @@ def test_a_refused_answer_is_asked_for_once_more_with_the_reason(bad: object, re
     first, second = scripted.requests
     assert first.repair is None
     assert reason in str(second.repair)
-    assert second.replaced(repair=None) == first
+    assert replace(second, repair=None) == first
     assert summary.model_calls == 2
 
 

@@ -3,6 +3,7 @@
 from refold.application.ports.summariser import SummaryRequest
 from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.events import LeafSummary
+from refold.domain.value import replace
 from tests.support.bounded_summarisers import Scripted
 from tests.support.builders import assistant, calls, performed, results, talk, user
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser
@@ -92,9 +93,15 @@ def test_when_the_divided_turn_has_ended_history_carries_on_the_whole_text() -> 
 def test_a_request_of_the_turn_that_is_covered_late_belongs_to_the_turn() -> None:
     # Position 3 stayed while the turn, which began there, was divided at 6 for the first time.
     recording = RecordingSummariser()
-    before = performed(
-        6, text="a\n\n---\n\n**Turn Context (split turn):**\n\nb", split_at=3, is_split_turn=True
-    ).replaced(split_turn_prefix="b")
+    before = replace(
+        performed(
+            6,
+            text="a\n\n---\n\n**Turn Context (split turn):**\n\nb",
+            split_at=3,
+            is_split_turn=True,
+        ),
+        split_turn_prefix="b",
+    )
     Scene(*talk(3), summariser=recording, start=3, before=before, split_at=6).written()
     [turn] = recording.requests
     assert positions(turn) == [3, 4, 5, 6, 7, 8]

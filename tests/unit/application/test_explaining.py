@@ -18,7 +18,9 @@ from refold.domain.events import (
     ShortenedPart,
     ToolContentOffloaded,
 )
+from refold.domain.value import replace
 from tests.support.builders import (
+    appended,
     assistant,
     calls,
     coverage,
@@ -200,7 +202,7 @@ def test_a_compaction_that_was_undone_is_told() -> None:
 def test_thinking_that_is_left_out_is_told_with_the_decision() -> None:
     thoughtful = [user("a"), assistant(thinking(), "b"), user("c"), assistant(thinking(), "d")]
     events = history(*thoughtful)
-    events[1] = events[1].model_copy(update={"thinking_tokens": 30})
+    events[1] = replace(appended(1, thoughtful[1]), thinking_tokens=30)
     chat = chat_of(
         *events,
         ToolContentOffloaded(parts=(), head=100, tail=0),

@@ -19,6 +19,7 @@ from refold.application.conversation.parsing import (
 )
 from refold.domain.errors import InvalidMessage, InvalidThreadId
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from tests.support.builders import assistant, calls, results, text, tool_result, tool_use, user
 
 Fields = dict[str, Any]
@@ -163,7 +164,7 @@ def read(given: object) -> Message:
         (block(**tool_result("a", None)), user(tool_result("a", None))),
         (block(type="tool_result", tool_use_id="a"), user({"type": "tool_result", "tool_use_id": "a"})),
         (block(type="new_in_2030", data=[1, None, True, 1.5]),
-         user({"type": "new_in_2030", "data": [1, None, True, 1.5]}).replaced(unknown=("new_in_2030",))),
+         replace(user({"type": "new_in_2030", "data": [1, None, True, 1.5]}), unknown=("new_in_2030",))),
         (block(type="text", text="x", cache_control={"type": "ephemeral"}),
          user({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}})),
         (said("\ud83d"), user("\ud83d")),

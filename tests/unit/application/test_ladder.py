@@ -1,8 +1,8 @@
 """The ladder on a history with tools: offload, condense, summarise, and stop as soon as it is enough."""
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -26,6 +26,7 @@ from refold.domain.events import (
     ToolContentOffloaded,
 )
 from refold.domain.messages import Block, Message
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from tests.support.builders import assistant, requested, tool_result, tool_use, user
 from tests.support.builders import text as said
@@ -173,7 +174,7 @@ def test_the_summariser_gets_the_whole_of_what_was_shown_shorter() -> None:
 
 
 def test_condensed_messages_that_outgrow_their_tier_are_summarised() -> None:
-    policy = POLICY.replaced(condensed_tier=0.05)
+    policy = replace(POLICY, condensed_tier=0.05)
     ladder = Ladder(policy=policy)
     for _ in range(8):
         ladder.calls_tools(700)
@@ -268,7 +269,7 @@ def test_what_is_saved_is_counted_as_it_was_recorded_whatever_the_counter_learnt
     for _ in range(8):
         ladder.calls_tools(700)
         other.calls_tools(700)
-    other.core = replace(other.core, counter=Doubled())
+    other.core = dataclasses.replace(other.core, counter=Doubled())
     for one in (ladder, other):
         climb(one.core, "t", one.budget)
     learnt, plain = other.core.log.load("t").state, ladder.core.log.load("t").state
@@ -296,7 +297,7 @@ def test_a_call_that_waits_for_approval_is_not_touched_even_if_it_is_a_giant() -
 
 
 def test_what_nobody_has_read_yet_is_not_condensed() -> None:
-    ladder = Ladder(policy=POLICY.replaced(whole_last=1))
+    ladder = Ladder(policy=replace(POLICY, whole_last=1))
     for _ in range(6):
         ladder.calls_tools(600)
     ladder.calls_tools(600, 600, 600)

@@ -8,6 +8,7 @@ from refold.application.memories.choosing import choose_anew, give_up
 from refold.application.runtime.core import LastRequests
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased
+from refold.domain.value import replace
 from tests.support.builders import user
 from tests.support.legality import violations
 from tests.support.remembering import FACT, FILLER, QUESTION, Agent, memories_in
@@ -128,7 +129,7 @@ def test_a_message_that_is_erased_when_it_was_looked_up_is_not_quoted(agent: Age
         stream = agent.log.streams["t"]
         first = stream[0]
         assert isinstance(first, MessageAppended)
-        stream[0] = first.replaced(message=stub)
+        stream[0] = replace(first, message=stub)
         stream.append(
             MessageErased(position=0, message_id="m0", tokens=10, tokens_freed=0, rewritten=())
         )

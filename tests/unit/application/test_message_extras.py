@@ -13,6 +13,7 @@ from refold.application.projections.window import Window, project
 from refold.application.rendering.render import render
 from refold.domain.erasing import stub_of
 from refold.domain.messages import Block, Message
+from refold.domain.value import replace
 from refold.infrastructure.event_store.codec import decode, encode
 from tests.support.builders import appended, assistant, history, text, thinking, tool_result, user
 from tests.support.fake_ports import PlainCounter
@@ -42,7 +43,7 @@ def test_every_other_field_is_kept_in_a_place_of_its_own() -> None:
         "stop_reason": "end_turn",
     }
     [one] = read_messages({**own, **extra})
-    assert one.message == assistant("x").replaced(extra=extra)
+    assert one.message == replace(assistant("x"), extra=extra)
     assert (one.message_id, one.model, one.stop_reason) == ("msg_1", "m", "end_turn")
 
 
@@ -60,7 +61,7 @@ def test_a_field_with_a_place_of_its_own_that_does_not_fit_there_is_kept_beside(
 
 
 def test_a_message_object_keeps_what_it_had() -> None:
-    message = user("x").replaced(extra={"name": "Bob"})
+    message = replace(user("x"), extra={"name": "Bob"})
     assert taken(message) == message
     assert plain_message(message) == message
 
@@ -71,9 +72,9 @@ def test_what_json_cannot_hold_is_named_also_there() -> None:
 
 
 def test_extras_are_stored_and_erased_with_the_message() -> None:
-    event = appended(0, user("x").replaced(extra={"name": "half \ud83d"}, unknown=("odd",)))
+    event = appended(0, replace(user("x"), extra={"name": "half \ud83d"}, unknown=("odd",)))
     assert decode(*encode(event)) == event
-    assert stub_of(event.message, "[gone]") == user("[gone]").replaced(unknown=("odd",))
+    assert stub_of(event.message, "[gone]") == replace(user("[gone]"), unknown=("odd",))
 
 
 def made(*messages: Message) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Settings for some models: what holds for a request is what its model's table says (requirement A4)."""
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 
@@ -8,6 +8,7 @@ from refold.application.api.memory import Memory
 from refold.application.runtime.core import Core, Extras, ModelSettings, Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionRequested
+from refold.domain.value import replace
 from tests.support.fake_ports import MemoryLog, core_of
 
 EARLY = CompactionPolicy(trigger_share=0.2, keep_last=2)
@@ -21,7 +22,7 @@ def log() -> MemoryLog:
 @pytest.fixture
 def core(log: MemoryLog) -> Core:
     own = ModelSettings(prefix="claude-opus-", window=10_000, policy=EARLY)
-    return replace(core_of(log), settings=Settings(window=20_000, models=(own,)))
+    return dataclasses.replace(core_of(log), settings=Settings(window=20_000, models=(own,)))
 
 
 def say(memory: Memory, times: int) -> None:
@@ -42,7 +43,7 @@ def test_the_budget_is_that_of_the_model_that_answers(core: Core) -> None:
 
 
 def test_the_usual_model_counts_where_a_call_names_none(core: Core) -> None:
-    usual = replace(core, settings=core.settings.replaced(model="claude-opus-5"))
+    usual = dataclasses.replace(core, settings=replace(core.settings, model="claude-opus-5"))
     assert usual.budget(Extras()).trigger == 2_000
     assert usual.budget(Extras(model="gpt-5")).trigger == 14_000
 
@@ -57,7 +58,7 @@ def test_a_request_compacts_as_the_table_of_its_model_says(core: Core, log: Memo
 
 
 def test_a_compaction_on_demand_goes_by_the_usual_model(core: Core, log: MemoryLog) -> None:
-    usual = replace(core, settings=core.settings.replaced(model="claude-opus-5"))
+    usual = dataclasses.replace(core, settings=replace(core.settings, model="claude-opus-5"))
     with Memory(usual) as memory:
         say(memory, 3)
         assert memory.conversation("t").compact().outcome == "performed"

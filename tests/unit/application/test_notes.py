@@ -1,10 +1,10 @@
 """Durable notes: once per cycle on every path, by a model or by code, and never in anybody's way."""
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -25,6 +25,7 @@ from refold.application.runtime.core import Core, Extras, NotesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
 from refold.domain.notes import Note, NotesFlushed
+from refold.domain.value import replace
 from tests.support.builders import assistant, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import EmptySummariser, SlowSummariser
@@ -51,7 +52,9 @@ class Desk:
     ) -> None:
         self.log = MemoryLog()
         core = core_of(self.log, summariser=summariser, policy=policy)
-        self.use(replace(core, settings=core.settings.replaced(notes=NotesSettings(by=by))))
+        self.use(
+            dataclasses.replace(core, settings=replace(core.settings, notes=NotesSettings(by=by)))
+        )
 
     def use(self, core: Core) -> None:
         self.core = core
@@ -127,9 +130,9 @@ def test_what_a_failed_attempt_noted_and_another_covered_further_is_made_up_for(
     taker = NotingSummariser()
     desk = Desk(taker)
     desk.talk(8)
-    desk.use(replace(desk.core, summariser=FailingNoter()))
+    desk.use(dataclasses.replace(desk.core, summariser=FailingNoter()))
     desk.compact()
-    desk.use(replace(desk.core, summariser=taker))
+    desk.use(dataclasses.replace(desk.core, summariser=taker))
     desk.talk(4)
     desk.compact()
     desk.talk(4)
@@ -190,8 +193,8 @@ def test_where_the_model_fails_code_steps_in(error: Exception, reason: str, call
 
 def patient(desk: Desk, seconds: float) -> None:
     settings = desk.core.settings
-    notes = settings.notes.replaced(timeout=seconds)
-    desk.use(replace(desk.core, settings=settings.replaced(notes=notes)))
+    notes = replace(settings.notes, timeout=seconds)
+    desk.use(dataclasses.replace(desk.core, settings=replace(settings, notes=notes)))
 
 
 def test_a_model_that_never_answers_is_not_waited_for_longer_than_the_time_out(
@@ -300,7 +303,7 @@ def test_what_is_erased_while_notes_are_taken_is_not_noted() -> None:
     desk.talk()
     desk.compact()
     assert desk.flushes == []
-    desk.use(replace(desk.core, summariser=NotingSummariser()))
+    desk.use(dataclasses.replace(desk.core, summariser=NotingSummariser()))
     desk.compact()
     [flush] = desk.flushes
     assert [note.text for note in flush.notes] == ["noted from 0"], "the stub alone is left of it"
@@ -359,7 +362,7 @@ def test_a_log_that_fails_costs_the_notes_alone(caplog: pytest.LogCaptureFixture
     desk.talk()
     log = ForgetfulLog()
     log.streams = desk.log.streams
-    desk.use(replace(desk.core, log=log))
+    desk.use(dataclasses.replace(desk.core, log=log))
     desk.compact()
     assert desk.flushes == []
     assert isinstance(desk.events[-1], CompactionPerformed)
@@ -381,7 +384,7 @@ def test_while_a_model_notes_the_summary_is_written() -> None:
     """Neither waits for the other, and both have ended before the summary is recorded."""
 
     async def act() -> None:
-        core = replace(desk.core, summariser=BothAtOnce())
+        core = dataclasses.replace(desk.core, summariser=BothAtOnce())
         await asyncio.wait_for(manual_attempt(core, "t", Demand(), Extras()).run(), 10)
 
     desk = Desk()
@@ -393,7 +396,7 @@ def test_while_a_model_notes_the_summary_is_written() -> None:
 
 def large(desk: Desk, reserve: int, soft: int) -> None:
     notes = NotesSettings(reserve_tokens=reserve, soft_tokens=soft)
-    desk.use(replace(desk.core, settings=desk.core.settings.replaced(notes=notes)))
+    desk.use(dataclasses.replace(desk.core, settings=replace(desk.core.settings, notes=notes)))
 
 
 def test_from_a_size_on_they_are_taken_without_a_compaction() -> None:
@@ -425,7 +428,7 @@ def test_below_that_size_nothing_is_taken() -> None:
 
 def test_a_size_that_a_compaction_reaches_only_is_left_to_compactions() -> None:
     desk = Desk()
-    state = desk.core.log.load("t").state.replaced(length=3)
+    state = replace(desk.core.log.load("t").state, length=3)
     budget = desk.core.budget(Extras())
     assert notes_from(desk.core, state, budget) is None, "8,000 - 24,000 tokens"
     large(desk, 8_000 - budget.target - 1, 0)

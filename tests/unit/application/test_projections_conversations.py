@@ -4,6 +4,7 @@ from refold.application.ports.read_models import ConversationRow
 from refold.application.projections.conversation_list import changes
 from refold.application.projections.row_changes import Added, Changed
 from refold.domain.events import ConversationForked, ConversationLabelled, SummarySuperseded
+from refold.domain.value import replace
 from tests.support.view_events import appended, failed, logged, performed, requested
 
 AT = "2026-01-02T03:04:05.000000Z"
@@ -63,5 +64,5 @@ def test_only_a_performed_compaction_counts() -> None:
 
 
 def test_a_summary_that_an_erasure_made_anew_is_no_compaction() -> None:
-    (changed,) = changes(logged(performed(1).replaced(trigger="erasure")))
+    (changed,) = changes(logged(replace(performed(1), trigger="erasure")))
     assert changed == Changed({"thread_id": "t"}, {"version": 2}, {})

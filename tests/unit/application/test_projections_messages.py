@@ -7,6 +7,7 @@ from refold.application.ports.read_models import MessageRow
 from refold.application.projections.message_list import changes_of_run, readable
 from refold.application.projections.row_changes import Appended
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from tests.support.view_events import appended, failed, logged, performed, requested
 
 
@@ -35,7 +36,7 @@ def test_a_message_is_one_row_and_nothing_else_is() -> None:
 
 def test_a_recorded_message_has_the_time_when_it_was_written_in_utc() -> None:
     written = datetime(2025, 6, 1, 12, 0, tzinfo=timezone(timedelta(hours=2)))
-    (change,) = changes_of_run([logged(appended(0).replaced(written_at=written))])
+    (change,) = changes_of_run([logged(replace(appended(0), written_at=written))])
     assert isinstance(change, Appended)
     assert [row[5] for row in change.rows] == ["2025-06-01T10:00:00.000000Z"]
 

@@ -4,12 +4,16 @@ from refold.application.ports.read_models import SummaryRow
 from refold.application.projections.row_changes import Added, Changed
 from refold.application.projections.summary_list import changes
 from refold.domain.events import SummarySuperseded
+from refold.domain.value import replace
 from tests.support.view_events import appended, failed, logged, performed, requested
 
 
 def test_a_new_summary_is_active_and_every_earlier_one_is_not() -> None:
-    event = performed(1, stop=4, text="They met.").replaced(
-        is_split_turn=True, split_turn_prefix="It began.", message_count=6
+    event = replace(
+        performed(1, stop=4, text="They met."),
+        is_split_turn=True,
+        split_turn_prefix="It began.",
+        message_count=6,
     )
     at = "2026-01-02T03:04:05.000000Z"
     assert changes(logged(event, version=9)) == (
@@ -44,7 +48,7 @@ def test_a_new_summary_is_active_and_every_earlier_one_is_not() -> None:
 
 def test_positions_that_are_not_covered_are_a_json_list() -> None:
     event = performed(1, stop=6)
-    excluding = event.replaced(coverage=event.coverage.replaced(exclusions=(2, 4)))
+    excluding = replace(event, coverage=replace(event.coverage, exclusions=(2, 4)))
     _, added = changes(logged(excluding))
     assert isinstance(added, Added)
     assert isinstance(added.row, SummaryRow)

@@ -8,6 +8,7 @@ from refold.application.rendering.render import render
 from refold.application.rendering.texts import LEDGER_GUIDANCE, LEDGER_HEADING, SUMMARY_HEADING
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
+from refold.domain.value import replace
 from tests.support.builders import assistant, calls, history, performed, results, user
 from tests.support.fake_ports import PlainCounter
 
@@ -76,7 +77,7 @@ def test_it_follows_the_summary_as_a_block_of_its_own_and_is_explained() -> None
     line = LedgerLine(kind="rule", text="never push", position=1)
     events = [
         *history(user("q"), assistant("a"), user("more"), assistant("b")),
-        performed(2, ledger=(line, line.replaced(text="hidden")), ledger_shown=1),
+        performed(2, ledger=(line, replace(line, text="hidden")), ledger_shown=1),
     ]
     rendered = render("t", project(Window(), events), None, COUNT)
     blocks = rendered.messages[0]["content"]

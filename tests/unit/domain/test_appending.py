@@ -5,6 +5,7 @@ import pytest
 from refold.domain.appending import append_messages
 from refold.domain.errors import UnknownToolCall
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from tests.support.builders import (
     appended,
     assistant,
@@ -33,8 +34,12 @@ def test_appending_nothing_is_no_event() -> None:
 
 
 def test_what_is_known_of_a_message_is_in_its_event() -> None:
-    item = incoming(user("a"), "m0").replaced(
-        key="k", model="claude", stop_reason="end_turn", thinking_tokens=3
+    item = replace(
+        incoming(user("a"), "m0"),
+        key="k",
+        model="claude",
+        stop_reason="end_turn",
+        thinking_tokens=3,
     )
     given().when(lambda c: append_messages(c, [item])).then(
         appended(0, user("a"), key="k", model="claude", stop_reason="end_turn", thinking_tokens=3)
@@ -136,8 +141,8 @@ def test_it_is_said_once() -> None:
 
 def test_a_message_of_somebody_else_names_its_owner() -> None:
     new = [
-        incoming(user("a"), "m0").replaced(owner="user-7"),
-        incoming(user("b"), "m1").replaced(owner="user-8"),
+        replace(incoming(user("a"), "m0"), owner="user-7"),
+        replace(incoming(user("b"), "m1"), owner="user-8"),
     ]
     given().when(lambda c: append_messages(c, new, owner="user-7")).then(
         appended(0, user("a"), conversation_owner="user-7"), appended(1, user("b"), owner="user-8")

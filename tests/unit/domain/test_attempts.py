@@ -16,6 +16,7 @@ from refold.domain.conversation import Conversation
 from refold.domain.cuts.planner import CompactionPlan, NothingToCompact, plan_compaction
 from refold.domain.events import CompactionFailed, CompactionRequested, Event
 from refold.domain.evolve import evolve, fold
+from refold.domain.value import replace
 from tests.support.builders import NOON, history, requested, talk
 from tests.support.fake_ports import core_of
 
@@ -29,7 +30,7 @@ def plan_of(state: Conversation) -> CompactionPlan:
 
 
 def begun(owner: str | None = "one") -> Conversation:
-    return fold([*history(*talk(10)), requested(8).replaced(owner=owner, requested_at=NOON)])
+    return fold([*history(*talk(10)), replace(requested(8), owner=owner, requested_at=NOON)])
 
 
 def again(state: Conversation, at: datetime, *, owner_gone: bool = False) -> tuple[Event, ...]:

@@ -31,6 +31,7 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.evolve import evolve, fold
+from refold.domain.value import replace
 from tests.support.builders import (
     NOON,
     assistant,
@@ -262,7 +263,7 @@ def test_after_any_compaction_the_conversation_must_grow_by_the_same(effective: 
 def test_a_compaction_that_misses_its_goal_is_recorded_as_ineffective(
     goal: int, effective: bool
 ) -> None:
-    plan = PLAN.replaced(goal_tokens=goal)
+    plan = replace(PLAN, goal_tokens=goal)
     [event] = (
         given(RUNNING).when(lambda c: perform_compaction(c, requested(8), plan, summary())).events
     )

@@ -23,7 +23,7 @@ from refold.domain.events import (
 from refold.domain.evolve import fold
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block, Message
-from refold.domain.value import Rewritten
+from refold.domain.value import Rewritten, replace
 from tests.support.builders import (
     appended,
     assistant,
@@ -94,7 +94,8 @@ def test_what_was_made_from_a_message_keeps_its_figures_only() -> None:
     )
     left = remains_of(made, GONE)
     assert "secret" not in left.model_dump_json()
-    assert left == made.replaced(
+    assert left == replace(
+        made,
         text=WITHDRAWN,
         ledger=(),
         ledger_shown=0,
@@ -103,11 +104,11 @@ def test_what_was_made_from_a_message_keeps_its_figures_only() -> None:
         split_turn_prefix=WITHDRAWN,
         source_digest="",
     )
-    assert remains_of(requested(5), GONE) == requested(5).replaced(source_digest="")
+    assert remains_of(requested(5), GONE) == replace(requested(5), source_digest="")
     failed = CompactionFailed(attempt_id="a1", reason="error_text", detail="secret")
-    assert remains_of(failed, GONE) == failed.replaced(detail="")
+    assert remains_of(failed, GONE) == replace(failed, detail="")
     pinned = MessagePinned(pin_id="p", position=1, text="secret", tokens=3)
-    assert remains_of(pinned, GONE) == pinned.replaced(text=GONE)
+    assert remains_of(pinned, GONE) == replace(pinned, text=GONE)
 
 
 def test_what_is_left_is_left_whole() -> None:

@@ -17,6 +17,7 @@ from refold.domain.noting import (
     notes_by_code,
     notes_start,
 )
+from refold.domain.value import replace
 from tests.support.builders import (
     assistant,
     conversation,
@@ -65,11 +66,11 @@ def test_nothing_is_recorded_of_messages_that_are_not_there() -> None:
     state = conversation(*talk(10))
     assert flush_notes(state, flush(0, 21)) == ()
     assert flush_notes(state, flush(0, 0)) == ()
-    assert flush_notes(state.replaced(erased=True), flush(0, 8)) == ()
+    assert flush_notes(replace(state, erased=True), flush(0, 8)) == ()
 
 
 def test_of_a_very_long_history_the_newest_messages_are_noted() -> None:
-    state = conversation(*talk(1)).replaced(length=MOST_MESSAGES + 500)
+    state = replace(conversation(*talk(1)), length=MOST_MESSAGES + 500)
     assert notes_start(state, MOST_MESSAGES + 500) == 500
 
 

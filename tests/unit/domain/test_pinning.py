@@ -13,7 +13,9 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.pinning import MOST_PINS, pin, unpin
+from refold.domain.value import replace
 from tests.support.builders import (
+    appended,
     assistant,
     calls,
     history,
@@ -118,11 +120,8 @@ def test_a_pin_is_taken_back_once() -> None:
 
 
 def test_a_line_more_or_less_in_the_ledger_costs_the_thinking_behind_it() -> None:
-    thoughtful = [
-        *history(user("why?")),
-        *history(assistant(thinking("hm"), "so"), start=1),
-    ]
-    thoughtful[1] = thoughtful[1].replaced(thinking_tokens=40)
+    answer = replace(appended(1, assistant(thinking("hm"), "so")), thinking_tokens=40)
+    thoughtful = [*history(user("why?")), answer]
     assert fold(thoughtful).live[1].thinking == 40
     assert fold([*thoughtful, pinned()]).live[1].thinking == 0
     assert fold([*thoughtful, pinned(position=0, text="", tokens=0)]).live[1].thinking == 40

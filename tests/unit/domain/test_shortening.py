@@ -14,6 +14,7 @@ from refold.domain.shortening import (
     thinking_tokens,
     whole_from,
 )
+from refold.domain.value import replace
 from tests.support.builders import (
     appended,
     calls,
@@ -74,7 +75,7 @@ def test_the_condensed_part_is_what_lies_before_with_what_is_only_counted() -> N
     state = conversation(*talk(9))
     assert condensed_part_fits(state, BUDGET, POLICY)
     assert not condensed_part_fits(conversation(*talk(10)), BUDGET, POLICY)
-    assert not condensed_part_fits(state.replaced(older_tokens=101), BUDGET, POLICY)
+    assert not condensed_part_fits(replace(state, older_tokens=101), BUDGET, POLICY)
 
 
 def test_all_thinking_that_is_shown_is_saved_by_any_decision() -> None:

@@ -14,6 +14,7 @@ from refold.application.ports.summariser import (
     signs,
 )
 from refold.application.summaries.asking import relayed
+from refold.domain.value import replace
 from refold.infrastructure.summarisers.retried import PASSING, retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
@@ -59,12 +60,12 @@ def asked(summariser: Scripted, tries: int = 3, naps: Naps | None = None) -> Sum
 @pytest.mark.parametrize("reason", sorted(PASSING))
 def test_a_passing_trouble_is_asked_again_and_the_calls_are_counted(reason: str) -> None:
     summariser = Scripted(trouble(reason), trouble(reason), GOOD)
-    assert asked(summariser) == GOOD.replaced(attempts=3)
+    assert asked(summariser) == replace(GOOD, attempts=3)
     assert len({id(request) for request in summariser.asked}) == 1
 
 
 def test_a_success_at_once_is_handed_on_as_it_is() -> None:
-    assert asked(Scripted(GOOD.replaced(attempts=2))).attempts == 2
+    assert asked(Scripted(replace(GOOD, attempts=2))).attempts == 2
 
 
 @pytest.mark.parametrize("tries", [1, 2, 5])
@@ -78,7 +79,7 @@ def test_after_so_many_tries_the_last_error_is_raised(tries: int) -> None:
 
 
 def test_calls_that_the_summariser_made_by_itself_count() -> None:
-    summariser = Scripted(trouble("timeout", attempts=2), GOOD.replaced(attempts=2))
+    summariser = Scripted(trouble("timeout", attempts=2), replace(GOOD, attempts=2))
     assert asked(summariser).attempts == 4
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from refold.application.errors import SummariserError
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, Message, Role
+from refold.domain.value import replace
 from refold.infrastructure.summarisers.api_calls import output_room
 from refold.infrastructure.summarisers.prompt import SECTIONS
 from refold.infrastructure.summarisers.server_compaction import (
@@ -220,8 +221,10 @@ def test_focus_ledger_repair_and_what_is_left_out_reach_the_call_within_its_limi
 
 
 @pytest.mark.parametrize("part", ["history", "turn_prefix"])
-def test_instructions_ask_for_the_sections_and_forbid_tools(part: str) -> None:
-    asked = request_of().replaced(part=part, target_tokens=777)
+def test_instructions_ask_for_the_sections_and_forbid_tools(
+    part: Literal["history", "turn_prefix"],
+) -> None:
+    asked = replace(request_of(), part=part, target_tokens=777)
     text = instructions_for(asked)
     assert "Do not call tools" in text
     assert "about 777 tokens" in text
@@ -248,8 +251,8 @@ def test_a_measure_holds_messages_instructions_and_the_room_for_the_answer() -> 
     short, long = request_of("Hi"), request_of("word " * 20_000)
     assert summariser.measure(short) > output_room(short.limit_tokens) + 500
     assert summariser.measure(long) - summariser.measure(short) > 19_900
-    with_block = short.replaced(
-        previous="p " * 5_000, previous_block=compaction_block("p " * 5_000)
+    with_block = replace(
+        short, previous="p " * 5_000, previous_block=compaction_block("p " * 5_000)
     )
     assert summariser.measure(with_block) - summariser.measure(short) > 2_500
 

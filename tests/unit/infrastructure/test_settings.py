@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refold.application.runtime.core import Settings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
+from refold.domain.value import replace
 from refold.infrastructure.bootstrap import configuration_of
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
 from refold.infrastructure.settings.options import Options
@@ -267,7 +268,7 @@ def test_of_a_policy_the_fields_count_that_it_was_made_with(
     default = CompactionPolicy().keep_last
     given_so = read_configuration(policy=CompactionPolicy(keep_last=default))
     assert given_so.settings.keep_last == default
-    changed = read_configuration(policy=CompactionPolicy().replaced(keep_turns=4))
+    changed = read_configuration(policy=replace(CompactionPolicy(), keep_turns=4))
     assert (changed.settings.keep_last, changed.settings.keep_turns) == (7, 4)
 
 

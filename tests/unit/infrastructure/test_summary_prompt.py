@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Block, Message, Role
+from refold.domain.value import replace
 from refold.infrastructure.summarisers import prompt as prompt_module
 from refold.infrastructure.summarisers import quoted_messages as quoting_module
 from refold.infrastructure.summarisers.prompt import (
@@ -158,7 +159,7 @@ def test_only_our_own_lines_carry_the_mark(
 def test_the_system_text_holds_nothing_of_the_request() -> None:
     request = _attacked("text", "anything")
     assert build_prompt(request).system == system_text(SummaryRequest(messages=()))
-    prefix = request.replaced(part="turn_prefix")
+    prefix = replace(request, part="turn_prefix")
     assert build_prompt(prefix).system == system_text(
         SummaryRequest(messages=(), part="turn_prefix")
     )
@@ -179,7 +180,7 @@ def test_a_request_without_previous_or_focus_has_no_such_block() -> None:
 
 
 def test_a_divided_turn_is_told_apart_and_all_its_parts_are_there() -> None:
-    request = _attacked("text", "Fix it").replaced(part="turn_prefix")
+    request = replace(_attacked("text", "Fix it"), part="turn_prefix")
     prompt = build_prompt(request)
     assert "the end of the turn stays there word for word" in prompt.system
     for part in ("previous-summary", "ledger", "focus", "refusal", "transcript"):

@@ -12,6 +12,7 @@ from refold.domain.cuts.planner import CompactionPlan, Wish, plan_compaction
 from refold.domain.events import Event, Trigger
 from refold.domain.evolve import fold
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from tests.support.builders import (
     appended,
     assistant,
@@ -94,7 +95,7 @@ def test_a_turn_too_big_for_the_goal_is_divided() -> None:
 
 
 def test_what_would_leave_over_sixty_percent_of_the_window_is_divided() -> None:
-    wide = BUDGET.replaced(limit=1_900, trigger=1_800, target=1_750)
+    wide = replace(BUDGET, limit=1_900, trigger=1_800, target=1_750)
     state = conversation(*talk(4), *turn(6))
     assert cut(state, budget=wide) == (13, 8)
     assert cut(state, budget=wide, split_slack=1.3) == (13, 8)
@@ -104,14 +105,14 @@ def test_what_would_leave_over_sixty_percent_of_the_window_is_divided() -> None:
 def test_of_a_divided_turn_of_small_messages_two_fifths_are_summarised() -> None:
     """Fourteen messages of 1 % of the window: 38 % of 1,400 are 525 tokens."""
     state = conversation(*talk(1), *turn(6), tokens=100)
-    wide = BUDGET.replaced(window=10_000, limit=1_900, trigger=1_800, target=1_350)
+    wide = replace(BUDGET, window=10_000, limit=1_900, trigger=1_800, target=1_350)
     assert cut(state, budget=wide) == (9, None)
     assert cut(state, budget=wide, split_prefix_share=0.2) == (7, None)
 
 
 def test_of_a_divided_turn_of_large_messages_less_is_enough() -> None:
     state = conversation(*talk(1), *turn(6))
-    narrow = BUDGET.replaced(window=1_000, limit=1_900, trigger=1_800, target=1_350)
+    narrow = replace(BUDGET, window=1_000, limit=1_900, trigger=1_800, target=1_350)
     assert cut(state, budget=narrow, split_slack=2) == (7, 2)
 
 

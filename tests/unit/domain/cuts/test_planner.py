@@ -10,6 +10,7 @@ from refold.domain.cuts.rule import CutRule, Cuts
 from refold.domain.events import MessagePinned, Trigger
 from refold.domain.evolve import fold
 from refold.domain.messages import Message
+from refold.domain.value import replace
 from tests.support.builders import (
     appended,
     assistant,
@@ -88,7 +89,7 @@ def test_a_tool_round_moves_the_cut_on() -> None:
 
 def test_on_demand_the_newest_messages_are_kept() -> None:
     assert plan(conversation(*talk(6), tokens=50), "manual").coverage.stop == 6
-    keep_two = POLICY.replaced(keep_last=2)
+    keep_two = replace(POLICY, keep_last=2)
     assert plan(conversation(*talk(6)), "manual", keep_two).coverage.stop == 9
 
 
@@ -149,7 +150,7 @@ def test_pinned_texts_are_part_of_what_stays() -> None:
 
 
 def test_the_summary_may_be_half_as_long_where_that_meets_the_target() -> None:
-    roomy = BUDGET.replaced(window=15_000, limit=14_000, trigger=10_000, target=5_000)
+    roomy = replace(BUDGET, window=15_000, limit=14_000, trigger=10_000, target=5_000)
     state = conversation(*talk(2), calls("a"), results("a"), tokens=1_500)
     found = plan_compaction(state, roomy, POLICY, "size")
     assert isinstance(found, CompactionPlan)
@@ -194,7 +195,7 @@ def test_a_system_message_in_the_middle_is_no_preamble() -> None:
 
 
 def test_where_little_is_left_a_shorter_summary_is_asked_for() -> None:
-    tight = BUDGET.replaced(limit=500, trigger=5_000, target=2_600)
+    tight = replace(BUDGET, limit=500, trigger=5_000, target=2_600)
     state = conversation(*talk(3), user("x"), assistant("y"), tokens=1_000)
     found = plan_compaction(state, tight, POLICY, "size")
     assert isinstance(found, CompactionPlan)
@@ -203,14 +204,14 @@ def test_where_little_is_left_a_shorter_summary_is_asked_for() -> None:
 
 
 def test_what_a_summary_costs_besides_its_text_leaves_less_room_for_messages() -> None:
-    dear = BUDGET.replaced(summary_overhead=100)
+    dear = replace(BUDGET, summary_overhead=100)
     found = plan_compaction(conversation(*talk(6)), dear, POLICY, "size")
     assert isinstance(found, CompactionPlan)
     assert found.kept_tokens == 200
 
 
 def test_less_than_a_summary_costs_anyway_is_not_covered() -> None:
-    dear = BUDGET.replaced(summary_overhead=100)
+    dear = replace(BUDGET, summary_overhead=100)
     found = plan_compaction(conversation(*talk(6), tokens=10), dear, POLICY, "manual")
     assert isinstance(found, NothingToCompact)
     assert found.rule == "too_little"

@@ -3,6 +3,7 @@
 from refold.domain.ledger.gathering import Gathered
 from refold.domain.ledger.line import Kind, LedgerLine, united
 from refold.domain.ledger.line_choice import MOST_HIDDEN, Costs, Fitted, fit, merged
+from refold.domain.value import replace
 
 COSTS = Costs(lambda line: len(line.text), lambda line: len(line.kind))
 
@@ -73,7 +74,7 @@ def test_without_room_what_is_known_is_kept_hidden_and_bounded() -> None:
 
 def test_a_later_request_and_the_first_one_are_kept_before_those_between() -> None:
     asked = [line("request", f"{n}: something about it") for n in range(40)]
-    asked = [a.replaced(position=n) for n, a in enumerate(asked)]
+    asked = [replace(a, position=n) for n, a in enumerate(asked)]
     kept = shown(fit(asked, 200, COSTS))
     assert {asked[0].text, asked[-1].text} <= set(kept)
 
