@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from refold.domain.errors import RefoldError
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+    from refold.application.agent_tools.toolbox import Toolbox
+    from refold.application.api.async_memory import AsyncToolbox
 
 
 class SDKTools(Protocol):

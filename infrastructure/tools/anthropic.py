@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+    from refold.application.agent_tools.toolbox import Toolbox
+    from refold.application.api.async_memory import AsyncToolbox
 
 
 class AnthropicTools:

@@ -11,7 +11,8 @@ from anthropic.lib.tools import (
 from anthropic.types.beta import BetaToolParam
 
 from refold.application.agent_tools.tool import Tool, ToolOutput
-from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
+from refold.application.agent_tools.toolbox import Toolbox
+from refold.application.api.async_memory import AsyncToolbox
 
 
 class BlockingTool(BetaBuiltinFunctionTool):
