@@ -1,6 +1,5 @@
 """Which tools there are for a reach, with their words for it."""
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast, overload
 
@@ -87,21 +86,13 @@ class Toolbox:
 
     @property
     def _tools(self) -> tuple[Tool, ...]:
-        self.check()
+        self._core.process.check()
         return self._made
 
     @property
     def _by_name(self) -> Mapping[str, Tool]:
-        self.check()
-        return self._named
-
-    def check(self) -> None:
-        """Check that this is the process that opened the memory.
-
-        Raises:
-            OpenedBeforeFork: it was forked from that one.
-        """
         self._core.process.check()
+        return self._named
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
@@ -144,7 +135,7 @@ class Toolbox:
 
     def for_anthropic(self) -> list[Any]:
         """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
-        self.check()
+        self._core.process.check()
         return self.sdk.blocking(self)
 
     def __contains__(self, item: object) -> bool:
@@ -163,55 +154,6 @@ class Toolbox:
     def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
     def __getitem__(self, index: int | str | slice) -> Tool | tuple[Tool, ...]:
         return self._by_name[index] if isinstance(index, str) else self._tools[index]
-
-
-class AsyncToolbox:
-    """``Toolbox`` for asyncio: each call is answered in a thread."""
-
-    def __init__(self, toolbox: Toolbox) -> None:
-        self._opened = toolbox
-
-    @property
-    def _toolbox(self) -> Toolbox:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
-        self._opened.check()
-        return self._opened
-
-    @property
-    def definitions(self) -> list[dict[str, Any]]:
-        """See ``Toolbox.definitions``."""
-        return self._toolbox.definitions
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """See ``Toolbox.names``."""
-        return self._toolbox.names
-
-    async def call(self, name: object, input: object) -> ToolOutput:
-        """See ``Toolbox.call``."""
-        return await asyncio.to_thread(self._toolbox.call, name, input)
-
-    async def result_for(self, call: object) -> dict[str, Any]:
-        """See ``Toolbox.result_for``."""
-        return await asyncio.to_thread(self._toolbox.result_for, call)
-
-    async def results_for(self, reply: object) -> list[dict[str, Any]]:
-        """See ``Toolbox.results_for``."""
-        return await asyncio.to_thread(self._toolbox.results_for, reply)
-
-    def for_anthropic(self) -> list[Any]:
-        """The same as asynchronous tools of the ``anthropic`` SDK."""
-        return self._toolbox.sdk.awaited(self)
-
-    def __contains__(self, item: object) -> bool:
-        """Whether a tool, or one of this name, is among them."""
-        return item in self._toolbox
-
-    def __iter__(self) -> Iterator[Tool]:
-        return iter(self._toolbox)
-
-    def __len__(self) -> int:
-        return len(self._toolbox)
 
 
 def calls_in(reply: object) -> Iterator[object]:

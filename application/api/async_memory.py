@@ -1,102 +1,108 @@
-"""What a memory lists of all conversations, for asyncio."""
+"""The same memory for asyncio: what touches the disk runs in a thread, what a model writes is awaited."""
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, overload
 
 from refold.application.agent_tools.definitions import Tools, definitions_of
-from refold.application.agent_tools.toolbox import AsyncToolbox
+from refold.application.agent_tools.tool import Tool
+from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.compaction.background import Background
-from refold.application.compaction.next_request import context_at
 from refold.application.compaction.on_demand import Demand, compact_on_demand
-from refold.application.compaction.pinning import PinnedItem
 from refold.application.conversation.owner_scope import Scope
-from refold.application.conversation.owners import require_owner
-from refold.application.conversation.parsing import read_thread_id
 from refold.application.conversation.turn_lock import USUAL_WAIT, AsyncConversationTurn
-from refold.application.erasure.erasing import Where, erase, erase_all, erase_owner
-from refold.application.erasure.erasure_report import ErasureReport
-from refold.application.history.expand import ExpandedSummary
-from refold.application.history.fork import fork
-from refold.application.history.moments import At, one_moment
-from refold.application.maintenance.maintenance_results import (
-    AnchorState,
-    BackedUp,
-    Compressed,
-    Salvaged,
-    Sizes,
-)
-from refold.application.maintenance.verifying import Replayed, Verification
-from refold.application.notes.markdown_search import NotesFound, NotesStatus
-from refold.application.ports.read_models import ConversationRow, NoteRow
-from refold.application.recall.embedding import EmbeddingProgress
-from refold.application.recall.hits import Recalled, RecallMode
-from refold.application.recall.recall_query import RecallOptions
+from refold.application.history.export import ExportFormat
+from refold.application.history.moments import At
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
 
-from .argument_checks import checked
-from .async_conversation import AsyncAppending
-from .blocking import Runner, to_the_end
+from .blocking import CallersLoop, to_the_end
 from .context import Context
 from .conversation_memory import Chat
+from .forwarding import Forwarding, forwarding, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult
 
 
-@checked
-class AsyncMemoryLists:
-    """``MemoryLists`` for asyncio."""
+@forwarding
+class AsyncToolbox(Forwarding[Toolbox]):
+    """The tools with which a model asks its memory, for asyncio: each call is answered in a thread.
+    Iterating gives each of them, and ``toolbox["recall_memory"]`` one by its name.
+    """
 
-    def __init__(self, core: Core, memory: Memory) -> None:
-        self._opened = core
-        self._opened_memory = memory
+    call = reads(Toolbox.call)
+    result_for = reads(Toolbox.result_for)
+    results_for = reads(Toolbox.results_for)
 
     @property
-    def _memory(self) -> Memory:
-        # Before a thread is asked for: the loop of a forked process's parent does not run there.
-        self._opened.process.check()
-        return self._opened_memory
+    def definitions(self) -> list[dict[str, Any]]:
+        """For ``tools=`` of ``messages.create``; ``chat.context`` takes the toolbox itself as well."""
+        return self._blocking.definitions
 
-    async def conversations(self, *, owner: str | None = None) -> Sequence[ConversationRow]:
-        """See ``Memory.conversations``."""
-        return await asyncio.to_thread(self._memory.conversations, owner=owner)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How models call them."""
+        return self._blocking.names
 
-    async def notes(self, *, owner: str | None = None) -> Sequence[NoteRow]:
-        """See ``Memory.notes``."""
-        return await asyncio.to_thread(self._memory.notes, owner=owner)
+    def for_anthropic(self) -> list[Any]:
+        """The same as tools of the ``anthropic`` SDK, for ``client.beta.messages.tool_runner``."""
+        return self._blocking.sdk.awaited(self)
 
-    async def search_notes(
-        self,
-        query: str,
-        *,
-        owner: str | None = None,
-        limit: int = 5,
-        min_score: float = 0.0,
-        mode: RecallMode | None = None,
-    ) -> NotesFound:
-        """See ``Memory.search_notes``."""
-        search = partial(self._memory.search_notes, query, owner=owner, limit=limit)
-        return await asyncio.to_thread(search, min_score=min_score, mode=mode)
+    def __contains__(self, item: object) -> bool:
+        """Whether a tool, or one of this name, is among them."""
+        return item in self._blocking
 
-    async def notes_status(self, *, owner: str | None = None) -> NotesStatus:
-        """See ``Memory.notes_status``."""
-        return await asyncio.to_thread(self._memory.notes_status, owner=owner)
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._blocking)
 
-    async def write_notes(self) -> bool:
-        """See ``Memory.write_notes``."""
-        return await to_the_end(self._memory.write_notes)
+    def __len__(self) -> int:
+        return len(self._blocking)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Tool: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
+    def __getitem__(self, index: int | str | slice) -> Tool | tuple[Tool, ...]:
+        return self._blocking[index]
 
 
-@checked
-class AsyncChat(AsyncAppending):
-    """``Chat`` for asyncio: the same use cases; what touches the disk runs in a thread."""
+@forwarding
+class AsyncChat(Forwarding[Chat]):
+    """A conversation by its thread id, for asyncio. Cheap to make; holds no state of its own."""
+
+    def __init__(self, core: Core, chat: Chat, background: Background) -> None:
+        super().__init__(core, chat)
+        self._background = background
+        self.thread_id = chat.thread_id
 
     def __repr__(self) -> str:
         return f"<AsyncChat {self.thread_id!r}>"
+
+    append = writes(Chat.append)
+    append_recorded = writes(Chat.append_recorded)
+    revert_compaction = writes(Chat.revert_compaction)
+    pin = writes(Chat.pin)
+    unpin = writes(Chat.unpin)
+    erase = writes(Chat.erase)
+    label = writes(Chat.label)
+    knows = reads(Chat.knows)
+    pins = reads(Chat.pins)
+    diff = reads(Chat.diff)
+    shared_with = reads(Chat.shared_with)
+    messages = reads(Chat.messages)
+    read = reads(Chat.read)
+    recall = reads(Chat.recall)
+    query = reads(Chat.query)
+    expand = reads(Chat.expand)
+    read_part = reads(Chat.read_part)
+    explain = reads(Chat.explain)
+    request_parts = reads(Chat.request_parts)
+    summaries = reads(Chat.summaries)
+    compactions = reads(Chat.compactions)
+    topics = reads(Chat.topics)
+    notes = reads(Chat.notes)
 
     async def context(
         self,
@@ -107,18 +113,17 @@ class AsyncChat(AsyncAppending):
         at: At | None = None,
         position: int | None = None,
     ) -> Context:
-        """See ``Chat.context``."""
-        await self._check_owner()
-        core, extras = self._core, Extras(system, definitions_of(tools), model)
-        if at is not None or position is not None:
-            moment = await asyncio.to_thread(one_moment, core, self.thread_id, at, position)
-            assert moment is not None
-            return await asyncio.to_thread(context_at, core, self.thread_id, extras, moment)
-        background = self._background
-        ready = await to_the_end(background.ready_context, self.thread_id, extras)
+        """The request to send next; compacts first when that is due.
+
+        Arguments and errors are those of ``Chat.context``. The loop goes on while a summary is written.
+        """
+        chat, extras = self._blocking, Extras(system, definitions_of(tools), model)
+        if at is None and position is None:
+            ready = await to_the_end(chat.context_without_model, extras)
+        else:
+            ready = await asyncio.to_thread(chat.context_without_model, extras, at, position)
         if ready is None:
-            return await background.settled_context(self.thread_id, extras)
-        await self._begin_if_due()
+            return await self._background.settled_context(self.thread_id, extras)
         return ready
 
     async def compact(
@@ -133,100 +138,109 @@ class AsyncChat(AsyncAppending):
         system: System = None,
         tools: Tools = (),
     ) -> CompactionResult:
-        """See ``Chat.compact``."""
-        await self._check_owner()
+        """Compact now. Nothing to do is success; a failure is in the result, and changes nothing. What does
+        not fit all the same is shown shorter, as ``context`` would show it.
+
+        Arguments and errors are those of ``Chat.compact``. The loop goes on while a summary is written.
+        """
+        await asyncio.to_thread(self._blocking.check_owner)
         demand = Demand(focus, force, target, keep_last, model, all)
         extras = Extras(system, definitions_of(tools))
         return await compact_on_demand(self._core, self.thread_id, demand, extras)
 
-    async def revert_compaction(
-        self, reason: str = "", *, system: System = None, tools: Tools = ()
-    ) -> CompactionResult:
-        """See ``Chat.revert_compaction``."""
-        return await to_the_end(self._chat.revert_compaction, reason, system=system, tools=tools)
-
-    def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
-        """See ``Chat.turn``; here it is ``async with chat.turn():``."""
-        return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
-
-    async def pin(self, what: int | str) -> str:
-        """See ``Chat.pin``."""
-        return await to_the_end(self._chat.pin, what)
-
-    async def unpin(self, pin_id: str) -> bool:
-        """See ``Chat.unpin``."""
-        return await to_the_end(self._chat.unpin, pin_id)
-
-    async def pins(self) -> tuple[PinnedItem, ...]:
-        """See ``Chat.pins``."""
-        return await asyncio.to_thread(self._chat.pins)
-
     async def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
     ) -> "AsyncChat":
-        """See ``Chat.fork``."""
-        await self._check_owner()
-        moment = await asyncio.to_thread(one_moment, self._core, self.thread_id, at, position)
-        forked = await to_the_end(fork, self._core, self.thread_id, moment, thread_id)
-        return AsyncChat(self._core, Chat(self._core, forked, Runner()), self._background)
+        """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
+        time, or right after the message at ``position``.
 
-    async def erase(self, where: Where, reason: str = "") -> ErasureReport:
-        """See ``Chat.erase``."""
-        await self._check_owner()
-        return await to_the_end(erase, self._core, self.thread_id, where, reason)
+        Arguments and errors are those of ``Chat.fork``.
+        """
+        fork = partial(self._blocking.fork, at=at, position=position, thread_id=thread_id)
+        return AsyncChat(self._core, await to_the_end(fork), self._background)
 
-    async def label(self, label: str, *, recorded: bool = False) -> None:
-        """See ``Chat.label``."""
-        await to_the_end(self._chat.label, label, recorded=recorded)
+    async def export(
+        self, format: ExportFormat = "jsonl", *, at: At | None = None
+    ) -> list[dict[str, Any]]:
+        """The original messages, or everything that happened, as JSON objects.
 
-    async def _check_owner(self) -> None:
-        if self._chat.names_owner:
-            await asyncio.to_thread(self._chat.check_owner)
+        Arguments and errors are those of ``Chat.export``; here all of them are read before it returns.
+        """
+        chat = self._blocking
+        return await asyncio.to_thread(lambda: list(chat.export(format, at=at)))
+
+    def tools(
+        self, *, scope: Scope = "conversation", all_conversations: bool = False
+    ) -> AsyncToolbox:
+        """The tools with which a model asks this memory by itself: ``recall_memory``, ``query_history``,
+        ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
+        ``await .result_for(block)`` for each of its calls.
+
+        Arguments are those of ``Chat.tools``. Where the conversation is somebody else's, each call is
+        refused: finding out reads the log, and this does not wait.
+        """
+        tools = self._blocking.toolbox("all" if all_conversations else scope)
+        return AsyncToolbox(self._core, tools)
+
+    def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
+        """Be the only one who works on this conversation: ``async with chat.turn():`` around everything
+        from ``append`` of what the user said to ``append`` of the answer.
+
+        Arguments and errors are those of ``Chat.turn``. The loop goes on while it waits.
+        """
+        return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
+
+    async def owner(self) -> str | None:
+        """Whose the conversation is, as the log says or as was given; None: nobody's."""
+        chat = self._blocking
+        return await asyncio.to_thread(lambda: chat.owner)
+
+    async def version(self) -> int:
+        """How many events the conversation has; 0 before the first."""
+        chat = self._blocking
+        return await asyncio.to_thread(lambda: chat.version)
 
 
-@checked
-class AsyncMemory(AsyncMemoryLists):
-    """``Memory`` for asyncio."""
+@forwarding
+class AsyncMemory(Forwarding[Memory]):
+    """The conversations of one log, for asyncio. An async context manager; ``close`` releases files
+    and threads.
+    """
 
     def __init__(self, core: Core) -> None:
-        super().__init__(core, Memory(core))
         self._background = Background(core)
-
-    @property
-    def _core(self) -> Core:
-        return self._opened.here()
+        super().__init__(core, Memory(core, CallersLoop(), self._background))
 
     def __repr__(self) -> str:
         return f"<AsyncMemory {self._opened.process.what}>"
 
+    conversations = reads(Memory.conversations)
+    notes = reads(Memory.notes)
+    search_notes = reads(Memory.search_notes)
+    notes_status = reads(Memory.notes_status)
+    write_notes = writes(Memory.write_notes)
+    search = reads(Memory.search)
+    expand = reads(Memory.expand)
+    index = writes(Memory.index)
+    embed = reads(Memory.embed)
+    embedding = reads(Memory.embedding)
+    erase_conversation = writes(Memory.erase_conversation)
+    erase_owner = writes(Memory.erase_owner)
+    verify = writes(Memory.verify)
+    anchor = writes(Memory.anchor)
+    salvage = writes(Memory.salvage)
+    replay = writes(Memory.replay)
+    backup = writes(Memory.backup)
+    compress = writes(Memory.compress)
+    stats = reads(Memory.stats)
+
     def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
-        """See ``Memory.conversation``."""
-        chat = self._memory.conversation(thread_id, owner=owner)
+        """The conversation with this id, new or not.
+
+        Arguments and errors are those of ``Memory.conversation``.
+        """
+        chat = self._blocking.conversation(thread_id, owner=owner)
         return AsyncChat(self._core, chat, self._background)
-
-    async def search(
-        self, query: str = "", *, owner: str | None = None, **how: Unpack[RecallOptions]
-    ) -> Recalled:
-        """See ``Memory.search``."""
-        return await asyncio.to_thread(partial(self._memory.search, query, owner=owner, **how))
-
-    async def expand(
-        self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
-    ) -> ExpandedSummary:
-        """See ``Memory.expand``."""
-        return await asyncio.to_thread(self._memory.expand, summary_id, start, max_tokens, limit)
-
-    async def index(self) -> int:
-        """See ``Memory.index``."""
-        return await to_the_end(self._memory.index)
-
-    async def embed(self, wait: float | None = None) -> EmbeddingProgress | None:
-        """See ``Memory.embed``."""
-        return await asyncio.to_thread(self._memory.embed, wait)
-
-    async def embedding(self) -> EmbeddingProgress | None:
-        """See ``Memory.embedding``."""
-        return await asyncio.to_thread(self._memory.embedding)
 
     def tools(
         self,
@@ -235,59 +249,34 @@ class AsyncMemory(AsyncMemoryLists):
         owner: str | None = None,
         scope: Scope | None = None,
     ) -> AsyncToolbox:
-        """See ``Memory.tools``; calls of these are awaited."""
-        return AsyncToolbox(self._memory.tools(thread_id, owner=owner, scope=scope))
+        """The tools for a model that is not the agent of any conversation here, such as one that asks
+        over MCP: with an id they reach this conversation alone, with an owner what is theirs. With neither
+        they reach what is nobody's; with both, calls are refused where the conversation is another's.
 
-    async def erase_conversation(self, thread_id: str, reason: str = "") -> ErasureReport:
-        """See ``Memory.erase_conversation``."""
-        return await to_the_end(erase_all, self._core, read_thread_id(thread_id), reason)
-
-    async def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
-        """See ``Memory.erase_owner``."""
-        return await to_the_end(erase_owner, self._core, require_owner(owner), reason)
-
-    async def verify(
-        self, *, repair: bool = False, anchor: str | Path | None = None
-    ) -> Verification:
-        """See ``Memory.verify``."""
-        return await to_the_end(self._memory.verify, repair=repair, anchor=anchor)
-
-    async def anchor(self, out: str | Path | None = None, *, accept: bool = False) -> AnchorState:
-        """See ``Memory.anchor``."""
-        return await to_the_end(self._memory.anchor, out, accept=accept)
-
-    async def salvage(self, to: str | Path) -> Salvaged:
-        """See ``Memory.salvage``."""
-        return await to_the_end(self._memory.salvage, to)
-
-    async def replay(self) -> Replayed:
-        """See ``Memory.replay``."""
-        return await to_the_end(self._memory.replay)
-
-    async def backup(self, to: str | Path, *, replace: bool = False) -> BackedUp:
-        """See ``Memory.backup``."""
-        return await to_the_end(self._memory.backup, to, replace=replace)
-
-    async def compress(self, *, keep: int = 0) -> Compressed:
-        """See ``Memory.compress``."""
-        return await to_the_end(self._memory.compress, keep=keep)
-
-    async def stats(self) -> Sizes:
-        """See ``Memory.stats``."""
-        return await asyncio.to_thread(self._memory.stats)
+        Arguments and errors are those of ``Memory.tools``; calls of these are awaited.
+        """
+        tools = self._blocking.tools(thread_id, owner=owner, scope=scope)
+        return AsyncToolbox(self._core, tools)
 
     async def drain(self, wait: float | None = None) -> bool:
-        """See ``Memory.drain``."""
+        """Wait until no compaction runs in the background; whether none does.
+
+        ``wait``: at most so many seconds; None: as long as it takes.
+        """
         return await self._background.drained(wait)
 
     async def close(self, wait: float | None = None) -> None:
-        """See ``Memory.close``."""
+        """Release files and threads; closing twice is fine.
+
+        ``wait`` is that of ``Memory.close``. In a process that is forked from the one that opened it,
+        nothing happens.
+        """
         if not self._opened.process.is_this:
             return
         try:
             await self._background.finish(wait)
         finally:
-            await to_the_end(self._memory.close)
+            await to_the_end(self._blocking.close, wait)
 
     def __await__(self) -> Generator[Any, Any, Self]:
         return self.__aenter__().__await__()

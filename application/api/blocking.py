@@ -30,14 +30,15 @@ async def to_the_end(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     What has not begun to write by then never does; what has is waited for. So whoever is told of the
     cancellation can look: what is not stored by then will never be.
     """
-    withdrawal, context = Withdrawal(), copy_context()
+    loop = asyncio.get_running_loop()
+    withdrawal, context = Withdrawal(loop), copy_context()
 
     def work() -> T:
         CURRENT.set(withdrawal)
         withdrawal.start()
         return function(*args, **kwargs)
 
-    future = asyncio.get_running_loop().run_in_executor(None, context.run, work)
+    future = loop.run_in_executor(None, context.run, work)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -99,6 +100,21 @@ class Runner:
             if future is not None:
                 self._waiting.discard(future)
 
+    def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what writes; Ctrl-C takes effect when it is known what became of it."""
+        return self.run(to_the_end(function, *args, **kwargs))
+
+    def begin(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call a function in the loop soon, unless the work that asks for it is given up by then."""
+        withdrawal, context = CURRENT.get(), copy_context()
+        context.run(CURRENT.set, None)  # What begins here is work of its own.
+
+        def begin() -> None:
+            if withdrawal is None or not withdrawal.is_withdrawn:
+                function(*args, **kwargs)
+
+        self.loop.call_soon_threadsafe(begin, context=context)
+
     def close(self) -> None:
         """Cancel what runs and stop the loop, if it was started; closing twice is fine."""
         if not self._process.is_this:
@@ -159,6 +175,22 @@ class Runner:
             loop.close()
             for future in tuple(self._waiting):
                 _end(future)
+
+
+class CallersLoop(Runner):
+    """For asyncio: the loop is that of the coroutine for which a thread works, see ``to_the_end``."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop in which the caller waits."""
+        withdrawal = CURRENT.get()
+        assert withdrawal is not None
+        assert withdrawal.loop is not None
+        return withdrawal.loop
+
+    def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what writes, here: the caller's coroutine waits for its end already."""
+        return function(*args, **kwargs)
 
 
 def _end(future: Future[Any]) -> None:

@@ -66,11 +66,6 @@ class LookingBack:
             refuse_other_owner(self.thread_id, core.log.load(self.thread_id).state, self._owner)
         return core
 
-    @property
-    def names_owner(self) -> bool:
-        """Whether it was said whose the conversation is."""
-        return self._owner is not None
-
     def check_owner(self) -> None:
         """Check that the conversation is not somebody else's.
 

@@ -18,11 +18,12 @@ from refold.application.history.fork import fork
 from refold.application.history.moments import At, one_moment
 from refold.application.rendering.render import System
 from refold.application.runtime.core import Core, Extras
+from refold.application.runtime.foreign_code import is_given_up
 from refold.domain.labelling import label_as_recorded, label_conversation
 from refold.domain.messages import Author
 
 from .argument_checks import checked
-from .blocking import Runner, to_the_end
+from .blocking import Runner
 from .context import Context
 from .conversation_history import LookingBack
 from .results import Appended, CompactionResult
@@ -83,7 +84,7 @@ class Chat(LookingBack):
             recorded=recorded,
             author=author,
             expected_version=expected_version,
-            owners=self.owners_of(owner),
+            owners=appending.Owners(self._owner, read_owner(owner)),
         )
         self._begin_if_due(stored)
         return stored
@@ -94,14 +95,6 @@ class Chat(LookingBack):
         stored = appending.append_recorded(core, self.thread_id, messages, self._owner)
         self._begin_if_due(stored)
         return stored
-
-    def owners_of(self, messages: str | None) -> appending.Owners:
-        """Return whose the conversation is, as it was given, and whose some messages are.
-
-        Raises:
-            InvalidOwner: the owner of the messages cannot be.
-        """
-        return appending.Owners(self._owner, read_owner(messages))
 
     def knows(self, message: RecordedMessage) -> bool:
         """Whether this message of a transcript is stored already."""
@@ -131,14 +124,23 @@ class Chat(LookingBack):
             UnknownMessage: there is no message at this position.
             LogError: the log cannot be read.
         """
-        core, extras = self._core, Extras(system, definitions_of(tools), model)
+        extras = Extras(system, definitions_of(tools), model)
+        ready = self.context_without_model(extras, at, position)
+        if ready is None:
+            return self._runner.run(self._background.settled_context(self.thread_id, extras))
+        return ready
+
+    def context_without_model(
+        self, extras: Extras, at: At | None = None, position: int | None = None
+    ) -> Context | None:
+        """Return the context for ``context``, or None if a compaction must come first."""
+        core = self._core
         moment = one_moment(core, self.thread_id, at, position)
         if moment is not None:
             return context_at(core, self.thread_id, extras, moment)
         ready = self._background.ready_context(self.thread_id, extras)
-        if ready is None:
-            return self._runner.run(self._background.settled_context(self.thread_id, extras))
-        self._begin_if_due()
+        if ready is not None:
+            self._begin_if_due()
         return ready
 
     def compact(
@@ -231,10 +233,10 @@ class Chat(LookingBack):
             UnknownMessage: there is no message at this position.
             ConversationGone: this conversation was erased.
         """
-        moment = one_moment(self._core, self.thread_id, at, position)
-        work = to_the_end(fork, self._core, self.thread_id, moment, thread_id)
-        forked = self._runner.run(work)
-        return Chat(self._core, forked, self._runner, self._background)
+        core = self._core
+        moment = one_moment(core, self.thread_id, at, position)
+        forked = self._runner.finish(fork, core, self.thread_id, moment, thread_id)
+        return Chat(core, forked, self._runner, self._background)
 
     def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """Erase the message at a position or address, or several, for good, with everything that was
@@ -249,7 +251,7 @@ class Chat(LookingBack):
             UnknownMessage, InvalidAddress, ForeignAddress: there is no such message; nothing is erased.
             ConversationGone: the conversation was erased as a whole.
         """
-        return self._runner.run(to_the_end(erase, self._core, self.thread_id, where, reason))
+        return self._runner.finish(erase, self._core, self.thread_id, where, reason)
 
     def label(self, label: str, *, recorded: bool = False) -> None:
         """Give the conversation a name for people.
@@ -268,5 +270,5 @@ class Chat(LookingBack):
         )
 
     def _begin_if_due(self, stored: Appended | None = None) -> None:
-        if self._background.falls_due(self.thread_id, stored):
-            self._runner.loop.call_soon_threadsafe(self._background.begin, self.thread_id)
+        if not is_given_up() and self._background.falls_due(self.thread_id, stored):
+            self._runner.begin(self._background.begin, self.thread_id)

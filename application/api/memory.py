@@ -48,7 +48,7 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 
 from .argument_checks import checked
-from .blocking import Runner, to_the_end
+from .blocking import Runner
 from .conversation_memory import Chat
 
 
@@ -127,10 +127,12 @@ class MemoryLists:
 class Memory(MemoryLists):
     """The conversations of one log. A context manager; ``close`` releases files and threads."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(
+        self, core: Core, runner: Runner | None = None, background: Background | None = None
+    ) -> None:
         super().__init__(core)
-        self._runner = Runner()
-        self._background = Background(core)
+        self._runner = runner or Runner()
+        self._background = background or Background(core)
 
     def __repr__(self) -> str:
         return f"<Memory {self._opened.process.what}>"
@@ -253,7 +255,7 @@ class Memory(MemoryLists):
             InvalidThreadId: the id is missing or blank, or there is no such conversation.
         """
         thread_id = read_thread_id(thread_id)
-        return self._runner.run(to_the_end(erase_all, self._core, thread_id, reason))
+        return self._runner.finish(erase_all, self._core, thread_id, reason)
 
     def erase_owner(self, owner: str, reason: str = "") -> ErasureReport:
         """Erase everything that is an owner's for good: their messages in every conversation and fork, and
@@ -269,7 +271,7 @@ class Memory(MemoryLists):
             InvalidOwner: the owner is missing, blank or unusable.
         """
         whose = require_owner(owner)
-        return self._runner.run(to_the_end(erase_owner, self._core, whose, reason))
+        return self._runner.finish(erase_owner, self._core, whose, reason)
 
     def verify(self, *, repair: bool = False, anchor: str | Path | None = None) -> Verification:
         """Check the log, and compare every read model with a fresh fold.

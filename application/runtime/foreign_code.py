@@ -15,11 +15,18 @@ class Withdrawn(BaseException):
 class Withdrawal:
     """Whether the caller of some work has given it up. Shared by the caller and the thread that works."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """``loop``: the loop in which the caller waits."""
+        self.loop = loop
         self._lock = threading.Lock()
         self._is_withdrawn = False
         self._has_started = False
         self._writes = False
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the caller has given it up; what writes already goes on all the same."""
+        return self._is_withdrawn
 
     def withdraw(self) -> bool:
         """Give the work up, unless it writes already. Whether a thread is at it, which must be waited for."""
@@ -63,6 +70,12 @@ class Withdrawal:
 
 CURRENT: ContextVar[Withdrawal | None] = ContextVar("refold_withdrawal", default=None)
 """Of the work that this thread does for a coroutine; None where nobody can give it up."""
+
+
+def is_given_up() -> bool:
+    """Whether the caller of the work that this thread does has given it up."""
+    withdrawal = CURRENT.get()
+    return withdrawal is not None and withdrawal.is_withdrawn
 
 
 class Contained:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from refold.application.agent_tools.tool import Tool
     from refold.application.agent_tools.tool_checks import UnknownToolFieldWarning
-    from refold.application.agent_tools.toolbox import AsyncToolbox, Toolbox
-    from refold.application.api.async_memory import AsyncChat, AsyncMemory
+    from refold.application.agent_tools.toolbox import Toolbox
+    from refold.application.api.async_memory import AsyncChat, AsyncMemory, AsyncToolbox
     from refold.application.api.context import Context
     from refold.application.api.conversation_memory import Chat
     from refold.application.api.memory import Memory
@@ -263,8 +263,8 @@ __all__ = [
 _PLACES = {
     "refold.application.agent_tools.tool": "Tool",
     "refold.application.agent_tools.tool_checks": "UnknownToolFieldWarning",
-    "refold.application.agent_tools.toolbox": "AsyncToolbox Toolbox",
-    "refold.application.api.async_memory": "AsyncChat AsyncMemory",
+    "refold.application.agent_tools.toolbox": "Toolbox",
+    "refold.application.api.async_memory": "AsyncChat AsyncMemory AsyncToolbox",
     "refold.application.api.context": "Context",
     "refold.application.api.conversation_memory": "Chat",
     "refold.application.api.memory": "Memory",

@@ -73,7 +73,7 @@ def test_asyncio_has_a_runner_as_well() -> None:
     async def ask(server: AnthropicServer) -> Any:
         async with refold.aopen(":memory:", window=8_000) as memory:
             chat = memory.conversation("t")
-            await asyncio.to_thread(fill, chat._chat, 20)  # pyright: ignore[reportPrivateUsage]
+            await asyncio.to_thread(fill, chat._blocking, 20)  # pyright: ignore[reportPrivateUsage]
             async with anthropic.AsyncAnthropic(
                 api_key="k", base_url=server.base_url, max_retries=0
             ) as client:

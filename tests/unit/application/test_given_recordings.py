@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.api.async_memory import AsyncChat, AsyncMemory
-from refold.application.api.conversation_memory import Chat
-from refold.application.api.memory import Memory
 from refold.domain.errors import InvalidMessage
 from tests.support.builders import assistant, user
 
@@ -20,13 +17,6 @@ RECORDED = [
     refold.RecordedMessage(message=user("x"), key="1"),
     refold.RecordedMessage(message=assistant("y"), key="2"),
 ]
-INTERNAL = {"names_owner", "check_owner", "owners_of", "toolbox"}
-
-
-@pytest.mark.parametrize(("plain", "awaited"), [(Chat, AsyncChat), (Memory, AsyncMemory)])
-def test_everything_is_there_for_asyncio_as_well(plain: type, awaited: type) -> None:
-    public = {name for name in dir(plain) if not name.startswith("_")}
-    assert public - INTERNAL <= set(dir(awaited))
 
 
 def test_a_transcript_is_appended_once_for_asyncio_as_well() -> None:
