@@ -72,7 +72,8 @@ def methods() -> list[tuple[type, type, str]]:
 
 def function_of(kind: type, name: str) -> Callable[..., Any]:
     found: Any = inspect.getattr_static(kind, name)
-    function: Callable[..., Any] = found.fget if isinstance(found, property) else found
+    function: Any = found.fget if isinstance(found, property) else found
+    assert callable(function)
     return function
 
 
