@@ -134,6 +134,8 @@ def _fields_of(cls: Any) -> _Fields:
 
 
 def _completed(known: _Fields, given: dict[str, Any]) -> dict[str, Any]:
+    if not known.factories:
+        return {**known.defaults, **given}
     made = {name: make() for name, make in known.factories.items() if name not in given}
     return {**known.defaults, **made, **given}
 
