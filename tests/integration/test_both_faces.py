@@ -16,7 +16,7 @@ import refold
 from tests.support.two_faces import Used
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-REPLY = {
+REPLY: dict[str, Any] = {
     "role": "assistant",
     "content": [
         {"type": "tool_use", "id": "call", "name": "recall_memory", "input": {"query": "7"}}
@@ -96,7 +96,7 @@ async def call_tools(used: Used, face: Any, **which: Any) -> None:
     await used.ask(tools, "names")
     await used.ask(tools, "call", "recall_memory", {"query": "port of service 9"})
     await used.ask(tools, "call", "no_such_tool", {})
-    await used.ask(tools, "result_for", REPLY["content"][0])  # type: ignore[index]
+    await used.ask(tools, "result_for", REPLY["content"][0])
     await used.ask(tools, "results_for", REPLY)
     await used.ask(tools, "result_for", {"type": "tool_use"})
 

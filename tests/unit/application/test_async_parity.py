@@ -71,8 +71,9 @@ def methods() -> list[tuple[type, type, str]]:
 
 
 def function_of(kind: type, name: str) -> Callable[..., Any]:
-    found = inspect.getattr_static(kind, name)
-    return found.fget if isinstance(found, property) else found
+    found: Any = inspect.getattr_static(kind, name)
+    function: Callable[..., Any] = found.fget if isinstance(found, property) else found
+    return function
 
 
 def first_sentence(function: Callable[..., Any]) -> str:
