@@ -178,15 +178,15 @@ class Runner:
 
 
 class CallersLoop(Runner):
-    """For asyncio: the loop is that of the coroutine for which a thread works, see ``to_the_end``."""
+    """For asyncio: the loop in which the coroutine waits for which a thread works. It starts no thread."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The loop in which the caller waits."""
-        withdrawal = CURRENT.get()
-        assert withdrawal is not None
-        assert withdrawal.loop is not None
-        return withdrawal.loop
+        work = CURRENT.get()
+        assert work is not None, "only work for a coroutine asks for its loop"
+        assert work.loop is not None
+        return work.loop
 
     def finish(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what writes, here: the caller's coroutine waits for its end already."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -15,7 +16,7 @@ from refold.domain.errors import RefoldError
 from tests.support.anthropic_server import AnthropicServer, message, ok
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.log_files import with_chat
-from tests.support.tool_talks import fill, filled
+from tests.support.tool_talks import filled
 
 MODEL = "claude-test-1"
 QUESTION: Any = {"role": "user", "content": "Which port does service s3 have?"}
@@ -69,11 +70,13 @@ def test_a_wrong_call_reaches_the_model_as_an_error(
     assert "Traceback" not in caplog.text
 
 
-def test_asyncio_has_a_runner_as_well() -> None:
+def test_asyncio_has_a_runner_as_well(tmp_path: Path) -> None:
+    with refold.open(tmp_path / "a.db", window=8_000) as memory:
+        filled(memory, turns=20)
+
     async def ask(server: AnthropicServer) -> Any:
-        async with refold.aopen(":memory:", window=8_000) as memory:
+        async with refold.aopen(tmp_path / "a.db", window=8_000) as memory:
             chat = memory.conversation("t")
-            await asyncio.to_thread(fill, chat._blocking, 20)  # pyright: ignore[reportPrivateUsage]
             async with anthropic.AsyncAnthropic(
                 api_key="k", base_url=server.base_url, max_retries=0
             ) as client:

@@ -16,7 +16,7 @@ import refold
 from tests.support.two_faces import Used
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-REPLY = {
+REPLY: dict[str, Any] = {
     "role": "assistant",
     "content": [
         {"type": "tool_use", "id": "call", "name": "recall_memory", "input": {"query": "7"}}

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import refold
 
@@ -39,9 +39,10 @@ class Used:
         where = f"{type(face).__name__.removeprefix('Async')}.{name}"
         try:
             found = getattr(face, name)
-            answer = found(*args, **options) if inspect.isroutine(found) else found
+            answer: Any = found(*args, **options) if inspect.isroutine(found) else found
             answer = await answer if inspect.isawaitable(answer) else answer
-            answer = list(answer) if isinstance(answer, Iterator) else answer
+            if isinstance(answer, Iterator):
+                answer = list(cast(Iterator[object], answer))
         except (refold.RefoldError, TypeError) as error:
             answer = Refused(type(error), str(error))
         self.answers.append((where, None if isinstance(answer, HANDLES) else answer))

@@ -72,8 +72,7 @@ def methods() -> list[tuple[type, type, str]]:
 
 def function_of(kind: type, name: str) -> Callable[..., Any]:
     found: Any = inspect.getattr_static(kind, name)
-    function: Any = found.fget if isinstance(found, property) else found
-    assert callable(function)
+    function: Callable[..., Any] = getattr(found, "fget", found)
     return function
 
 

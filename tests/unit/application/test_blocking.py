@@ -1,13 +1,14 @@
 """Calls that block, where nobody could ever answer them."""
 
+import asyncio
 import signal
 import threading
 import time
 
 import pytest
 
-from refold.application.api.blocking import Runner, to_the_end
-from refold.application.runtime.foreign_code import Withdrawal, Withdrawn
+from refold.application.api.blocking import CallersLoop, Runner, to_the_end
+from refold.application.runtime.foreign_code import CURRENT, Withdrawal, Withdrawn
 from refold.domain.errors import RefoldError
 
 
@@ -74,3 +75,33 @@ def test_what_writes_already_goes_on_to_its_end() -> None:
 
 def test_what_no_thread_has_taken_up_is_not_waited_for() -> None:
     assert not Withdrawal().withdraw()
+
+
+async def begun_by_work(*, cancelled: bool) -> list[tuple[object, object]]:
+    """What a thread that works for a coroutine begins: the loop that it runs in, and for which work."""
+    runner, begun = CallersLoop(), list[tuple[object, object]]()
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        at_work.set()
+        go_on.wait(10)
+        runner.begin(lambda: begun.append((asyncio.get_running_loop(), CURRENT.get())))
+
+    task = asyncio.ensure_future(to_the_end(work))
+    await asyncio.to_thread(at_work.wait, 10)
+    if cancelled:
+        task.cancel()
+        await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.wait({task})
+    assert task.cancelled() is cancelled
+    await asyncio.sleep(0)
+    return [(loop is asyncio.get_running_loop(), work) for loop, work in begun]
+
+
+def test_what_work_begins_runs_in_the_loop_of_its_caller_and_is_no_part_of_it() -> None:
+    assert asyncio.run(begun_by_work(cancelled=False)) == [(True, None)]
+
+
+def test_work_that_was_given_up_begins_nothing() -> None:
+    assert asyncio.run(begun_by_work(cancelled=True)) == []
