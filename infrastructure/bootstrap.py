@@ -171,6 +171,7 @@ def _stores(
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.projection_store.derived_places import place_of
+    from refold.infrastructure.projection_store.projection_file import kind_of
     from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
     from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
     from refold.infrastructure.search_backends.named_backends import (
@@ -186,7 +187,9 @@ def _stores(
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
     log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
-    views = SQLiteViews(place_of(path, VIEWS, encrypted=encrypted), log, of=path, told=told)
+    views = SQLiteViews(
+        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, told=told
+    )
     backend = named_backend(settings, path, log) if given is None else given
     recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
     return _Stores(log, views, recall)
