@@ -20,8 +20,9 @@ from .ownership import MARKS, is_foreign, lenient, name_new, refuse_foreign, wri
 
 BUSY_TIMEOUT = 30
 """Seconds that a connection waits for another process."""
-READERS_TIMEOUT = 1
-"""Seconds that emptying the write-ahead log waits for other processes that read from it."""
+BUSY_MILLISECONDS = 1_000 * BUSY_TIMEOUT
+READERS_MILLISECONDS = 1_000
+"""For how long emptying the write-ahead log waits for other processes that read from it."""
 PAGE_SIZE = 8_192
 """Bytes; the usual page of 4,096 holds two messages of 1.4 kB, or one vector of 512 dimensions."""
 
@@ -40,7 +41,7 @@ class FileKind(NamedTuple):
     title: str
     """What sentences call the content: ``the read models``."""
     pragmas: tuple[str, ...]
-    """What is set for each connection, besides that nothing deleted stays in free pages."""
+    """The statements that set up each connection, besides those for every kind."""
     begin: Callable[[sqlite3.Connection], None]
     """Makes the tables of an empty file, in the transaction that is open."""
     declared: Callable[[], Mapping[str, str]]
@@ -144,12 +145,11 @@ class DatabaseFile:
     def lasting(self) -> Generator[None]:
         """What is committed inside is on the disk when it ends, even if the machine fails then."""
         connection = self.connection()
-        [usual] = connection.execute("PRAGMA synchronous").fetchone()
         connection.execute("PRAGMA synchronous=FULL")
         try:
             yield
         finally:
-            connection.execute(f"PRAGMA synchronous={usual}")
+            self._set(connection)
 
     @property
     def is_open(self) -> bool:
@@ -226,11 +226,11 @@ class DatabaseFile:
         connection = self.connection()
         if self.path is None:
             return True
-        connection.execute(f"PRAGMA busy_timeout={READERS_TIMEOUT * 1_000}")
+        connection.execute(f"PRAGMA busy_timeout={READERS_MILLISECONDS}")
         try:
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
-            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1_000}")
+            connection.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
         return not busy
 
     def close(self) -> None:
@@ -311,9 +311,12 @@ class DatabaseFile:
             connection.execute(f"PRAGMA journal_mode={journal}")
             # What an erasure takes out must not stay in pages that are free.
             connection.execute("PRAGMA secure_delete=ON")
-            for pragma in self.kind.pragmas:
-                connection.execute(f"PRAGMA {pragma}")
+            self._set(connection)
         return connection
+
+    def _set(self, connection: sqlite3.Connection) -> None:
+        for statement in self.kind.pragmas:
+            connection.execute(statement)
 
     def _found(self) -> Identity | None:
         return None if self.path is None else identity_of(str(self.path))

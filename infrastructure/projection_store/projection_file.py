@@ -20,8 +20,8 @@ CACHE_KIB = 16_384
 _PRAGMAS = (
     # A crash of the process loses nothing. A power loss may damage the file: every read notices, and
     # the rows are folded again. Syncs would only make rebuilding and following slower.
-    "synchronous=OFF",
-    f"cache_size=-{CACHE_KIB}",
+    "PRAGMA synchronous=OFF",
+    f"PRAGMA cache_size=-{CACHE_KIB}",
 )
 
 

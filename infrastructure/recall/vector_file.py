@@ -65,7 +65,7 @@ VECTORS = FileKind(
     "vectors",
     "the vectors",
     # Vectors may have been paid for: a power loss must not cost all of them.
-    ("synchronous=NORMAL",),
+    ("PRAGMA synchronous=NORMAL",),
     begin=_begin,
     declared=_declared,
     check=_check_format,

@@ -28,7 +28,7 @@ def check(connection: sqlite3.Connection) -> None:
         raise FoldDamaged("another version")
 
 
-KIND = FileKind("views", "the words", ("synchronous=OFF",), begin, declared, check)
+KIND = FileKind("views", "the words", ("PRAGMA synchronous=OFF",), begin, declared, check)
 
 
 def fill(connection: sqlite3.Connection) -> None:
