@@ -13,6 +13,7 @@ from tenacity.wait import wait_exponential, wait_random
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Vector
 from refold.domain.errors import InvalidSetting
+from refold.domain.text_cuts import encodable
 from refold.infrastructure.api_failures import (
     ADVICE,
     asked_delay,
@@ -22,8 +23,6 @@ from refold.infrastructure.api_failures import (
     reason_of,
     redacted,
 )
-
-from .named_embedders import cut
 
 if TYPE_CHECKING:
     import httpx2
@@ -184,13 +183,15 @@ class OpenAIEmbedder:
         """See ``Embedder``."""
         found: list[Vector] = []
         for begin in range(0, len(texts), BATCH):
-            found += self._embedded([cut(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES)
+            found += self._embedded(
+                [encodable(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES
+            )
         return found
 
     def embed_query(self, text: str) -> Vector:
         """See ``Embedder``."""
         until = time.monotonic() + self._timeout
-        return self._embedded([cut(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
+        return self._embedded([encodable(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
 
     def _embedded(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
         """``until``: by the monotonic clock, the end of all calls together."""
