@@ -17,6 +17,7 @@ from refold.application.maintenance.derived_files import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.application.recall.recall_parts import RecallParts
+from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.settings.options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
@@ -97,9 +98,11 @@ def _opened(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.recall.stemmer import SNOWBALL
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
     from refold.infrastructure.tools.anthropic import AnthropicTools
 
+    stem_with(SNOWBALL)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()

@@ -51,6 +51,11 @@ def test_the_longest_beginning_fits_and_prefers_whole_lines(text: str, most: int
         assert len(shown) > most // 2 + 1
 
 
+def test_a_line_is_left_whole_only_where_half_of_the_room_is_used() -> None:
+    assert longest_beginning("aaaaaaa\nbbbb", 10, len) == "aaaaaaa\n"
+    assert longest_beginning("aaaa\nbbbbbbbbbbbb", 12, len) == "aaaa\nbbbbbbb"
+
+
 def test_a_length_begins_with_its_share_and_falls_by_tenths() -> None:
     tried: list[int] = []
 
