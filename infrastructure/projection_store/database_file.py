@@ -1,4 +1,4 @@
-"""The life of an SQLite file beside the log: made whole, found replaced, dropped, let go before a fork."""
+"""The life of an SQLite file next to the log: made whole, found replaced, dropped, closed before a fork."""
 
 import os
 import sqlite3
@@ -34,12 +34,12 @@ logger = plain_logger(__name__)
 
 
 class FileKind(NamedTuple):
-    """What all files of a kind have in common."""
+    """The properties that all files of a kind share."""
 
     name: str
     """The key of its mark in ``MARKS``, and the place that damage of the whole file names."""
     title: str
-    """What sentences call the content: ``the read models``."""
+    """The name of the content in sentences: ``the read models``."""
     pragmas: tuple[str, ...]
     """The statements that set up each connection, besides those for every kind."""
     begin: Callable[[sqlite3.Connection], None]
@@ -62,7 +62,7 @@ def _nothing(_: sqlite3.Connection) -> None:
 class DatabaseFile:
     """One connection to the file, renewed when another file has taken its place.
 
-    A lock beside the file orders opening and dropping between processes: a write-ahead log must never
+    A lock next to the file orders opening and dropping between processes: a write-ahead log must never
     be paired with a database that it was not made for.
     """
 
@@ -95,7 +95,7 @@ class DatabaseFile:
 
         Raises:
             FoldDamaged: it is not as this version made it.
-            PlaceTaken: a file of somebody else lies there.
+            PlaceTaken: a file of another program lies there.
             sqlite3.Error, OSError: it cannot be opened.
         """
         self._process.check()
@@ -111,7 +111,7 @@ class DatabaseFile:
 
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
-        """All of what is done inside, or nothing; no process replaces the file meanwhile.
+        """Do all of what is inside, or nothing; no process replaces the file meanwhile.
 
         Raises:
             FoldDamaged, sqlite3.Error, OSError: as ``connection`` does.
@@ -126,10 +126,10 @@ class DatabaseFile:
 
     @contextmanager
     def unchanged(self) -> Generator[sqlite3.Connection | None]:
-        """The database as it is, for reading only; None if there is no file yet.
+        """Open the database as it is, for reading only; None if there is no file yet.
 
         Raises:
-            PlaceTaken: a file of somebody else lies there.
+            PlaceTaken: a file of another program lies there.
             sqlite3.Error, OSError: it cannot be opened.
         """
         self.refuse_foreign()
@@ -143,7 +143,7 @@ class DatabaseFile:
 
     @contextmanager
     def lasting(self) -> Generator[None]:
-        """What is committed inside is on the disk when it ends, even if the machine fails then."""
+        """Keep what is committed inside on the disk, even if the machine fails when it ends."""
         connection = self.connection()
         connection.execute("PRAGMA synchronous=FULL")
         try:
@@ -165,7 +165,7 @@ class DatabaseFile:
 
     @property
     def is_alone(self) -> bool:
-        """Whether the file is there, with no unfinished one beside it."""
+        """Whether the file is there, with no unfinished one next to it."""
         return self.path is not None and (
             self._found() is not None and not os.path.lexists(_unfinished(self.path))
         )
@@ -179,7 +179,7 @@ class DatabaseFile:
             return False
 
     def refuse_foreign(self) -> None:
-        """Refuse a file of somebody else; raises ``PlaceTaken``."""
+        """Refuse a file of another program; raises ``PlaceTaken``."""
         refuse_foreign(self.path, self.kind.mark, self.kind.declared())
 
     def drop(self, *, any_file: bool = False) -> None:
@@ -254,7 +254,7 @@ class DatabaseFile:
             try:
                 stack.enter_context(self._lock.held())
             except LogBusy as error:
-                # Not the log is busy, but a file beside it: that is not the caller's trouble.
+                # Not the log is busy, but a file next to it: that is not the caller's trouble.
                 raise TimeoutError(str(error)) from error
             yield
 
@@ -339,7 +339,7 @@ def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
 
 def _for_reading(path: Path) -> sqlite3.Connection:
     """Return a connection that changes nothing. It may write all the same: one that may not would leave
-    the files beside it when it is closed.
+    its -wal and -shm files when it is closed.
     """
     if read_only_place(path) is not None:
         connection = connected(path)

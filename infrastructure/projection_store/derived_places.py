@@ -23,7 +23,7 @@ def derived_path(log: str | Path, name: str) -> str | Path:
 
 
 def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:
-    """Where it is kept: of an encrypted log in memory only, and a file of before is removed."""
+    """Return the place of a file: memory for an encrypted log, whose file of before is removed."""
     place = derived_path(log, kind.name)
     if not encrypted or place == MEMORY:
         return place

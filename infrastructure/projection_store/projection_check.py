@@ -186,7 +186,7 @@ def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Itera
 
 
 def check_place(file: DatabaseFile) -> Iterator[Damage]:
-    """Yield whether a file of somebody else lies in the place of ours."""
+    """Yield the damage that a file of another program is in the place of ours."""
     try:
         file.refuse_foreign()
     except PlaceTaken as taken:

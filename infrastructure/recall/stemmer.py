@@ -27,4 +27,4 @@ def _english(thread: int) -> _PyStemmer:
 
 
 SNOWBALL = SnowballStemmer()
-"""Of this process."""
+"""The stemmer of this process."""

@@ -1,4 +1,4 @@
-"""The file of the vectors: its tables, what is read of it at one moment, and what is pruned."""
+"""The file of the vectors: its tables, reading at one moment, and pruning."""
 
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ from .vector_rows import (
 )
 
 FORMAT = 1
-"""Of the file. One of another format is dropped: what it held is made again."""
+"""The format of the file. One of another format is dropped: what it held is made again."""
 
 _BEGIN = (
     "CREATE TABLE models (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL)",
@@ -81,7 +81,7 @@ class VectorsFile(DatabaseFile):
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection | None]:
-        """The database as it is at one moment; None if there is no file yet.
+        """Open the database as it is at one moment; None if there is no file yet.
 
         Raises:
             FoldDamaged, sqlite3.Error, OSError: it cannot be used.

@@ -126,7 +126,7 @@ def test_a_replacement_is_known_after_the_connection_was_let_go(
     assert path.exists()
 
 
-def test_the_file_of_somebody_else_stays_and_only_our_unfinished_one_goes(
+def test_the_file_of_another_program_stays_and_only_our_unfinished_one_goes(
     file: DatabaseFile, path: Path
 ) -> None:
     path.write_text("precious\n" * 1_000)
@@ -195,7 +195,7 @@ def test_emptying_waits_briefly_for_a_reader(file: DatabaseFile, path: Path) -> 
     assert file.empty_ahead()
 
 
-def test_nothing_in_plain_text_stays_beside_an_encrypted_log(tmp_path: Path) -> None:
+def test_nothing_in_plain_text_stays_next_to_an_encrypted_log(tmp_path: Path) -> None:
     log = tmp_path / "agent.db"
     for name in ("agent.views.db", "agent.views.db.new", "agent.views.db-wal"):
         tmp_path.joinpath(name).write_text("")
