@@ -18,11 +18,12 @@ from itertools import islice, product
 from pathlib import Path
 
 from refold.application.ports.recall_index import Filters
-from refold.application.recall.tokens import tokens_of
+from refold.application.recall.tokens import stem_with, tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Message
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.infrastructure.recall.stemmer import SNOWBALL
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = 20
@@ -33,6 +34,7 @@ BATCH = 500
 
 
 def main() -> None:
+    stem_with(SNOWBALL)
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--conversations", type=int, default=100)

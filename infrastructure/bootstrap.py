@@ -18,6 +18,7 @@ from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.application.projections.thread_views import ThreadViews
 from refold.application.recall.recall_parts import RecallParts
 from refold.application.recall.thread_recall import by_thread
+from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.settings.options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
@@ -98,9 +99,11 @@ def _opened(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.recall.stemmer import SNOWBALL
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
     from refold.infrastructure.tools.anthropic import AnthropicTools
 
+    stem_with(SNOWBALL)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
@@ -172,6 +175,7 @@ def _stores(
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.projection_store.derived_places import place_of
+    from refold.infrastructure.projection_store.projection_file import kind_of
     from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
     from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
     from refold.infrastructure.search_backends.named_backends import (
@@ -187,7 +191,9 @@ def _stores(
     refuse_files_of(settings, path, encrypted=encrypted)
     create = options.get("create", True)
     log = SQLiteLog(path, create=create, anchor=settings.anchor, key=key, told=told)
-    views = SQLiteViews(place_of(path, VIEWS, encrypted=encrypted), log, of=path, told=told)
+    views = SQLiteViews(
+        place_of(path, kind_of(VIEWS), encrypted=encrypted), log, of=path, told=told
+    )
     backend = named_backend(settings, path, log) if given is None else given
     recall = recall_parts(path, log, embedder, backend, encrypted=encrypted, told=told)
     return _Stores(log, views, recall)

@@ -9,6 +9,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from refold.application.recall.tokens import stem_with
+from refold.infrastructure.recall.stemmer import SNOWBALL
+
+# What bootstrap does for a program: tests use parts of it by themselves.
+stem_with(SNOWBALL)
+
 # No deadline and no "too slow": machines are shared, and a slow example is not a wrong one.
 settings.register_profile(
     "dev", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]

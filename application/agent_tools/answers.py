@@ -10,6 +10,7 @@ from refold.application.history.query import HistoryRecord
 from refold.application.projections.fates import Fate
 from refold.application.recall.recall_query import LEAST_TOKENS
 from refold.application.rendering.context_blocks import fenced
+from refold.domain.text_cuts import beginning
 
 from .names import READ_OFFLOADED
 
@@ -35,14 +36,13 @@ def well_formed(text: str) -> str:
 
 def named(text: str, most: int = 200) -> str:
     """A name or id of the record on one line, in quotation marks, cut where it is long."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return _UNSEEN.sub(_escaped, json.dumps(cut, ensure_ascii=False))
+    return _UNSEEN.sub(_escaped, json.dumps(beginning(text, most), ensure_ascii=False))
 
 
 def one_line(text: str, most: int = 400) -> str:
     """A text of ours that may have a name of the record in it, on one line."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escaped(found), cut)
+    shown = beginning(text, most)
+    return _UNSEEN.sub(lambda found: " " if found[0] in "\n\r\t" else _escaped(found), shown)
 
 
 def moment(at: str) -> str:
@@ -153,18 +153,6 @@ def rooms(room: int, frame: int) -> Iterable[int]:
     """What the texts of an answer may take, with so much around them: less and less, until it fits."""
     sizes = (room - frame, room // 2, LEAST_TOKENS)
     return dict.fromkeys(max(size, LEAST_TOKENS) for size in sizes)
-
-
-def longest(text: str, most: int, count: Count) -> str:
-    """The longest beginning of a text that takes ``most`` tokens at most; whole lines, where it can be."""
-    if count(text) <= most:
-        return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
-    line = text.rfind("\n", 0, low)
-    return text[: line + 1] if line > low // 2 else text[:low]
 
 
 def _joined(*parts: str) -> str:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from refold.application.history.expand import ExpandedSummary, expand, expand_anywhere
 from refold.application.recall.recall_query import LEAST_TOKENS
 from refold.domain.errors import UnknownSummary
+from refold.domain.text_cuts import longest_beginning
 
 from .answers import (
     EMPTY,
@@ -13,7 +14,6 @@ from .answers import (
     Answer,
     answer,
     first_with_items,
-    longest,
     moment,
     named,
     plural,
@@ -128,6 +128,6 @@ def _parts(found: ExpandedSummary) -> str:
 def _text(reach: Reach, found: ExpandedSummary) -> str:
     if found.withdrawn:
         return ERASED
-    shown = longest(found.text, max(LEAST_TOKENS, reach.room // 3), reach.count)
+    shown = longest_beginning(found.text, max(LEAST_TOKENS, reach.room // 3), reach.count)
     cut = "" if len(shown) == len(found.text) else "\n(the beginning of it)"
     return f"{quoted(shown)}{cut}" if shown else EMPTY

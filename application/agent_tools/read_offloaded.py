@@ -3,8 +3,9 @@
 from refold.application.api.results import StoredMessage
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.stream_places import read_back
+from refold.domain.text_cuts import longest_beginning
 
-from .answers import EMPTY, ERASED, GUIDANCE, longest, moment, named, quoted
+from .answers import EMPTY, ERASED, GUIDANCE, moment, named, quoted
 from .arguments import ReadArguments
 from .names import QUERY_HISTORY, RECALL_MEMORY
 from .tool_scope import Reach, ToolRefusal
@@ -50,7 +51,7 @@ def _piece(reach: Reach, head: str, message: StoredMessage, start: int) -> str:
     if not text:
         return f"{head}\n{EMPTY}"
     room = max(20, reach.room - reach.count(head) - FRAME)
-    piece = longest(text[start:], room, reach.count) or text[start : start + 1]
+    piece = longest_beginning(text[start:], room, reach.count) or text[start : start + 1]
     stop = start + len(piece)
     which = f"characters {start:,} to {stop:,} of {len(text):,}"
     more = f"\n\nNext: start {stop} for what follows." if stop < len(text) else ""

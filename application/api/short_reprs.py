@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from refold.domain.text_cuts import beginning
+
 LONGEST = 80
 
 
@@ -19,5 +21,4 @@ class _Short:
         self._value = value
 
     def __repr__(self) -> str:
-        shown = repr(self._value)
-        return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+        return beginning(repr(self._value), LONGEST)

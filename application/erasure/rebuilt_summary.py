@@ -12,7 +12,7 @@ from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.application.rendering.context_blocks import topics_tokens
 from refold.application.runtime.core import Core, Extras
 from refold.application.summaries.chunking import naming, unread
-from refold.application.summaries.fallbacks import NoteSummariser, cut
+from refold.application.summaries.fallbacks import GAP, NoteSummariser
 from refold.application.summaries.leaves import headed, leaf_within, text_of_leaves
 from refold.application.summaries.summary import Gathering, KeptLedger
 from refold.application.topics.summary_topics import TopicGathering
@@ -29,6 +29,7 @@ from refold.domain.events import (
 )
 from refold.domain.impersonation import broken_up
 from refold.domain.messages import gist
+from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
 MOST = 1_536
@@ -236,7 +237,7 @@ class _Remaking:
         named = self._unread + named
         room = max(1, self._limit - self._count(named))
         text = await text_of_leaves(self._core, self._thread_id, leaves, room)
-        kept = cut(text, room, self._count)
+        kept = ends_within(text, room, self._count, GAP)
         # The note names what is left by itself: with both, it would outgrow the text before.
         return (kept + named).strip() if kept else await self._note(leaves)
 

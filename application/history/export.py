@@ -13,6 +13,7 @@ from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidSetting
 from refold.domain.events import MessageAppended
+from refold.domain.text_cuts import last_mark
 from refold.domain.value import Value
 
 from .moments import At, version_at
@@ -87,8 +88,7 @@ def _end(text: str, start: int, most: int) -> int:
     stop = min(len(text), start + most)
     if stop == len(text):
         return stop
-    line = text.rfind("\n", start + most * 4 // 5, stop)
-    return stop if line < 0 else line + 1
+    return last_mark(text, ("\n",), start + most * 4 // 5, stop)[1]
 
 
 ExportFormat: TypeAlias = Literal["jsonl", "anthropic", "events"]

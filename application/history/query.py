@@ -17,6 +17,7 @@ from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, wh
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import MessageAppended
+from refold.domain.text_cuts import fitting_length
 from refold.domain.value import Value, replace
 
 AT_ONCE = 500
@@ -94,7 +95,7 @@ def record_page(core: Core, loaded: LoadedConversation, wanted: Wanted) -> Recor
         if spent + size > wanted.room:
             if records:
                 return RecordPage(tuple(records), row.position, spent)
-            record = _cut_record(record, wanted.text, wanted.room, count)
+            record = _part_with_room(record, wanted.text, wanted.room, count)
             size = count(record.text)
         records.append(record)
         spent += size
@@ -149,14 +150,16 @@ def _record(logged: LoggedEvent, event: MessageAppended, sight: Sight) -> Histor
     )
 
 
-def _cut_record(
+def _part_with_room(
     record: HistoryRecord, text: str | None, room: int, count: Callable[[str], int]
 ) -> HistoryRecord:
     """The part of a record that has room, from shortly before the text that was looked for."""
     start = begin_of(record.text, text)
-    length = max(1, len(record.text) * room // max(1, count(record.text)))
-    while length > 1 and count(record.text[start : start + length]) > room:
-        length = length * 9 // 10
+
+    def fits(length: int) -> bool:
+        return count(record.text[start : start + length]) <= room
+
+    length = fitting_length(count(record.text), len(record.text), room, fits)
     shown = record.text[start : start + length]
     return replace(record, text=shown, start=start, stop=start + len(shown))
 
@@ -246,7 +249,7 @@ def query_history(core: Core, thread_id: str, query: HistoryQuery) -> HistoryPag
     page = record_page(core, loaded, Wanted(positions, query.text, limit, room))
     notices = [*_missed(core, thread_id, missing)]
     if page.records:
-        notices += _cut(page.records)
+        notices += _in_part(page.records)
     elif positions or not missing:
         notices.append(_nothing(query, positions, reach, length))
     return replace(page_of(loaded, page), missing=missing, notice="; ".join(notices) or None)
@@ -339,7 +342,7 @@ def _missed(core: Core, thread_id: str, missing: Sequence[str]) -> Iterator[str]
         yield f"no message has the id {', '.join(unknown)[:200]}"
 
 
-def _cut(records: Sequence[HistoryRecord]) -> Iterator[str]:
+def _in_part(records: Sequence[HistoryRecord]) -> Iterator[str]:
     """Which of these is not here as a whole, if any is."""
     cut = next((r for r in records if r.stop - r.start < r.length), None)
     if cut is not None:

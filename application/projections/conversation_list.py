@@ -16,6 +16,7 @@ from refold.domain.events import (
 )
 from refold.domain.ledger.speech import user_words
 from refold.domain.messages import Message, gist, said
+from refold.domain.text_cuts import beginning
 
 from .row_changes import Added, Cell, Change, Changed, written
 
@@ -125,4 +126,4 @@ def _first_words(logged: LoggedEvent, event: MessageAppended) -> str | None:
         return None
     text = said(event.message)
     folded = " ".join((user_words(text) or text)[: 4 * FIRST_WORDS].split())
-    return folded if len(folded) <= FIRST_WORDS else f"{folded[: FIRST_WORDS - 1].rstrip()}…"
+    return beginning(folded, FIRST_WORDS, trim=True)

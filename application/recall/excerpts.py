@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from refold.domain.text_cuts import fitting_length
 from refold.domain.value import replace
 
 from .hits import RecallHit
@@ -48,12 +49,14 @@ def excerpt(
     if size <= most:
         return 0, len(text)
     spans = spans_of(text, tokens)
-    length = max(1, len(text) * most // size)
-    while True:
-        start, stop = _trimmed(text, *_around(text, spans, length))
-        if length == 1 or count(text[start:stop]) <= most:
-            return start, stop
-        length = max(1, length * 9 // 10)
+
+    def part(length: int) -> tuple[int, int]:
+        return _trimmed(text, *_around(text, spans, length))
+
+    def fits(length: int) -> bool:
+        return count(text[slice(*part(length))]) <= most
+
+    return part(fitting_length(size, len(text), most, fits))
 
 
 def _words(text: str, wanted: frozenset[str]) -> Iterator[Span]:
@@ -135,7 +138,7 @@ def fitted(
         return tuple(kept), size
     beside = any(hit.neighbours for hit in kept)
     shares = _shares([count(hit.text) for hit in kept], room * 4 // 5 if beside else room)
-    cut = [_cut(hit, tokens, share, count) for hit, share in zip(kept, shares, strict=True)]
+    cut = [_excerpted(hit, tokens, share, count) for hit, share in zip(kept, shares, strict=True)]
     left = room - sum(count(hit.text) for hit in cut)
     shown: list[RecallHit] = []
     for hit in cut:
@@ -161,6 +164,6 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
     return shares
 
 
-def _cut(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
+def _excerpted(hit: RecallHit, tokens: Sequence[str], most: int, count: Count) -> RecallHit:
     start, stop = excerpt(hit.text, tokens, max(1, most), count)
     return replace(hit, text=hit.text[start:stop], start=hit.start + start, stop=hit.start + stop)

@@ -15,6 +15,7 @@ from refold.domain.blocks import block_words
 from refold.domain.events import MessageAppended
 from refold.domain.json_data import is_object
 from refold.domain.messages import Block, Message
+from refold.domain.text_cuts import last_mark
 
 from .question import MONTHS
 from .tokens import padded, tokens_of
@@ -115,7 +116,7 @@ def passages_of(
     for piece in _pieces(said, calls):
         if logged.erased:
             continue  # It is what is left of it.
-        for start, stop in _cut(text, piece.start, piece.stop):
+        for start, stop in _stretches(text, piece.start, piece.stop):
             words = text[start:stop]
             if len(found) < PARTS and (tokens := tokens_of(words)):
                 found.append(
@@ -181,7 +182,7 @@ def _kind(block: Block) -> PassageKind:
     return "result" if str(name).endswith("tool_result") else "text"
 
 
-def _cut(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _stretches(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     while stop - start > LONGEST:
         end = _end(text, start)
         yield start, end
@@ -192,11 +193,7 @@ def _cut(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 def _end(text: str, start: int) -> int:
     """Where a passage that begins at ``start`` and cannot reach the end of its text ends."""
     most = start + LONGEST
-    for mark in _BREAKS:
-        found = text.rfind(mark, start + LONGEST // 2, most)
-        if found >= 0:
-            return found + len(mark)
-    return most
+    return last_mark(text, _BREAKS, start + LONGEST // 2, most)[1]
 
 
 @lru_cache(maxsize=4_096)

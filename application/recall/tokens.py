@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
-from threading import get_ident
-from typing import Protocol
 from unicodedata import normalize
+
+from refold.application.ports.stemmer import Stemmer
 
 VERSION = 2
 """Raised whenever equal text gives other tokens: an index of another version is folded anew."""
@@ -116,7 +115,7 @@ def _token(word: str) -> str:
         return _letters(word.casefold())[:LONGEST]
     lower = word.lower()
     if lower.isalpha():
-        return _english(get_ident()).stemWord(lower) if 2 < len(lower) <= LONGEST else lower
+        return _stemmer.stem(lower) if 2 < len(lower) <= LONGEST else lower
     return lower[1:] if len(lower) == 2 and lower[0] == "0" else lower
 
 
@@ -125,13 +124,20 @@ def _letters(word: str) -> str:
     return word if word.isalnum() else "".join(filter(str.isalnum, word))
 
 
-class _Stemmer(Protocol):
-    def stemWord(self, word: str, /) -> str: ...  # noqa: N802
+class _NoStemmer:
+    def stem(self, word: str) -> str:
+        raise RuntimeError(f"{word} cannot be stemmed: call stem_with() first")
 
 
-@lru_cache(maxsize=64)
-def _english(thread: int) -> _Stemmer:
-    """A stemmer is for one thread; loaded when the first word needs it: compiled, and without types."""
-    del thread
-    stemmer: _Stemmer = import_module("Stemmer").Stemmer("english")
-    return stemmer
+_stemmer: Stemmer = _NoStemmer()
+
+
+def stem_with(stemmer: Stemmer) -> None:
+    """Have all words of this process stemmed by ``stemmer``, as the composition root says.
+
+    An index and the questions to it need the same one; tokens of another one are forgotten.
+    """
+    global _stemmer
+    if stemmer is not _stemmer:
+        _stemmer = stemmer
+        _tokens_of_chunk.cache_clear()

@@ -9,6 +9,7 @@ from refold.application.projections.window import Preview
 from refold.domain.blocks import block_words
 from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import THINKING, Block, text_of
+from refold.domain.text_cuts import ends
 
 from . import texts
 
@@ -234,9 +235,17 @@ def shortened(block: Block, preview: Preview, address: str) -> Block:
         return {"type": "text", "text": ""}
     match block.get("type"):
         case "tool_use":
-            return {**block, "input": _cut_all(block.get("input"), preview, address)}
+            return {**block, "input": _previewed(block.get("input"), preview, address)}
         case "text":
-            return {**block, "text": _cut_text(str(block.get("text") or ""), preview, address)}
+            return {
+                **block,
+                "text": _ends(
+                    str(block.get("text") or ""),
+                    (preview.head, preview.tail),
+                    address,
+                    texts.text_marker,
+                ),
+            }
         case "image" | "document" as kind:
             return {"type": "text", "text": texts.shown_marker(kind, address)}
         case _:
@@ -249,11 +258,14 @@ def _result(block: Block, preview: Preview, address: str) -> str:
         characters = f"{len(text):,} characters" if text else ""
         return texts.cleared_marker(", ".join(filter(None, (characters, beside))), address)
     if preview.method == "soft-trim":
-        parts = (_trimmed(text, preview.head, address), texts.cleared_marker(beside, address))
+        parts = (
+            _ends(text, (preview.head, 0), address, texts.trimmed_marker),
+            texts.cleared_marker(beside, address),
+        )
         return "\n".join(part for part, had in zip(parts, (text, beside), strict=True) if had)
     if not text:
         return texts.NOT_TEXT.format(address=address)
-    cut = _cut(text, preview, address)
+    cut = _ends(text, (preview.head, preview.tail), address, texts.preview_marker)
     return cut + texts.BESIDE_TEXT.format(what=beside, address=address) if beside else cut
 
 
@@ -269,33 +281,20 @@ def _no_text(block: Block) -> str:
     return ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in kinds.items())
 
 
-def _trimmed(text: str, characters: int, address: str) -> str:
-    marker = texts.trimmed_marker(characters, len(text), address)
-    return text if len(text) <= characters + len(marker) else text[:characters] + marker
-
-
-def _cut_all(value: Any, preview: Preview, address: str) -> Any:
+def _previewed(value: Any, preview: Preview, address: str) -> Any:
     if isinstance(value, str):
-        return _cut(value, preview, address)
+        return _ends(value, (preview.head, preview.tail), address, texts.preview_marker)
     if is_object(value):
-        return {k: _cut_all(v, preview, address) for k, v in value.items()}
+        return {k: _previewed(v, preview, address) for k, v in value.items()}
     if is_list(value):
-        return [_cut_all(v, preview, address) for v in value]
+        return [_previewed(v, preview, address) for v in value]
     return value
 
 
-def _cut_text(text: str, preview: Preview, address: str) -> str:
-    shown = preview.head + preview.tail
-    marker = texts.text_marker(shown, len(text), address)
-    if len(text) <= shown + len(marker):
-        return text
-    return text[: preview.head] + marker + (text[-preview.tail :] if preview.tail else "")
-
-
-def _cut(text: str, preview: Preview, address: str) -> str:
-    shown = preview.head + preview.tail
-    marker = texts.preview_marker(shown, len(text), address)
-    if len(text) <= shown + len(marker):
-        return text
-    tail = text[-preview.tail :] if preview.tail else ""
-    return text[: preview.head] + marker + tail
+def _ends(
+    text: str, lengths: tuple[int, int], address: str, marker_of: Callable[[int, int, str], str]
+) -> str:
+    """Both ends of a text around a marker, unless the marker would make it longer than it is."""
+    shown = sum(lengths)
+    marker = marker_of(shown, len(text), address)
+    return text if len(text) <= shown + len(marker) else ends(text, *lengths, marker)

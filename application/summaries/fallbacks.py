@@ -9,19 +9,9 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.application.runtime.core import Core
 from refold.domain.compaction.compacting import is_breaker_open
+from refold.domain.text_cuts import ends_within
 
-_GAP = "\n[… cut here …]\n"
-
-
-def cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Beginning and end of a text, two to one, in at most ``tokens``; empty where that is too little."""
-    shown, keep = text, len(text)
-    while count(shown) > tokens:
-        keep = int(keep * min(0.9, tokens / count(shown)))
-        if keep < 2 * len(_GAP):
-            return ""
-        shown = text[: keep * 2 // 3].rstrip() + _GAP + text[-(keep // 3) :].lstrip()
-    return shown
+GAP = "\n[… cut here …]\n"
 
 
 NOTE = "note"
@@ -79,7 +69,7 @@ class NoteSummariser:
         if not request.previous:
             return note
         room = request.limit_tokens - self._count(f"\n\n{note}") - 1
-        kept = cut(request.previous, room, self._count)
+        kept = ends_within(request.previous, room, self._count, GAP)
         return "\n\n".join(filter(None, (kept, note)))
 
     def _note(self, request: SummaryRequest) -> str:
@@ -146,7 +136,9 @@ class DropNotes(NoteSummariser):
         note = self._filled(_DROPPED, _SHORT, min(positions), max(positions), request)
         kept = before[: found.start()].rstrip() if found else before
         room = request.limit_tokens - self._count(f"\n\n{note}") - 1
-        return "\n\n".join(filter(None, (cut(kept, room, self._count) if kept else "", note)))
+        return "\n\n".join(
+            filter(None, (ends_within(kept, room, self._count, GAP) if kept else "", note))
+        )
 
 
 def chosen_stage(core: Core, thread_id: str) -> Summariser:

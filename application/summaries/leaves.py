@@ -11,10 +11,11 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.budget import SHORTEST_SUMMARY
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, LeafSummary
+from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 
 from .chunking import without_naming
-from .fallbacks import NOTE, OFF, NoteSummariser, cut
+from .fallbacks import GAP, NOTE, OFF, NoteSummariser
 
 DIVIDER = "\n\n---\n\n"
 TURN_HEADING = "**Turn Context (split turn):**\n\n"
@@ -78,7 +79,7 @@ async def leaf_within(
     request = SummaryRequest(
         messages=tuple(messages), target_tokens=target, limit_tokens=max(1, limit)
     )
-    text = cut(await _extract(core, thread_id, request), limit, count)
+    text = ends_within(await _extract(core, thread_id, request), limit, count, GAP)
     positions = [source.position for source in messages]
     return LeafSummary(start=min(positions), stop=max(positions) + 1, text=text, tokens=count(text))
 
@@ -171,7 +172,7 @@ async def text_within(core: Core, thread_id: str, text: str, room: int) -> str:
     target = max(SHORTEST_SUMMARY, min(count(text) // _SHORTER, room))
     limit = int(target * core.settings.policy.summary_slack)
     request = SummaryRequest(messages=(), previous=text, target_tokens=target, limit_tokens=limit)
-    return cut(await _extract(core, thread_id, request), limit, count)
+    return ends_within(await _extract(core, thread_id, request), limit, count, GAP)
 
 
 def headed(leaf: LeafSummary) -> str:

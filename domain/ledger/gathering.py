@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from refold.domain.blocks import strings
 from refold.domain.messages import Message
+from refold.domain.text_cuts import last_mark
 from refold.domain.value import build_unvalidated
 
 from .exact_values import (
@@ -263,7 +264,7 @@ def _title(deed: Deed) -> str:
 
 def _head(text: str, limit: int) -> str:
     """At most so many characters of a text, cut at a blank where there is one."""
-    return text[: text.rfind(" ", limit // 2, limit) if " " in text[limit // 2 : limit] else limit]
+    return text[: last_mark(text, (" ",), limit // 2, limit)[0]]
 
 
 def _about(line: str, at: int) -> str:

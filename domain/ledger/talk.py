@@ -239,11 +239,11 @@ def _says_something(said: str) -> bool:
 
 
 def _said(kind: Kind, words: str, span: Span) -> Said:
-    text = _cut(words, span)
+    text = _to_boundary(words, span)
     return Said(kind, text, _under(words, span), span.stop - span.start - len(text))
 
 
-def _cut(words: str, span: Span) -> str:
+def _to_boundary(words: str, span: Span) -> str:
     if span.stop - span.start <= _LONGEST:
         return words[span.start : span.stop]
     cut = span.start + _LONGEST

@@ -2,6 +2,8 @@
 
 import re
 
+from refold.domain.text_cuts import beginning, ends
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _BREAKS = re.compile(r"[ \t]*(?:[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][ \t]*)+")
 _CONTROL = re.compile(
@@ -94,8 +96,8 @@ def squeeze(text: str, limit: int) -> str:
     tail = max(0, limit - 3) // 3
     head = max(0, limit - 3 - tail)
     if tail < 8:
-        return text[: max(0, limit - 1)].rstrip() + "…" if limit > 0 else ""
-    return f"{text[:head].rstrip()} … {text[len(text) - tail :].lstrip()}"
+        return beginning(text, limit, trim=True) if limit > 0 else ""
+    return ends(text, head, tail, " … ", trim=True)
 
 
 def excerpt(text: str, limit: int) -> str:

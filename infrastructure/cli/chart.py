@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from refold.application.lab.simulating import Deed, Simulated, Simulation
 from refold.domain.errors import InvalidSetting
+from refold.domain.text_cuts import beginning
 from refold.infrastructure.files.private_files import new_file, refuse
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _title(simulation: Simulation) -> str:
 
 def _drawable(text: str, otherwise: str, most: int) -> str:
     """A name as the font of the chart has it, and not too long."""
-    shown = text if len(text) <= most else f"{text[: most - 1]}…"
+    shown = beginning(text, most)
     drawable = shown.isprintable() and all(c < "\u0250" or c == "…" for c in shown)
     return shown if drawable else otherwise
 

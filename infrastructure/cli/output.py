@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refold.domain.messages import THINKING, Message, gist, text_of
+from refold.domain.text_cuts import beginning
 
 Cell: TypeAlias = str | int | float | None
 
@@ -70,8 +71,7 @@ def harmless(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """The beginning of a text on one line."""
-    words = " ".join(text[: 8 * width].split())
-    return clean(words if len(words) <= width else words[: width - 1] + "…")
+    return clean(beginning(" ".join(text[: 8 * width].split()), width))
 
 
 def width_of(text: str) -> int:

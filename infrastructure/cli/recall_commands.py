@@ -11,6 +11,7 @@ from refold.application.recall.excerpts import excerpt, spans_of
 from refold.application.recall.hits import Neighbour, Recalled, RecallHit
 from refold.application.recall.question import ask
 from refold.application.recall.recall_query import RecallOptions
+from refold.domain.text_cuts import beginning
 
 from .arguments import opened, require
 from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
@@ -285,6 +286,6 @@ def _indented_json(text: str) -> str:
 def _show_neighbour(neighbour: Neighbour) -> None:
     is_call = neighbour.text.startswith("→")
     said = " ".join((_indented_json if is_call else str)(neighbour.text).split())
-    text = said if len(said) <= NEIGHBOUR_CHARACTERS else f"{said[: NEIGHBOUR_CHARACTERS - 1]}…"
+    text = beginning(said, NEIGHBOUR_CHARACTERS)
     shown = "[erased]" if neighbour.erased else harmless(text)
     say_parts([(f"   ({neighbour.position} {neighbour.role}: {shown})", "dim")])

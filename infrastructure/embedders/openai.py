@@ -13,30 +13,34 @@ from tenacity.wait import wait_exponential, wait_random
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Vector
 from refold.domain.errors import InvalidSetting
-
-from .named_embedders import cut
+from refold.domain.text_cuts import encodable
+from refold.infrastructure.api_failures import (
+    ADVICE,
+    asked_delay,
+    is_sendable,
+    passes,
+    plain,
+    reason_of,
+    redacted,
+)
 
 if TYPE_CHECKING:
     import httpx2
 
 
-PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
-"""The reasons that may be gone a moment later."""
 LONGEST_WAIT = 20.0
 """Seconds. Who asks to be left alone for longer is not asked again."""
 
 _NEXT = {
+    **ADVICE,
     "authentication": "Set embedder_key (REFOLD_EMBEDDER_KEY) to a valid key.",
     "permission": "Set embedder_model to a model that the key may use.",
     "not_found": "Check embedder_url and embedder_model.",
     "bad_request": "Check embedder_model: it may be no model for embeddings.",
     "too_large": "Use a model that takes longer texts.",
     "bad_answer": "Check embedder_url, embedder_model and any proxy.",
-    "rate_limited": "Try again later, or raise the account's limit.",
     "timeout": "Try again, or raise embedder_timeout.",
     "connection": "Check the network and embedder_url, then try again.",
-    "overloaded": "Try again later.",
-    "server_error": "Try again later.",
 }
 _TOO_LARGE = (
     "too long",
@@ -46,19 +50,6 @@ _TOO_LARGE = (
     "max_tokens",
     "too many tokens",
 )
-_STATUS = {
-    401: "authentication",
-    402: "authentication",
-    403: "permission",
-    404: "not_found",
-    405: "not_found",
-    408: "timeout",
-    409: "server_error",
-    413: "too_large",
-    429: "rate_limited",
-    504: "timeout",
-    529: "overloaded",
-}
 
 
 class EndpointFailed(EmbedderError):
@@ -78,12 +69,12 @@ def of_transport(error: Exception, secrets: Sequence[str]) -> EndpointFailed:
 
     if isinstance(error, httpx2.TimeoutException | TimeoutError):
         return failed("timeout", "no complete answer in time")
-    plain = _without(f"{type(error).__name__}: {error}".rstrip(": "), secrets)
+    said = redacted(plain(error), secrets)
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
-        return failed("not_found", plain)
+        return failed("not_found", said)
     if isinstance(error, httpx2.DecodingError):
-        return failed("bad_answer", plain)
-    return failed("connection", plain)
+        return failed("bad_answer", said)
+    return failed("connection", said)
 
 
 def of_status(
@@ -93,28 +84,21 @@ def of_status(
     said = _told(body, secrets)
     reason = _reason(status, said)
     error = failed(reason, f"HTTP {status}: {said}" if said else f"HTTP {status}")
-    error.retry_after = _seconds(headers.get("retry-after"))
+    error.retry_after = asked_delay(headers)
     return error
 
 
-def passes(error: BaseException) -> bool:
-    """Whether it may be gone a moment later, and nobody asks for a longer moment."""
-    return (
-        isinstance(error, EndpointFailed)
-        and error.reason in PASSING
-        and (error.retry_after or 0.0) <= LONGEST_WAIT
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, EndpointFailed) and passes(
+        error.reason, error.retry_after, LONGEST_WAIT
     )
 
 
 def _reason(status: int, said: str) -> str:
-    if (known := _STATUS.get(status)) is not None:
-        return known
-    if status >= 500:
-        # Some servers say so of a text that is longer than the model takes.
-        return "too_large" if _is_too_large(said) else "server_error"
-    if status < 400:
-        return "bad_answer"
-    return "too_large" if _is_too_large(said) else "bad_request"
+    reason = reason_of(status)
+    # Some servers answer 500 to a text that is longer than the model takes.
+    is_vague = reason == "bad_request" or (reason == "server_error" and status >= 500)
+    return "too_large" if is_vague and _is_too_large(said) else reason
 
 
 def _is_too_large(said: str) -> bool:
@@ -123,7 +107,7 @@ def _is_too_large(said: str) -> bool:
 
 def _told(body: bytes, secrets: Sequence[str]) -> str:
     """The words of an error body, cut short."""
-    return " ".join(_without(_words(body), secrets).split())[:300]
+    return " ".join(redacted(_words(body), secrets).split())[:300]
 
 
 def _words(body: bytes) -> str:
@@ -138,21 +122,6 @@ def _words(body: bytes) -> str:
             return said
         case _:
             return ""
-
-
-def _without(text: str, secrets: Sequence[str]) -> str:
-    """The text without the key, should a server have echoed it."""
-    for secret in secrets:
-        text = text.replace(secret, "[key]")
-    return text
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        value = float(header or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
 
 
 URL = "https://api.openai.com/v1"
@@ -214,13 +183,15 @@ class OpenAIEmbedder:
         """See ``Embedder``."""
         found: list[Vector] = []
         for begin in range(0, len(texts), BATCH):
-            found += self._embedded([cut(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES)
+            found += self._embedded(
+                [encodable(t, LONGEST) for t in texts[begin : begin + BATCH]], TRIES
+            )
         return found
 
     def embed_query(self, text: str) -> Vector:
         """See ``Embedder``."""
         until = time.monotonic() + self._timeout
-        return self._embedded([cut(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
+        return self._embedded([encodable(text, LONGEST)], TRIES_FOR_A_QUESTION, until)[0]
 
     def _embedded(self, texts: list[str], tries: int, until: float = math.inf) -> list[Vector]:
         """``until``: by the monotonic clock, the end of all calls together."""
@@ -240,7 +211,7 @@ class OpenAIEmbedder:
     def _tried(self, texts: list[str], tries: int, until: float) -> list[Vector]:
         again = Retrying(
             stop=partial(_is_over, tries, until),
-            retry=retry_if_exception(passes),
+            retry=retry_if_exception(_passes),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
@@ -328,7 +299,7 @@ def _shown(url: str) -> str:
 
 def _checked(key: str) -> str:
     # The transport would quote it in its error.
-    if not (key.isascii() and key.isprintable() and key == key.strip()):
+    if not is_sendable(key):
         raise InvalidSetting(
             "embedder_key: it holds white space or characters that cannot be sent",
             setting="embedder_key",

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Protocol
 
 from refold.application.ports.vectors import Vector
-
-from .named_embedders import cut
+from refold.domain.text_cuts import encodable
 
 MODEL = "universal-sentence-encoder-multilingual-3"
 DIMENSION = 512
@@ -47,7 +46,7 @@ class USEEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Vector]:
         """See ``Embedder``."""
         found: list[Vector] = []
-        for some in _portions([cut(text, LONGEST) for text in texts]):
+        for some in _portions([encodable(text, LONGEST) for text in texts]):
             with self._turn(lambda: not (self._busy or self._questions)) as encoder:
                 found.extend(encoder.encode(some))
         return found
@@ -58,7 +57,7 @@ class USEEmbedder:
             self._questions += 1
         try:
             with self._turn(lambda: not self._busy) as encoder:
-                return encoder.encode([cut(text, LONGEST)])[0]
+                return encoder.encode([encodable(text, LONGEST)])[0]
         finally:
             with self._free:
                 self._questions -= 1

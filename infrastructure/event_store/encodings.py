@@ -1,14 +1,21 @@
 """The encodings that a log's payloads are stored in: compressed, encrypted, or both in this order."""
 
-from collections.abc import Collection
 from functools import lru_cache
 from time import monotonic
-from typing import NamedTuple, Protocol
 
 from .codec import SNAPSHOT
 from .compression import Compressor, require_zstandard
 from .encryption import Key, Keys
-from .envelope import GENESIS, PLAIN, PROOF_BYTES, Envelope, EnvelopeError, Place, Unsealed
+from .envelope import (
+    PLAIN,
+    PROOF_BYTES,
+    Envelope,
+    EnvelopeError,
+    Place,
+    PlainHead,
+    Shelf,
+    Unsealed,
+)
 
 ZSTD, AES = "zstd", "aes"
 HIDDEN = "-"
@@ -23,41 +30,6 @@ class DictionaryDamaged(EnvelopeError):
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(f"its dictionary {number} {problem}")
         self.number = number
-
-
-class PlainHead(NamedTuple):
-    """The newest event of a stream that was stored before the log had a key; none by default."""
-
-    version: int = 0
-    link: str = GENESIS
-
-
-class Shelf(Protocol):
-    """Where the log keeps dictionaries and the fingerprints of its keys."""
-
-    def dictionary(self, number: int, encoder: "Encodings") -> bytes:
-        """A dictionary; raises ``DictionaryDamaged``."""
-        ...
-
-    def fingerprints(self) -> Collection[str]:
-        """Those of all keys that the log was ever written with."""
-        ...
-
-    def plain_head(self, stream: str, encoder: "Encodings") -> PlainHead | None:
-        """How far a stream is not encrypted; None where the log is not encrypted yet, or trusted.
-
-        Raises:
-            EnvelopeError: that was changed.
-        """
-        ...
-
-    def newest_key(self) -> str | None:
-        """The fingerprint of the key that the newest event is encrypted with; None if it is not."""
-        ...
-
-    def refuse_unnoted(self) -> None:
-        """Raises ``LogDamaged`` where there are encrypted events, and no key was ever noted."""
-        ...
 
 
 class Encodings:

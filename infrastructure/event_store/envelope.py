@@ -22,11 +22,9 @@ A seventh field, ENCODING, says how the payload is stored if not as it is: steps
 is encrypted, salt or check stand encrypted before it, and ``-`` in their field.
 """
 
+from collections.abc import Collection
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from .encodings import Shelf
+from typing import NamedTuple, Protocol
 
 MAGIC = b"refold1"
 ERASED = b"erased1"
@@ -129,6 +127,41 @@ class Encoder(Protocol):
         ...
 
 
+class PlainHead(NamedTuple):
+    """The newest event of a stream that was stored before the log had a key; none by default."""
+
+    version: int = 0
+    link: str = GENESIS
+
+
+class Shelf(Protocol):
+    """Where the log keeps dictionaries and the fingerprints of its keys."""
+
+    def dictionary(self, number: int, encoder: "Encoder") -> bytes:
+        """A dictionary; raises ``DictionaryDamaged``."""
+        ...
+
+    def fingerprints(self) -> Collection[str]:
+        """Those of all keys that the log was ever written with."""
+        ...
+
+    def plain_head(self, stream: str, encoder: "Encoder") -> PlainHead | None:
+        """How far a stream is not encrypted; None where the log is not encrypted yet, or trusted.
+
+        Raises:
+            EnvelopeError: that was changed.
+        """
+        ...
+
+    def newest_key(self) -> str | None:
+        """The fingerprint of the key that the newest event is encrypted with; None if it is not."""
+        ...
+
+    def refuse_unnoted(self) -> None:
+        """Raises ``LogDamaged`` where there are encrypted events, and no key was ever noted."""
+        ...
+
+
 class PlainEncoder:
     """Writes payloads as they are, and reads no others."""
 
@@ -155,7 +188,7 @@ class PlainEncoder:
         """See ``Encoder``."""
         return proof == self.proof(said)
 
-    def reading(self, shelf: "Shelf") -> Encoder:
+    def reading(self, shelf: Shelf) -> Encoder:
         """See ``Encoder``."""
         del shelf
         return self

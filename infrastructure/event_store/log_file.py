@@ -15,7 +15,8 @@ from refold.infrastructure.maintenance.row_proof import RowProver
 from refold.infrastructure.observability.notices import Notice, nobody
 from refold.infrastructure.sqlite import network
 from refold.infrastructure.sqlite.read_only import ReadOnlyPlace, RefusingLock, read_only_place
-from refold.infrastructure.sqlite.sqlite_failures import retried, translated
+from refold.infrastructure.sqlite.second_look import translated
+from refold.infrastructure.sqlite.sqlite_failures import retried
 from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
 
 from .anchor import Anchor, anchor_path

@@ -1,7 +1,7 @@
 """The mapper between recorded events and stored bytes: the seam of the eventsourcing library."""
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from eventsourcing.persistence import Mapper, StoredEvent
 
@@ -9,10 +9,18 @@ from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import Event, EventLost
 
 from . import codec
-from .envelope import PLAIN, Encoder, Envelope, EnvelopeError, Place, erase, framed, seal, unseal
-
-if TYPE_CHECKING:
-    from .encodings import Shelf
+from .envelope import (
+    PLAIN,
+    Encoder,
+    Envelope,
+    EnvelopeError,
+    Place,
+    Shelf,
+    erase,
+    framed,
+    seal,
+    unseal,
+)
 
 
 class RecordedEvent(NamedTuple):
@@ -58,7 +66,7 @@ class EventMapper(Mapper[Any]):
         """What knows how payloads are stored."""
         return self._encoder
 
-    def reading(self, shelf: "Shelf") -> "EventMapper":
+    def reading(self, shelf: Shelf) -> "EventMapper":
         """The mapper of another file, with the same keys."""
         return EventMapper(self._encoder.reading(shelf))
 

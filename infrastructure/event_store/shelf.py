@@ -7,9 +7,20 @@ from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 from refold.application.errors import LogDamaged
 from refold.infrastructure.sqlite.sqlite_failures import retrying
 
-from .encodings import AES, DictionaryDamaged, Encodings, PlainHead
+from .encodings import AES, DictionaryDamaged, Encodings
 from .encryption import Keys
-from .envelope import GENESIS, LONGEST_FRAME, EnvelopeError, Place, Unsealed, framed, seal, unseal
+from .envelope import (
+    GENESIS,
+    LONGEST_FRAME,
+    Encoder,
+    EnvelopeError,
+    Place,
+    PlainHead,
+    Unsealed,
+    framed,
+    seal,
+    unseal,
+)
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS dictionaries (id INTEGER PRIMARY KEY, content BLOB)",
@@ -50,7 +61,7 @@ class SQLiteShelf:
         self._began: bool | None = None
 
     @retrying
-    def dictionary(self, number: int, encoder: Encodings) -> bytes:
+    def dictionary(self, number: int, encoder: Encoder) -> bytes:
         """See ``Shelf``."""
         with self._datastore.transaction(commit=False) as c:
             content = next((found for n, found in dictionaries(c) if n == number), None)
@@ -68,7 +79,7 @@ class SQLiteShelf:
             return frozenset(str(row[0]) for row in c.fetchall())
 
     @retrying
-    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+    def plain_head(self, stream: str, encoder: Encoder) -> PlainHead | None:
         """See ``Shelf``."""
         if self._trusted or not (self.fingerprints() or self._began_encrypted):
             return None
@@ -169,7 +180,7 @@ def _put_plain_heads(c: SQLiteCursor, encodings: Encodings) -> None:
         c.execute("INSERT INTO plain_heads VALUES (?,?,?)", (stream, version, blob))
 
 
-def _opened_head(stream: str, version: int, state: object, encoder: Encodings) -> PlainHead:
+def _opened_head(stream: str, version: int, state: object, encoder: Encoder) -> PlainHead:
     problem = "what tells how far this conversation is not encrypted was changed"
     try:
         if AES not in framed(state).encoding:
@@ -188,7 +199,7 @@ def dictionaries(c: SQLiteCursor) -> list[tuple[int, object]]:
     return [(int(row[0]), row[1]) for row in c.fetchall()]
 
 
-def opened_dictionary(number: int, content: object, encoder: Encodings) -> bytes:
+def opened_dictionary(number: int, content: object, encoder: Encoder) -> bytes:
     """A stored dictionary, checked.
 
     Raises:
@@ -200,7 +211,7 @@ def opened_dictionary(number: int, content: object, encoder: Encodings) -> bytes
         raise DictionaryDamaged(number, f"is damaged ({error})") from error
 
 
-def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encodings) -> int:
+def put_dictionary(c: SQLiteCursor, content: bytes, encoder: Encoder) -> int:
     """Store a dictionary; its number is of chance, and so never one that was there before."""
     number = 1 + secrets.randbelow(2**31 - 1)
     place, salt = Place("", number, NAME), secrets.token_hex(16)

@@ -25,8 +25,7 @@ from refold.domain.errors import RefoldError
 from refold.domain.events import Event
 from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
 from refold.infrastructure.observability.notices import Notice, nobody
-from refold.infrastructure.sqlite.second_look import looked_twice
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.second_look import looked_twice, translated
 
 from .encryption import KeySource
 from .erased_rows import Appended, StreamEraser

@@ -12,7 +12,7 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 from refold.infrastructure.files.lock import lies_at, lock_at_once, unlock
 from refold.infrastructure.files.private_files import open_private
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.second_look import translated
 
 PLACES = 64
 """Of one line, whoever has the turn included. Who comes when all are taken stands in no order."""

@@ -18,9 +18,9 @@ from refold.infrastructure.event_store.mapper import EventMapper
 from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import new_file, sync
-from refold.infrastructure.sqlite.second_look import judged, looked_twice
+from refold.infrastructure.sqlite.second_look import judged, looked_twice, translated
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage, translated
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage
 
 from .check import check_log
 from .own_files import refuse_own

@@ -19,7 +19,7 @@ from refold.infrastructure.event_store.encryption import KeySource
 from refold.infrastructure.event_store.snapshots import drop_snapshots
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.private_files import new_file
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.second_look import translated
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 
 from . import log_keeper as repairing

@@ -14,7 +14,8 @@ from refold.application.maintenance.verifying import Verification, report_of
 from refold.application.ports.log_keeper import Checked
 from refold.infrastructure.bootstrap import configuration_of, key_source
 from refold.infrastructure.event_store.anchor import anchor_path, read_exported
-from refold.infrastructure.sqlite.sqlite_failures import may_be_damage, translated, typed
+from refold.infrastructure.sqlite.second_look import translated
+from refold.infrastructure.sqlite.sqlite_failures import may_be_damage, typed
 from refold.infrastructure.write_ahead.damaged_copies import keep_copy
 from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
 

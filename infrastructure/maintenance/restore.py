@@ -20,8 +20,8 @@ from refold.infrastructure.event_store.recorder import LOCK_TIMEOUT, DurableData
 from refold.infrastructure.files.lock import WriteLock
 from refold.infrastructure.files.private_files import make_private, refuse, sync, sync_names
 from refold.infrastructure.settings.options import Options
+from refold.infrastructure.sqlite.second_look import translated
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import translated
 from refold.infrastructure.write_ahead.damaged_copies import refuse_damaged
 
 from .backup import copy_connection

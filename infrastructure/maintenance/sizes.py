@@ -27,7 +27,7 @@ from refold.infrastructure.event_store.envelope import (
 from refold.infrastructure.event_store.mapper import EventMapper
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.projection_store.derived_places import DERIVED, derived_path
-from refold.infrastructure.sqlite.sqlite_failures import translated
+from refold.infrastructure.sqlite.second_look import translated
 
 from .known_damage import checked_path
 

@@ -1,5 +1,6 @@
 """A fold of a log in a file beside it: caught up when it is asked, rebuilt by replay when it is damaged."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from itertools import chain, islice
@@ -13,14 +14,23 @@ from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, unquoted
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.sqlite.sqlite_connection import transaction
 
 from .checkpoint import events_after, read_progress
+from .database_file import DatabaseFile
 from .guarded_reads import NoAnswer, answered
-from .invalidation import FoldOutdated, left_in, reading_from, still_valid
-from .projection import Content, schema_of
+from .invalidation import (
+    FoldOutdated,
+    left_in,
+    reading_from,
+    still_valid,
+    write_reading_from,
+)
+from .ownership import declared_in
+from .projection import Content, wrapped
 from .projection_check import check_file, check_place, fold_all
 from .projection_damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
-from .projection_file import DerivedFile, transaction
+from .projection_file import kind_of
 
 BULK = 200_000
 """Events that a new file is filled with before others may open it: some seconds of work."""
@@ -90,13 +100,13 @@ class FollowedLog:
         with self._alone():
             found = tuple(check_file(self._file, self._content, self._log))
             if self._file.path != self._path:
-                found = (*check_place(self._at(self._path), self._content), *found)
+                found = (*check_place(self._at(self._path)), *found)
             return iter(found)
 
     def look_into(self, look: Callable[[Database], Answer]) -> Answer | None:
         """Ask the file as it lies there, without folding anything; None if there is none."""
-        with self._alone(), self._file.unchanged() as db:
-            return None if db is None or self._file.path is None else look(db)
+        with self._alone(), self._file.unchanged() as found:
+            return None if found is None or self._file.path is None else look(wrapped(found))
 
     def distrust(self, problem: str) -> None:
         """Drop what was found to be damaged; the next question has it rebuilt."""
@@ -152,9 +162,9 @@ class FollowedLog:
         self._file.let_go()
 
     def _asked(self, question: Callable[[Database], Answer]) -> Answer:
-        db = self._file.database()
+        db = self._database()
         self._catch_up(db)
-        with transaction(db, "DEFERRED"):
+        with transaction(db.conn, "DEFERRED"):
             answer = question(db)
             self._tell_rebuilt(db)
         return answer
@@ -165,18 +175,18 @@ class FollowedLog:
             return False  # What the file holds that could not be used is there still.
         if self._path is None:
             if self._file.is_open and not self._is_far_behind():
-                self._catch_up(self._file.database())
+                self._catch_up(self._database())
                 return True
             return False
         if not self._file.is_alone or self._is_far_behind():
             return False
         with self._file.lasting():
-            self._catch_up(self._file.database())
+            self._catch_up(self._database())
             return self._file.empty_ahead()
 
     def _is_far_behind(self) -> bool:
         """Whether most of the log is not folded in: that is left to whoever asks."""
-        known = read_progress(self._file.database(), self._content.projections)
+        known = read_progress(self._database(), self._content.projections)
         return self._log.newest() > 2 * known.number + SOON
 
     def _alone(self) -> AbstractContextManager[None]:
@@ -188,7 +198,12 @@ class FollowedLog:
             name = f"{self._content.name}.rebuilt"
             self._told(Notice(name, "", {self._content.counts: self._content.count(db)}))
 
-    def _fill(self, db: Database) -> None:
+    def _database(self) -> Database:
+        return wrapped(self._file.connection())
+
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        db = wrapped(connection)
+        write_reading_from(db, self._log.newest())
         # Others wait meanwhile: a very long log is finished in the way that lets them in.
         events, read_from = islice(self._log.scan(), BULK), reading_from(db)
         left = left_in(self._log, read_from)
@@ -206,14 +221,14 @@ class FollowedLog:
         left = left_in(self._log, read_from)
         more = True
         while more:
-            with transaction(db, "IMMEDIATE"):
+            with transaction(db.conn, "IMMEDIATE"):
                 # Another process may have folded the same events in meanwhile.
                 now = read_progress(db, self._content.projections)
                 if now != known:
                     events = still_valid(events_after(self._log, now), read_from)
                 known, more = self._content.fold(db, now, events, left)
-        if not self._content.late <= schema_of(db).keys():
-            with transaction(db, "IMMEDIATE"):
+        if not self._content.late <= declared_in(db.conn).keys():
+            with transaction(db.conn, "IMMEDIATE"):
                 self._content.finish(db)
 
     def _repair(self, error: Exception, tries: int) -> None:
@@ -247,5 +262,5 @@ class FollowedLog:
         self._file.close()
         self._file = self._at(None)
 
-    def _at(self, path: Path | None) -> DerivedFile:
-        return DerivedFile(path, self._content, self._fill, self._log.newest, of=self._of)
+    def _at(self, path: Path | None) -> DatabaseFile:
+        return DatabaseFile(path, kind_of(self._content), self._fill, of=self._of)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from refold.application.runtime.plain_lines import plain_logger
 
-from .projection import Content
-from .projection_file import DerivedFile
+from .database_file import DatabaseFile, FileKind
 
 MEMORY = ":memory:"
 DERIVED = ("views", "recall", "vectors")
@@ -23,14 +22,14 @@ def derived_path(log: str | Path, name: str) -> str | Path:
     return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
 
 
-def place_of(log: str | Path, content: Content, *, encrypted: bool) -> str | Path:
-    """Where it is kept: of an encrypted log in memory only, and a file of before is removed."""
-    place = derived_path(log, content.name)
+def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:
+    """Return the place of a file: memory for an encrypted log, whose file of before is removed."""
+    place = derived_path(log, kind.name)
     if not encrypted or place == MEMORY:
         return place
     try:
-        with closing(DerivedFile(Path(place).absolute(), content)) as file:
-            file.drop()
+        with closing(DatabaseFile(Path(place).absolute(), kind, of=Path(log))) as file:
+            file.drop(any_file=True)
     except OSError as error:
         logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
     return MEMORY

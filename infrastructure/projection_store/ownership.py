@@ -39,6 +39,12 @@ def write_mark(db: sqlite3.Connection, mark: int) -> None:
     db.execute(f"PRAGMA application_id={mark}")
 
 
+def declared_in(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the SQL of everything that the database declares, by name."""
+    rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {str(name): str(sql) for name, sql in rows}
+
+
 def refuse_foreign(path: Path | None, mark: int, declared: Mapping[str, str]) -> None:
     """Refuse a place where a file lies that is recognisably not ours, however damaged ours may be.
 
@@ -108,10 +114,9 @@ def _found(path: Path) -> _Found:
         with closing(
             open_sqlite(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as db:
-            db.text_factory = _lenient
+            db.text_factory = lenient
             mark = int(db.execute("PRAGMA application_id").fetchone()[0])
-            rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-            return _Found(mark, {str(name): str(sql) for name, sql in rows})
+            return _Found(mark, declared_in(db))
     except Exception:
         # Whatever damaged bytes raise: Python cannot even say what SQLite says of some.
         return _Found(mark or _mark_in_header(path), None)
@@ -127,7 +132,8 @@ def _mark_in_header(path: Path) -> int:
         return 0
 
 
-def _lenient(raw: bytes) -> str:
+def lenient(raw: bytes) -> str:
+    """Decode text of SQLite that may be damaged."""
     return raw.decode(errors="replace")
 
 

@@ -1,17 +1,15 @@
 """What a file that is derived from the log consists of: its tables, and the fold that fills them."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from sqlite_utils import Database
 
 from refold.application.ports.conversation_log import Damage, LoggedEvent
-from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
-from .checkpoint import Progress, Projections, create_positions
-from .invalidation import Left, create_reading_from
+from .checkpoint import Progress, Projections
+from .invalidation import Left
 
 
 class Comparable(NamedTuple):
@@ -101,26 +99,6 @@ class Content(Protocol):
     def damage(self, db: Database) -> Iterator[Damage]:
         """What is damaged besides the rows that are compared; ``db``, in no transaction, stays as it is."""
         ...
-
-
-def schema_of(db: Database) -> dict[str, str]:
-    """Everything that the database declares, by name."""
-    rows = db.conn.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    return {str(name): str(sql) for name, sql in rows}
-
-
-@cache
-def expected_schema(content: Content) -> Mapping[str, str]:
-    """What ``schema_of`` must give, what is made late included."""
-    db = wrapped(open_sqlite(":memory:", isolation_level=None))
-    try:
-        content.create(db)
-        create_positions(db)
-        create_reading_from(db)
-        content.finish(db)
-        return schema_of(db)
-    finally:
-        db.close()
 
 
 def wrapped(connection: sqlite3.Connection) -> Database:

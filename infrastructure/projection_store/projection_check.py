@@ -2,8 +2,8 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 from sqlite_utils import Database
@@ -14,11 +14,12 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
 
 from .checkpoint import POSITION_COLUMNS, POSITIONS, has_earlier_fold, nowhere, up_to
+from .database_file import DatabaseFile
 from .invalidation import Left, is_outdated, nothing_left, was_made_before
-from .ownership import PlaceTaken
-from .projection import Comparable, Content, expected_schema, schema_of, wrapped
+from .ownership import PlaceTaken, declared_in
+from .projection import Comparable, Content, wrapped
 from .projection_damage import BROKEN, blamed_on_file
-from .projection_file import DerivedFile, begin
+from .projection_file import begin, expected_schema
 
 Row = Mapping[str, Any]
 
@@ -150,42 +151,59 @@ COMPARED_POSITIONS = Comparable(POSITIONS, tuple(POSITION_COLUMNS), ("projection
 logger = plain_logger(__name__)
 
 
-def check_file(file: DerivedFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
-    """Everything in which the file differs from replay; a file that is not there differs in nothing.
+def check_file(file: DatabaseFile, content: Content, log: ConversationLog) -> Iterator[Damage]:
+    """Yield everything in which the file differs from replay; a file that is not there differs in nothing.
 
     Both sides are compared at the position that the file has; what came since is no damage. Nor is a file of
     an earlier version, which the next question folds again.
     """
-    if taken := tuple(check_place(file, content)):
-        yield from taken
-        return
-    try:
-        with blamed_on_file(), file.unchanged() as db:
+
+    def found() -> Iterator[Damage]:
+        with file.unchanged() as connection:
+            db = None if connection is None else wrapped(connection)
             if db is not None and not _is_of_before(db, content):
                 yield from _damage_of_file(db, content)
                 yield from content.damage(db)
-                db.conn.execute("BEGIN")
-                try:
+                with _as_at_one_moment(db):
                     yield from _check_tables(db, content, log)
-                finally:
-                    db.conn.execute("ROLLBACK")
+
+    return look_over(file, found)
+
+
+def look_over(file: DatabaseFile, find: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
+    """Yield what ``find`` finds in a file, and whether the file can be read at all."""
+    if taken := tuple(check_place(file)):
+        yield from taken
+        return
+    try:
+        with blamed_on_file():
+            yield from find()
     except BROKEN as error:
         if is_forbidden(error):
-            logger.warning("%s %s cannot be checked: %s", content.title, file.path, error)
+            logger.warning("%s %s cannot be checked: %s", file.kind.title, file.path, error)
             return
-        yield Damage(content.name, "", 0, "unreadable", str(error))
+        yield Damage(file.kind.name, "", 0, "unreadable", str(error))
+
+
+def check_place(file: DatabaseFile) -> Iterator[Damage]:
+    """Yield the damage that a file of another program is in the place of ours."""
+    try:
+        file.refuse_foreign()
+    except PlaceTaken as taken:
+        yield Damage(file.kind.name, "", 0, "foreign", str(taken))
 
 
 def _is_of_before(db: Database, content: Content) -> bool:
     return was_made_before(db) or has_earlier_fold(db, content.projections)
 
 
-def check_place(file: DerivedFile, content: Content) -> Iterator[Damage]:
-    """Whether a file of somebody else lies in the place of ours."""
+@contextmanager
+def _as_at_one_moment(db: Database) -> Generator[None]:
+    db.conn.execute("BEGIN")
     try:
-        file.refuse_foreign()
-    except PlaceTaken as taken:
-        yield Damage(content.name, "", 0, "foreign", str(taken))
+        yield
+    finally:
+        db.conn.execute("ROLLBACK")
 
 
 def _check_tables(db: Database, content: Content, log: ConversationLog) -> Iterator[Damage]:
@@ -197,7 +215,7 @@ def _check_tables(db: Database, content: Content, log: ConversationLog) -> Itera
     others = [table for table in content.compared if not table.is_final]
     with closing(wrapped(open_sqlite(":memory:", isolation_level=None))) as fresh:
         fresh.conn.execute("BEGIN")
-        begin(fresh, content)
+        begin(content, fresh.conn)
         progress, rest, more = nowhere(content.projections), iter(events), True
         while more:
             # Everything is read after it was erased.
@@ -233,7 +251,7 @@ def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
     for (problem,) in db.conn.execute("PRAGMA integrity_check").fetchall():
         if problem != "ok":
             yield Damage(content.name, "", 0, "unreadable", str(problem))
-    found, expected = schema_of(db), expected_schema(content)
+    found, expected = declared_in(db.conn), expected_schema(content)
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) == expected.get(name) or name in content.late:
             continue
@@ -245,7 +263,7 @@ def _damage_of_file(db: Database, content: Content) -> Iterator[Damage]:
 
 def _position(db: Database) -> int | None:
     """How far the tables claim to be; None where they claim nothing that makes sense."""
-    if POSITIONS not in schema_of(db):
+    if POSITIONS not in declared_in(db.conn):
         return None
     numbers = {row[0] for row in db.conn.execute(f"SELECT number FROM {POSITIONS}").fetchall()}
     number = numbers.pop() if len(numbers) == 1 else None

@@ -1,7 +1,6 @@
 """Puts together what recall works with: the index, the vectors, who makes them, and a search program."""
 
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -15,13 +14,14 @@ from refold.application.recall.recall_parts import RecallParts
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.embedders.named_embedders import chosen_embedder, require_numpy
 from refold.infrastructure.observability.notices import Notice
-from refold.infrastructure.projection_store.derived_places import MEMORY, derived_path, place_of
+from refold.infrastructure.projection_store.derived_places import place_of
+from refold.infrastructure.projection_store.projection_file import kind_of
 from refold.infrastructure.search_backends.named_backends import drop_handed_over
 from refold.infrastructure.settings.option_checks import refuse_unfit
 from refold.infrastructure.settings.settings_model import EmbedderName, RefoldSettings
 
 from .recall_index import RECALL, SQLiteRecallIndex
-from .vector_file import VectorsFile
+from .vector_file import VECTORS
 from .vectors import SQLiteVectorStore
 
 logger = plain_logger(__name__)
@@ -40,7 +40,7 @@ def recall_parts(
     told: Callable[[Notice], None],
 ) -> RecallParts:
     """The parts of the log at ``path``; what an encrypted one needs lies in memory only."""
-    place = place_of(path, RECALL, encrypted=encrypted)
+    place = place_of(path, kind_of(RECALL), encrypted=encrypted)
     index = SQLiteRecallIndex(place, log, of=path, told=told)
     handed_over = partial(drop_handed_over, path)
     if encrypted and not handed_over():
@@ -52,7 +52,7 @@ def recall_parts(
         if embedding is not None and notice.name == "vectors.damaged":
             embedding.lost()
 
-    place = _vectors_place(path, encrypted=encrypted)
+    place = place_of(path, VECTORS, encrypted=encrypted)
     vectors = SQLiteVectorStore(place, index, of=path, told=told_of_vectors)
     if embedder is None:
         return RecallParts(
@@ -87,16 +87,3 @@ def embedder_of(given: str | Embedder | None, settings: RefoldSettings) -> Embed
         key=None if key is None else key.get_secret_value(),
         timeout=settings.embedder_timeout,
     )
-
-
-def _vectors_place(log: str | Path, *, encrypted: bool) -> str | Path:
-    place = derived_path(log, "vectors")
-    if not encrypted or place == MEMORY:
-        return place
-    try:
-        if Path(place).exists():
-            with closing(VectorsFile(Path(place).absolute(), of=Path(log))) as file:
-                file.drop()
-    except OSError as error:
-        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
-    return MEMORY

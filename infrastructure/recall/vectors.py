@@ -14,13 +14,14 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
 from refold.infrastructure.observability.notices import Notice, nobody
 from refold.infrastructure.projection_store.guarded_reads import TRIES, NoAnswer, answered
+from refold.infrastructure.projection_store.projection_check import check_place
 from refold.infrastructure.projection_store.projection_damage import (
     BROKEN,
     blamed_on_file,
     is_unusable,
 )
 
-from .vector_file import VectorsFile, damage_of, delete_damaged, delete_of_other_dimension, taken
+from .vector_file import VectorsFile, damage_of, delete_damaged, delete_of_other_dimension
 from .vector_rows import (
     Stored,
     count_of,
@@ -150,7 +151,7 @@ class SQLiteVectorStore:
     def prune(self, keep: Callable[[], Iterable[str]]) -> bool:
         """See ``VectorStore``. A file that is too damaged to be read is deleted."""
         # Asked before anything is locked here: the index has locks of its own.
-        texts = frozenset(keep()) if self._file.exists() else frozenset[str]()
+        texts = frozenset(keep()) if self._file.is_there else frozenset[str]()
         with self._alone():
             self._forget()
             try:
@@ -165,7 +166,8 @@ class SQLiteVectorStore:
         """See ``VectorStore``."""
         with self._alone():
             moved = self._file.path != self._path
-            return iter((*(taken(self._path) if moved else ()), *damage_of(self._file)))
+            taken = check_place(VectorsFile(self._path)) if moved else ()
+            return iter((*taken, *damage_of(self._file)))
 
     def mend(self) -> None:
         """See ``VectorStore``. A file that is damaged as such is deleted."""
@@ -204,7 +206,7 @@ class SQLiteVectorStore:
     def _dropped(self, file: VectorsFile) -> bool:
         try:
             with blamed_on_file():
-                file.drop()
+                file.drop(any_file=True)
         except BROKEN as error:
             logger.warning("the vectors %s cannot be deleted: %s", file.path, error)
             return False
@@ -220,13 +222,14 @@ class SQLiteVectorStore:
     def _answer(self, question: Callable[[], Answer]) -> Answer:
         with self._alone():
             try:
-                return answered(question, is_replaced=self._is_replaced, repair=self._repair)
+                return answered(
+                    question,
+                    is_replaced=lambda: self._file.is_replaced,
+                    repair=self._repair,
+                )
             except NoAnswer as error:
                 place = self._file.path or "memory"
                 raise EmbedderError("store", f"vectors cannot be kept in {place}") from error
-
-    def _is_replaced(self) -> bool:
-        return self._file.is_replaced
 
     def _repair(self, error: Exception, tries: int) -> None:
         self._forget()
@@ -239,7 +242,7 @@ class SQLiteVectorStore:
         self._told(Notice("vectors.damaged", "", {"vectors": 0}))
         try:
             with blamed_on_file():
-                self._file.drop(only_mine=True)
+                self._file.drop()
         except BROKEN as refused:
             self._move_to_memory(refused)
 

@@ -22,6 +22,7 @@ from refold.application.runtime.core import (
 )
 from refold.domain.compaction.policy import ROUNDING, TIERS, CompactionPolicy
 from refold.domain.errors import InvalidSetting
+from refold.domain.text_cuts import beginning
 from refold.domain.value import replace_from
 
 from .settings_model import PREFIX, RefoldSettings, SettingsOfModel, expected
@@ -377,5 +378,4 @@ def _where(configuration: Configuration, name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    shown = str(value) if isinstance(value, SecretStr) else repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:79]}…"
+    return beginning(str(value) if isinstance(value, SecretStr) else repr(value), 80)

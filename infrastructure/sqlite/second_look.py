@@ -110,6 +110,15 @@ def looked_twice(look: Callable[[], Answer], forget: Callable[[], None]) -> Answ
     return look()
 
 
+@contextmanager
+def translated(path: Path) -> Generator[None]:
+    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
+    try:
+        yield
+    except STORE_ERRORS as error:
+        raise judged(path, error) from error
+
+
 def judged(path: Path, error: Exception) -> LogError:
     """The error of the log for one of the store below, after a look at the files where it speaks of damage."""
     if not is_damage(error) or not path.is_file() or isinstance(error, UnicodeDecodeError):

@@ -3,8 +3,7 @@
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from time import monotonic
@@ -59,17 +58,6 @@ _DEVICE = ("SQLITE_IOERR", "EIO", "ENXIO", "ENODEV")
 _SCARCE = ("SQLITE_NOMEM", "ENOMEM", "EMFILE", "ENFILE")
 # A page that could not be read is sometimes told as damage.
 _PASSING = (*_BUSY, *_DEVICE, *_SCARCE, *_DAMAGED)
-
-
-@contextmanager
-def translated(path: Path) -> Generator[None]:
-    """Turn errors of SQLite, of the system and of the library below into errors of the log."""
-    try:
-        yield
-    except STORE_ERRORS as error:
-        from .second_look import judged
-
-        raise judged(path, error) from error
 
 
 def may_be_damage(error: BaseException) -> bool:

@@ -1,7 +1,6 @@
 """What can go wrong in a call of the Messages API: why, how long to wait, what to do."""
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,12 +9,21 @@ from pydantic import BaseModel, ValidationError
 
 from refold.application.conversation.models import rules_for
 from refold.application.errors import SummariserError
+from refold.infrastructure.api_failures import (
+    ADVICE,
+    asked_delay,
+    is_sendable,
+    plain,
+    reason_of,
+    redacted,
+)
 
 if TYPE_CHECKING:
     import anthropic
 
 
 _NEXT = {
+    **ADVICE,
     "authentication": "Set ANTHROPIC_API_KEY to a valid key, or pass client=.",
     "permission": "Use a model that the key may use, or name one as fallback_model=.",
     "not_found": "Check the model's name and the base URL, or name a fallback_model=.",
@@ -30,11 +38,7 @@ _NEXT = {
     "refused": "Try another model; the history is unchanged.",
     "empty": "Try again or try another model; the history is unchanged.",
     "bad_answer": "Check the base URL and any proxy, or try another model.",
-    "rate_limited": "Try again later, or raise the account's limit.",
     "timeout": "Try again, raise timeout=, or summarise fewer messages at once.",
-    "connection": "Check the network and the base URL, then try again.",
-    "overloaded": "Try again later.",
-    "server_error": "Try again later.",
 }
 
 # Of 400 errors, by ``error.details.error_code``.
@@ -64,20 +68,16 @@ def translate(error: Exception, client: "anthropic.AsyncAnthropic") -> Summarise
         case anthropic.APITimeoutError() | TimeoutError():
             return failed("timeout", "no complete answer in time")
         case anthropic.APIConnectionError():
-            plain = _plain(error.__cause__ or error)
-            return failed("connection", f"no connection: {without_secrets(plain, client)}")
+            said = without_secrets(plain(error.__cause__ or error), client)
+            return failed("connection", f"no connection: {said}")
         case anthropic.APIResponseValidationError():
             return failed("bad_answer", without_secrets(str(error), client))
         case TypeError() if "authentication" in str(error):
             return failed("authentication", "no API key was found")
         case OSError():
-            return failed("connection", without_secrets(_plain(error), client))
+            return failed("connection", without_secrets(plain(error), client))
         case _:
-            return failed("bad_request", without_secrets(_plain(error), client))
-
-
-def _plain(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
+            return failed("bad_request", without_secrets(plain(error), client))
 
 
 def _of_status(
@@ -86,35 +86,11 @@ def _of_status(
     kind, said = _told(error.body)
     status = error.status_code
     detail = f"HTTP {status} {kind}: {said}" if said else f"HTTP {status}"
-    headers = error.response.headers
-    final = headers.get("x-should-retry") == "false"
     return failed(
-        _bad_request(error.body, said) if status == 400 else _reason(status, kind),
+        _bad_request(error.body, said) if status == 400 else reason_of(status, kind),
         without_secrets(detail, client),
-        retry_after=math.inf if final else _seconds(headers.get("retry-after")),
+        retry_after=asked_delay(error.response.headers),
     )
-
-
-def _reason(status: int, kind: str) -> str:
-    match status, kind:
-        case 401 | 402, _:
-            return "authentication"
-        case 403, _:
-            return "permission"
-        case 404, _:
-            return "not_found"
-        case 413, _:
-            return "too_large"
-        case 429, _:
-            return "rate_limited"
-        case (529, _) | (_, "overloaded_error"):
-            return "overloaded"
-        case 408 | 504, _:
-            return "timeout"
-        case _ if status >= 500 or status == 409:
-            return "server_error"
-        case _:
-            return "bad_request"
 
 
 def _bad_request(body: object, said: str) -> str:
@@ -140,31 +116,20 @@ def _told(body: object) -> tuple[str, str]:
             return "", ""
 
 
-def _seconds(header: str | None) -> float | None:
-    try:
-        value = float(header or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None
-
-
 def refuse_unusable_key(client: "anthropic.AsyncAnthropic") -> None:
     """Raise if a key cannot be sent at all, which a line break at its end does to it.
 
     The transport would quote the key in its error.
     """
     for secret in (client.api_key, client.auth_token):
-        if secret and not (secret.isascii() and secret.isprintable() and secret == secret.strip()):
+        if secret and not is_sendable(secret):
             detail = "the API key holds white space or characters that cannot be sent"
             raise failed("authentication", detail)
 
 
 def without_secrets(text: str, client: "anthropic.AsyncAnthropic") -> str:
     """The text without the client's credentials, should a server have echoed them."""
-    for secret in (client.api_key, client.auth_token):
-        if secret and secret.strip():
-            text = text.replace(secret, "[redacted]")
-    return text
+    return redacted(text, (client.api_key, client.auth_token))
 
 
 # Newer models think before they write unless told otherwise, each in its own way, and what they

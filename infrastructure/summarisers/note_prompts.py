@@ -14,7 +14,7 @@ from refold.infrastructure.tokens.estimator import MESSAGE_FRAME
 
 from .api_calls import Answer, MessagesApi, failed, output_room, stopped
 from .prompt import Prompt, digest_of
-from .quoted_messages import Passage, cut, mark_for, passages, quote, transcript
+from .quoted_messages import Passage, mark_for, passages, quote, transcript, without_middle
 
 NOTES_VERSION = 1
 NO_REPLY = "NO_REPLY"
@@ -205,7 +205,7 @@ def _packed(weighed: Sequence[tuple[Passage, int]], room: int) -> Iterator[Porti
 
 def _pieces(messages: Sequence[SourceMessage], length: int) -> Iterator[Passage]:
     for piece in passages(messages, min(_RESULT, length)):
-        yield replace(piece, text=cut(piece.text, length))
+        yield replace(piece, text=without_middle(piece.text, length))
 
 
 def _read(answer: Answer) -> Sequence[Note]:

@@ -8,6 +8,7 @@ from typing import cast
 from refold.application.ports.summariser import SourceMessage
 from refold.domain.events import GivenInPart
 from refold.domain.messages import THINKING, Block, Message, text_of
+from refold.domain.text_cuts import ends
 from refold.domain.value import Value
 
 RESULT_LIMIT = 20_000
@@ -32,7 +33,7 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def cut(text: str, limit: int | None) -> str:
+def without_middle(text: str, limit: int | None) -> str:
     """The text in at most ``limit`` characters, if any: its head (two thirds), a marker, its tail.
 
     The marker counts towards the limit and says how many characters are missing.
@@ -41,9 +42,8 @@ def cut(text: str, limit: int | None) -> str:
         return text
     room = max(limit - _CUT_RESERVE, 0)
     tail = room // 3
-    head = room - tail
     marker = f"\n[{len(text) - room} of {len(text)} characters left out]\n"
-    return text[:head] + marker + text[len(text) - tail :]
+    return ends(text, room - tail, tail, marker)
 
 
 def passages(messages: Iterable[SourceMessage], limit: int = RESULT_LIMIT) -> Iterator[Passage]:
@@ -128,13 +128,15 @@ def _of_block(block: Block, limit: int | None) -> Iterator[Passage]:
         yield Passage(label="", text="[image]")
     elif kind in _CALLS:
         label = f"{kind} {_name(block.get('name'))} {_name(block.get('id'))}"
-        yield Passage(label=label, text=cut(_json(block.get("input")), limit))
+        yield Passage(label=label, text=without_middle(_json(block.get("input")), limit))
     elif kind.endswith("tool_result"):
         error = " error" if block.get("is_error") else ""
         label = f"{kind} {_name(block.get('tool_use_id'))}{error}"
-        yield Passage(label=label, text=cut(_result(block.get("content")), limit))
+        yield Passage(label=label, text=without_middle(_result(block.get("content")), limit))
     else:
-        yield Passage(label=f"block {_name(kind)}", text=cut(text_of(block) or _json(block), limit))
+        yield Passage(
+            label=f"block {_name(kind)}", text=without_middle(text_of(block) or _json(block), limit)
+        )
 
 
 def _result(content: object) -> str:
@@ -162,7 +164,7 @@ def _part(part: object) -> str:
 
 def _name(value: object) -> str:
     """A name from the source, on one line: what breaks lines is escaped."""
-    return json.dumps(cut(well_formed(str(value)), 200))
+    return json.dumps(without_middle(well_formed(str(value)), 200))
 
 
 def _json(value: object) -> str:

@@ -18,11 +18,10 @@ from refold.application.errors import SummariserError
 from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.application.summaries.asking import Relay, relayed
+from refold.infrastructure.api_failures import passes
 
 TRIES = 3
 """Requirement D6."""
-PASSING = frozenset({"rate_limited", "overloaded", "timeout", "connection", "server_error"})
-"""The reasons of a ``SummariserError`` that may be gone a moment later."""
 LONGEST_WAIT = 60.0
 """Seconds. Who asks for more is not waited for: the conversation goes on without."""
 
@@ -116,10 +115,8 @@ class Retries:
 
 
 def _passes(error: BaseException) -> bool:
-    return (
-        isinstance(error, SummariserError)
-        and error.reason in PASSING
-        and (error.retry_after or 0.0) <= LONGEST_WAIT
+    return isinstance(error, SummariserError) and passes(
+        error.reason, error.retry_after, LONGEST_WAIT
     )
 
 

@@ -33,7 +33,7 @@ from .prompt import (
     required_headings,
     sections_of,
 )
-from .quoted_messages import cut, mark_for, quote
+from .quoted_messages import mark_for, quote, without_middle
 
 if TYPE_CHECKING:
     import anthropic
@@ -194,14 +194,18 @@ class ServerCompactionSummariser:
 def instructions_for(request: SummaryRequest) -> str:
     """The instructions that replace the API's own: what a summary is, and what is quoted for it."""
     given = given_parts(request)
-    parts = {name: cut(given[name], most) for name, most in _LONGEST_PARTS.items() if name in given}
+    parts = {
+        name: without_middle(given[name], most)
+        for name, most in _LONGEST_PARTS.items()
+        if name in given
+    }
     mark = mark_for(list(parts.values()))
     return _INSTRUCTIONS.format(
         task=_TASKS[request.part],
         mark=mark,
         target=request.target_tokens,
         limit=request.limit_tokens,
-        omitted=cut(omitted_messages(request.omitted), 2_000),
+        omitted=without_middle(omitted_messages(request.omitted), 2_000),
         rules=form_and_rules(request),
         quoted="\n".join(quote(name, mark, text) for name, text in parts.items()),
     ).rstrip()

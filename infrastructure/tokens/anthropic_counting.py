@@ -11,6 +11,7 @@ from refold.application.errors import TokenCountError
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.application.rendering.request_blocks import opens_with_signed_summary
 from refold.domain.messages import Message
+from refold.infrastructure.api_failures import ADVICE, reason_of
 
 from .estimator import EstimatingTokenCounter
 
@@ -22,6 +23,14 @@ HIGHEST_FACTOR = 2.0
 
 LEAST_ESTIMATE = 500
 """Requests estimated below this teach nothing: frames and preambles outweigh the texts."""
+
+_CHECK_REQUEST = "Check ANTHROPIC_API_KEY and the messages"
+_NEXT = {
+    **{reason: advice.removesuffix(".") for reason, advice in ADVICE.items()},
+    "authentication": "Set ANTHROPIC_API_KEY to a valid key, or pass client=",
+    "permission": "Use a model that the key may use",
+    "not_found": "Check the model's name and the base URL",
+}
 
 
 class AnthropicTokenCounter:
@@ -96,20 +105,20 @@ class AnthropicTokenCounter:
                 self._client = anthropic.AsyncAnthropic()
             answer = await self._client.messages.count_tokens(**request)
         except anthropic.APIStatusError as error:
+            advice = _NEXT.get(reason_of(error.status_code), _CHECK_REQUEST)
             raise TokenCountError(
                 f"counting tokens for {request['model']!r} was refused ({error.status_code}): "
-                f"{error.message}",
+                f"{error.message} {advice}",
                 status=error.status_code,
             ) from error
         except anthropic.APIConnectionError as error:
             raise TokenCountError(
-                f"no answer from the token counting endpoint: {error.message} "
-                "Check the network and the client's base_url"
+                f"no answer from the token counting endpoint: {error.message} {_NEXT['connection']}"
             ) from error
         except (anthropic.AnthropicError, TypeError, ValueError) as error:
             # The client raises TypeError without credentials, ValueError for an answer out of shape.
             raise TokenCountError(
-                f"the token counting request failed: {error} Check ANTHROPIC_API_KEY and the messages"
+                f"the token counting request failed: {error} {_CHECK_REQUEST}"
             ) from error
         return answer.input_tokens
 

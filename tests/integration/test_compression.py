@@ -12,9 +12,9 @@ import refold
 from refold.application.errors import LogDamaged
 from refold.domain.errors import InvalidSetting
 from refold.infrastructure.event_store import compression
-from refold.infrastructure.event_store.encodings import Encodings, PlainHead
+from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys
-from refold.infrastructure.event_store.envelope import Place, framed, unseal
+from refold.infrastructure.event_store.envelope import Encoder, Place, PlainHead, framed, unseal
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance import compressed_payloads as compressing
 from tests.support.command_line import Refold
@@ -76,13 +76,13 @@ def dictionaries_in(path: Path) -> list[tuple[int, bytes]]:
 class OneDictionary:
     """A shelf of which nothing is asked."""
 
-    def dictionary(self, number: int, encoder: Encodings) -> bytes:
+    def dictionary(self, number: int, encoder: Encoder) -> bytes:
         raise AssertionError((number, encoder))
 
     def fingerprints(self) -> frozenset[str]:
         return frozenset()
 
-    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+    def plain_head(self, stream: str, encoder: Encoder) -> PlainHead | None:
         raise AssertionError((stream, encoder))
 
     def newest_key(self) -> str | None:

@@ -16,9 +16,15 @@ from eventsourcing.persistence import StoredEvent
 import refold
 from refold.application.errors import LogDamaged, LogLocked
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.event_store.encodings import Encodings, PlainHead
+from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys, key_of
-from refold.infrastructure.event_store.envelope import EnvelopeError, Place, framed
+from refold.infrastructure.event_store.envelope import (
+    Encoder,
+    EnvelopeError,
+    Place,
+    PlainHead,
+    framed,
+)
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.command_line import Refold
 from tests.support.log_files import execute, flipped, rows, set_state
@@ -350,13 +356,13 @@ def test_the_cipher_itself_binds_an_event_to_its_place(
 class NoShelf:
     """A shelf of which nothing is asked."""
 
-    def dictionary(self, number: int, encoder: Encodings) -> bytes:
+    def dictionary(self, number: int, encoder: Encoder) -> bytes:
         raise AssertionError((number, encoder))
 
     def fingerprints(self) -> frozenset[str]:
         raise AssertionError
 
-    def plain_head(self, stream: str, encoder: Encodings) -> PlainHead | None:
+    def plain_head(self, stream: str, encoder: Encoder) -> PlainHead | None:
         raise AssertionError((stream, encoder))
 
     def newest_key(self) -> str | None:

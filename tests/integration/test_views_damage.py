@@ -261,9 +261,7 @@ def test_a_file_that_could_not_be_used_is_deleted_with_what_is_in_memory(
     Scribe(log).say("t", "six")
     with closing(SQLiteViews(path, log)) as views:
         with monkeypatch.context() as patch, closing(sqlite3.connect(path)) as other:
-            patch.setattr(
-                "refold.infrastructure.projection_store.projection_file.BUSY_TIMEOUT", 0.05
-            )
+            patch.setattr("refold.infrastructure.projection_store.database_file.BUSY_TIMEOUT", 0.05)
             other.execute("BEGIN IMMEDIATE")
             asked(views)
         assert path.exists()
@@ -275,7 +273,7 @@ def test_a_file_that_could_not_be_used_is_deleted_with_what_is_in_memory(
 def test_a_file_that_others_hold_for_too_long_is_not_waited_for(
     log: SQLiteLog, path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("refold.infrastructure.projection_store.projection_file.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("refold.infrastructure.projection_store.database_file.BUSY_TIMEOUT", 0.05)
     answers(log, path)
     Scribe(log).say("t", "six")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

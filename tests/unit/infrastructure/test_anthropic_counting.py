@@ -116,6 +116,23 @@ def test_a_refusal_becomes_our_error_with_status_and_reason(
     assert counter.factor == 1.0
 
 
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (400, "Check ANTHROPIC_API_KEY and the messages"),
+        (401, "Set ANTHROPIC_API_KEY to a valid key, or pass client="),
+        (404, "Check the model's name and the base URL"),
+        (529, "Try again later"),
+    ],
+)
+def test_a_refusal_says_what_to_do(server: HTTPServer, status: int, advice: str) -> None:
+    body = {"type": "error", "error": {"type": "some_error", "message": "no such model"}}
+    server.expect_request(PATH).respond_with_json(body, status=status)
+    with pytest.raises(TokenCountError) as caught:
+        ask(counter_of(server))
+    assert f"{advice}. The local estimates" in str(caught.value)
+
+
 def test_a_missing_server_becomes_our_error_without_status(server: HTTPServer) -> None:
     counter = counter_of(server)
     server.stop()

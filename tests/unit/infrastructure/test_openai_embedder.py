@@ -137,6 +137,7 @@ def test_a_text_that_is_too_long_for_the_model_is_cut_until_it_fits(endpoint: En
         (refusal(429), "rate_limited", 3),
         (refusal(429, **{"Retry-After": "7"}), "rate_limited", 3),
         (refusal(429, **{"Retry-After": "3600"}), "rate_limited", 1),
+        (refusal(429, **{"x-should-retry": "false"}), "rate_limited", 1),
         (refusal(500), "server_error", 3),
         (refusal(503, "busy"), "server_error", 3),
         (refusal(504), "timeout", 3),

@@ -15,7 +15,8 @@ from refold.application.ports.summariser import (
 )
 from refold.application.summaries.asking import relayed
 from refold.domain.value import replace
-from refold.infrastructure.summarisers.retried import PASSING, retrying
+from refold.infrastructure.api_failures import PASSING
+from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
 

@@ -20,7 +20,12 @@ from refold.infrastructure.summarisers.prompt import (
     required_headings,
     system_text,
 )
-from refold.infrastructure.summarisers.quoted_messages import cut, mark_for, passages, well_formed
+from refold.infrastructure.summarisers.quoted_messages import (
+    mark_for,
+    passages,
+    well_formed,
+    without_middle,
+)
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -79,7 +84,7 @@ def test_an_unknown_block_is_shown_as_it_came_within_the_limit() -> None:
 
 def test_a_long_tool_result_keeps_head_and_tail_and_says_what_is_missing() -> None:
     text = "H" * 500 + "M" * 1_000 + "T" * 500
-    short = cut(text, 300)
+    short = without_middle(text, 300)
     assert len(short) <= 300
     assert short.startswith("H" * 160)
     assert short.endswith("T" * 80)
