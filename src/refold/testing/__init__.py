@@ -1,0 +1,58 @@
+"""Checks and strategies for what plugs into refold: summarisers, token counters, embedders, stores.
+
+``check_summariser``, ``check_token_counter``, ``check_embedder`` and ``check_store`` ask an
+implementation what refold would ask it, and raise ``CheckFailed`` with one finding for each broken
+rule. ``histories`` and ``ConversationMachine`` let Hypothesis look for conversations that break
+what refold promises, with your own policy, summariser and store. ``given`` tests deciders.
+
+    from refold.testing import check_summariser
+
+    def test_my_summariser():
+        check_summariser(MySummariser())
+
+The page docs/testing.md says what each check finds.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .findings import CheckFailed, Finding, Report
+    from .summariser_checks import check_summariser, text_counter
+
+__all__ = [
+    "CheckFailed",
+    "Finding",
+    "Report",
+    "check_summariser",
+    "text_counter",
+]
+
+_PLACES = {
+    "findings": "CheckFailed Finding Report",
+    "summariser_checks": "check_summariser text_counter",
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
+_ASKING_HYPOTHESIS: frozenset[str] = frozenset()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = _PLACE_OF[name]
+    try:
+        value = getattr(import_module(f".{place}", __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise ImportError(
+            f"refold.testing.{name} needs Hypothesis, which is not installed: "
+            "pip install 'refold[testing]'",
+            name="hypothesis",
+        ) from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
