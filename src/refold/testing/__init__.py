@@ -17,20 +17,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .embedder_checks import check_embedder
     from .findings import CheckFailed, Finding, Report
     from .summariser_checks import check_summariser, text_counter
+    from .token_counter_checks import check_token_counter
 
 __all__ = [
     "CheckFailed",
     "Finding",
     "Report",
+    "check_embedder",
     "check_summariser",
+    "check_token_counter",
     "text_counter",
 ]
 
 _PLACES = {
     "findings": "CheckFailed Finding Report",
+    "embedder_checks": "check_embedder",
     "summariser_checks": "check_summariser text_counter",
+    "token_counter_checks": "check_token_counter",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _ASKING_HYPOTHESIS: frozenset[str] = frozenset()

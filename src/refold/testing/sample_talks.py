@@ -75,7 +75,7 @@ def thought(text: str = THINKING) -> Block:
     """Return a signed thinking block."""
     return {
         "type": "thinking",
-        "thinking": f"Nothing of this is said aloud: {text}.",
+        "thinking": f"{text}: nothing of this is said aloud.",
         "signature": SEALED,
     }
 

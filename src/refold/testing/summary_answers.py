@@ -291,11 +291,16 @@ def _unclosed(text: str) -> bool:
 
 
 def _ends_in_a_word(text: str, source: str) -> bool:
-    last = re.search(r"\w+\Z", text)
-    if last is None:
+    """Return whether the last line is cut inside of a word, and it alone: some cut every line."""
+    *lines, last = text.splitlines()
+    return _is_cut(last, source) and not any(_is_cut(line, source) for line in lines)
+
+
+def _is_cut(line: str, source: str) -> bool:
+    last = re.search(r"\w+\Z", line)
+    if last is None or re.search(rf"\b{re.escape(last[0])}\b", source):
         return False
-    goes_on = re.search(rf"\b{re.escape(last[0])}\w+", source)
-    return goes_on is not None and re.search(rf"\b{re.escape(last[0])}\b", source) is None
+    return re.search(rf"\b{re.escape(last[0])}\w+", source) is not None
 
 
 def _is_text(text: str) -> bool:
