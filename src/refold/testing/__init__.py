@@ -19,14 +19,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .embedder_checks import check_embedder
     from .findings import CheckFailed, Finding, Report
+    from .places import Opening, Place
+    from .store_checks import check_store
     from .summariser_checks import check_summariser, text_counter
     from .token_counter_checks import check_token_counter
 
 __all__ = [
     "CheckFailed",
     "Finding",
+    "Opening",
+    "Place",
     "Report",
     "check_embedder",
+    "check_store",
     "check_summariser",
     "check_token_counter",
     "text_counter",
@@ -35,6 +40,8 @@ __all__ = [
 _PLACES = {
     "findings": "CheckFailed Finding Report",
     "embedder_checks": "check_embedder",
+    "places": "Opening Place",
+    "store_checks": "check_store",
     "summariser_checks": "check_summariser text_counter",
     "token_counter_checks": "check_token_counter",
 }
