@@ -79,12 +79,14 @@ class CheckedStore:
             return True
         missing = [one for one in map(as_json, wanted) if one not in {*map(as_json, found)}]
         kind, what = rule, f"{len(found)} messages: {shown(found)}"
+        is_plain = rule in _PLAIN
         if len(found) < len(wanted) or missing:
             what = f"{len(found)} of {len(wanted)}; missing is {shown(missing[:1])}; there is {shown(found)}"
         elif len(found) > len(wanted):
-            kind, what = "duplicates", f"{len(found)} messages where {len(wanted)} were appended"
+            kind = "duplicates" if is_plain else rule
+            what = f"{len(found)} messages where {len(wanted)} were appended"
         elif sorted(map(as_json, found)) == sorted(map(as_json, wanted)) or not _in_a_row(seen):
-            kind = "order"
+            kind = "order" if is_plain else rule
             what = f"positions {[one.position for one in seen][:20]}: {shown(found)}"
         self.findings.add(
             kind,
@@ -150,4 +152,6 @@ def in_threads(works: Sequence[Callable[[], object]]) -> list[Exception]:
     return errors
 
 
+_PLAIN = frozenset({"content", "durable", "lost"})
+"""Rules under which another kind of difference has a rule of its own."""
 _RAISING = "Let every operation that is in order succeed; raise LogError where the store fails."

@@ -1,7 +1,7 @@
 """``check_store``: appends to a store, reads it back in other memories, and finds what it loses."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from refold.application.api.memory import Memory
@@ -37,7 +37,11 @@ PROBES: tuple[Callable[[CheckedStore], None], ...] = (
 
 
 def check_store(
-    place: Place, *, open: Callable[..., Memory] | None = None, timeout: float = 60.0
+    place: Place,
+    *,
+    open: Callable[..., Memory] | None = None,
+    only: Collection[str] | None = None,
+    timeout: float = 60.0,
 ) -> Report:
     """Check that a store keeps what refold promises about appends.
 
@@ -48,6 +52,7 @@ def check_store(
         place: where the log is: a path, a folder in which a log is made, or a callable without
             arguments that opens a memory. Each call of it stands for another process.
         open: called with ``place`` instead of ``refold.open``, for a store of your own.
+        only: the names of the probes to run, as ``Report.probes`` lists them; None: all of them.
         timeout: seconds in which each of the probes has to end.
 
     Returns:
@@ -70,7 +75,8 @@ def check_store(
         probes.append(partial(store_guarantees.a_killed_process_lost_nothing, file_at(place)))
     try:
         for probe in probes:
-            store.probe(_name(probe), probe)
+            if only is None or _name(probe) in only:
+                store.probe(_name(probe), probe)
     except NeverEnded as error:
         findings.add(
             "timeout",

@@ -9,7 +9,7 @@ _EVENTS = "Give back every event of a stream, as it was stored, under the versio
 
 
 def _spoken(
-    store: CheckedStore, name: str, exchanges: int = 14
+    store: CheckedStore, name: str, exchanges: int = 8
 ) -> tuple[Conversation, list[Fields]]:
     conversation = store.conversation(name)
     words = " ".join(f"detail_{n}" for n in range(60))
