@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .embedder_checks import check_embedder
     from .findings import CheckFailed, Finding, Report
+    from .given_when_then import given
+    from .history_strategies import histories
     from .places import Opening, Place
+    from .request_judge import violations
     from .store_checks import check_store
     from .summariser_checks import check_summariser, text_counter
     from .token_counter_checks import check_token_counter
@@ -34,19 +37,24 @@ __all__ = [
     "check_store",
     "check_summariser",
     "check_token_counter",
+    "given",
+    "histories",
     "text_counter",
+    "violations",
 ]
 
 _PLACES = {
     "findings": "CheckFailed Finding Report",
     "embedder_checks": "check_embedder",
+    "given_when_then": "given",
+    "history_strategies": "histories",
     "places": "Opening Place",
+    "request_judge": "violations",
     "store_checks": "check_store",
     "summariser_checks": "check_summariser text_counter",
     "token_counter_checks": "check_token_counter",
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
-_ASKING_HYPOTHESIS: frozenset[str] = frozenset()
 
 
 def __getattr__(name: str) -> Any:

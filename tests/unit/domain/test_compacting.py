@@ -31,6 +31,7 @@ from refold.domain.events import (
     UserContentShortened,
 )
 from refold.domain.evolve import evolve, fold
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     NOON,
     assistant,
@@ -42,7 +43,6 @@ from tests.support.builders import (
     talk,
     user,
 )
-from tests.support.given import given
 
 POLICY = CompactionPolicy()
 PLAN = CompactionPlan(

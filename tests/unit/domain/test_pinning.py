@@ -13,6 +13,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import fold
 from refold.domain.pinning import MOST_PINS, pin, unpin
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     assistant,
     calls,
@@ -23,7 +24,6 @@ from tests.support.builders import (
     thinking,
     user,
 )
-from tests.support.given import given
 
 TALK = history(*talk(6))
 COMPACTED = [*TALK, performed(8)]
