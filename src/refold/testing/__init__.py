@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .conversation_machine import ConversationMachine
     from .embedder_checks import check_embedder
     from .findings import CheckFailed, Finding, Report
     from .given_when_then import given
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckFailed",
+    "ConversationMachine",
     "Finding",
     "Opening",
     "Place",
@@ -45,6 +47,7 @@ __all__ = [
 
 _PLACES = {
     "findings": "CheckFailed Finding Report",
+    "conversation_machine": "ConversationMachine",
     "embedder_checks": "check_embedder",
     "given_when_then": "given",
     "history_strategies": "histories",
