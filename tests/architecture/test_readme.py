@@ -1,4 +1,4 @@
-"""The Python code of README.md runs as it stands."""
+"""The Python code of README.md, and of the page on testing, runs as it stands."""
 
 import os
 import subprocess
@@ -62,8 +62,9 @@ def test_the_readme_shows_code_that_is_run() -> None:
     assert python_blocks(text), "README.md has no ```python block that is run"
 
 
-def test_the_code_of_the_readme_runs_from_top_to_bottom(tmp_path: Path) -> None:
-    done = run((ROOT / "README.md").read_text("utf-8"), tmp_path)
+@pytest.mark.parametrize("page", ["README.md", "docs/testing.md"])
+def test_the_code_of_the_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    done = run((ROOT / page).read_text("utf-8"), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

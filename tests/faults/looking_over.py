@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import refold
 from refold.domain.errors import ConversationGone
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 from .session import POLICY, SECRET, WINDOW
 

@@ -10,10 +10,10 @@ import pytest
 
 import refold
 from refold.application.api.results import StoredMessage
+from refold.testing.history_layout import marked, marker
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of
 from tests.support.fake_summarisers import HeldSummariser
-from tests.support.history_layout import marked, marker
-from tests.support.legality import violations
-from tests.support.rules.request import blocks_of
 from tests.support.talk import strings
 
 WINDOW = 100_000

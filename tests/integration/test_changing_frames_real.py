@@ -9,10 +9,10 @@ import pytest
 import refold
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.infrastructure.transcripts.read_transcript import read_transcript
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.sequences import preserved_thinking_violations
 from tests.support.judged_play import recordings
-from tests.support.legality import violations
 from tests.support.real_data import needs_data
-from tests.support.rules.sequences import preserved_thinking_violations
 
 pytestmark = needs_data
 

@@ -17,8 +17,8 @@ import pytest
 from refold.infrastructure.cli import output
 from refold.infrastructure.cli.options import FormatName
 from refold.infrastructure.transcripts.read_transcript import FORMATS
+from refold.testing.request_judge import violations
 from tests.support.command_line import CONTROL, HOSTILE, Refold, process, ran, talk, talk_file
-from tests.support.legality import violations
 from tests.support.log_files import execute, flipped, rows, set_state
 from tests.support.transcript_files import call, claude_answer, claude_user, jsonl, result, text
 

@@ -12,8 +12,8 @@ import pytest
 
 import refold
 from refold.application.ports.read_models import CompactionRow
+from refold.testing.request_judge import violations
 from tests.support.compacting_process import THREAD, WINDOW
-from tests.support.legality import violations
 
 ROOT = Path(__file__).resolve().parents[2]
 SOON = 60

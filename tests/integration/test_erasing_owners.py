@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import refold
+from refold.testing.request_judge import violations
 from tests.support.command_line import ran
 from tests.support.dying import torn, traced, watched, write_files
-from tests.support.legality import violations
 
 FILLER = "Tidying the garden shed, raking leaves and painting the fence white. " * 14
 MINE = "zanzibar"

@@ -10,8 +10,8 @@ import refold
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.domain.messages import Message
 from refold.infrastructure.transcripts.read_transcript import read_transcript
+from refold.testing.request_judge import violations
 from tests.support.judged_play import recordings
-from tests.support.legality import violations
 from tests.support.real_data import needs_data
 
 pytestmark = needs_data

@@ -13,6 +13,7 @@ import pytest
 import refold as library
 from refold.infrastructure.cli.commands import ENTRIES
 from refold.infrastructure.cli.output import clean, print_json
+from refold.testing.request_judge import violations
 from tests.support.command_line import Ran, Refold
 from tests.support.hostile_texts import (
     ALL,
@@ -24,7 +25,6 @@ from tests.support.hostile_texts import (
     RECORDINGS,
     recording,
 )
-from tests.support.legality import violations
 from tests.support.log_files import execute
 
 Lines = dict[str, tuple[str, ...]]

@@ -9,8 +9,8 @@ import pytest
 import refold
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.messages import Message
+from refold.testing.request_judge import violations
 from tests.support.fake_embedders import DigestEmbedder
-from tests.support.legality import violations
 
 SECRET = "the password is marzipan"
 NEW = [

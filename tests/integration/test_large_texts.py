@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import refold
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 ASKED, ENDED = "QUESTION: what is wrong in this log?", "Answer in French, please. END"
 

@@ -12,7 +12,7 @@ from refold.application.maintenance.maintenance_results import Salvaged
 from refold.domain.errors import UnknownMessage
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance.lost_logs import salvage_file
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 from tests.support.log_files import execute, flipped, log_of, rows, set_state, words_of
 
 FIVE = ("one", "two", "three", "four", "five")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 Block = dict[str, Any]
 FILLER = "w " * 100 + "q"

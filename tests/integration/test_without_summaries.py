@@ -6,9 +6,9 @@ import pytest
 
 import refold
 from refold.domain.compaction.policy import CompactionPolicy
+from refold.testing.request_judge import violations
 from tests.support.bounded_summarisers import Bounded
 from tests.support.fake_summarisers import RecordingSummariser
-from tests.support.legality import violations
 
 
 def talk(

@@ -18,6 +18,9 @@ from hypothesis.stateful import (
 
 import refold
 from refold.application.ports.summariser import Summariser
+from refold.testing.history_layout import Step
+from refold.testing.history_strategies import turns
+from refold.testing.numbering import numbered_through
 from tests.support import deeds, erasing_deeds, lasting_deeds, overlapping_deeds
 from tests.support.drawn_settings import (
     BOUNDED,
@@ -31,11 +34,8 @@ from tests.support.drawn_settings import (
 )
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser
-from tests.support.histories import turns
-from tests.support.history_layout import Step
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
-from tests.support.numbering import numbered_through
 from tests.support.surroundings import Setting
 from tests.support.witness import SHM, THREAD, Witness
 

@@ -19,15 +19,15 @@ import refold
 from refold.application.ports.summariser import Summariser
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.testing.history_layout import Step
+from refold.testing.history_strategies import turns
+from refold.testing.numbering import numbered_through
 from tests.support import deeds, lasting_deeds
 from tests.support.drawn_settings import PINNED_TEXTS, POLICIES, SETTINGS, WINDOWS
 from tests.support.dying import traced
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import EchoingSummariser, GoodSummariser
-from tests.support.histories import turns
-from tests.support.history_layout import Step
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
-from tests.support.numbering import numbered_through
 from tests.support.odd_summarisers import FaultySummariser, LearningSummariser, SigningSummariser
 from tests.support.surroundings import Setting
 from tests.support.surviving import Lived, deliver, judge, live, reborn, settle

@@ -21,11 +21,11 @@ from refold.domain.errors import ContextWindowExceeded, InvalidMessage
 from refold.domain.messages import Message as OurMessage
 from refold.domain.messages import gist
 from refold.infrastructure.event_store.store import SQLiteLog
+from refold.testing.history_layout import Step, marker
+from refold.testing.history_strategies import turns
+from refold.testing.request_judge import violations
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import source_text
-from tests.support.histories import turns
-from tests.support.history_layout import Step, marker
-from tests.support.legality import violations
 from tests.support.witness import SHM
 
 POLICY = CompactionPolicy(

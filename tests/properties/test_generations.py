@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import refold
 from refold.domain.json_data import is_object
+from refold.testing.history_layout import Message, Step, marker
+from refold.testing.history_strategies import turns
+from refold.testing.numbering import numbered_through
 from tests.support import deeds
 from tests.support.effort import one_in
-from tests.support.histories import turns
-from tests.support.history_layout import Message, Step, marker
 from tests.support.invariants.rendered import the_request_fits
 from tests.support.invariants.whole import all_hold, all_hold_in_hindsight
-from tests.support.numbering import numbered_through
 from tests.support.odd_summarisers import WordySummariser
 from tests.support.witness import SHM, Witness
 

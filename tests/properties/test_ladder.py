@@ -16,14 +16,14 @@ from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Message
 from refold.domain.turns import open_calls
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.testing.history_layout import Step
+from refold.testing.history_strategies import turns
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_rules.sequences import prefix_violations
 from tests.support.builders import appended
 from tests.support.fake_ports import MemoryLog, core_of
-from tests.support.histories import turns
-from tests.support.history_layout import Step
 from tests.support.judged_play import CHANGES_THE_PREFIX
-from tests.support.legality import violations
-from tests.support.rules.request import blocks_of
-from tests.support.rules.sequences import prefix_violations
 from tests.support.talk import Spoken, is_the_models_turn, strings
 from tests.support.witness import SMALL_IMAGE, as_message
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import refold
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 Block = dict[str, Any]
 SOURCE = {"type": "url", "url": "https://x.org/a"}

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import refold
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.messages import Block
+from refold.testing.history_layout import Message, marked, marker
+from refold.testing.request_rules.pairing import unanswered_calls
+from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_rules.sequences import preserved_thinking_violations
 from tests.support.effort import one_in
 from tests.support.fake_summarisers import GoodSummariser, RecordingSummariser, SlowSummariser
-from tests.support.history_layout import Message, marked, marker
-from tests.support.rules.pairing import unanswered_calls
-from tests.support.rules.request import blocks_of
-from tests.support.rules.sequences import preserved_thinking_violations
 from tests.support.talk import strings
 from tests.support.witness import SHM
 

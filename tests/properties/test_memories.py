@@ -20,15 +20,15 @@ from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import MessageAppended
 from refold.domain.value import replace
+from refold.testing.history_layout import Step
+from refold.testing.history_strategies import turns
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of
+from refold.testing.request_rules.sequences import prefix_violations
 from tests.properties.test_ladder import COUNTER, POLICIES, Talk
 from tests.support.effort import one_in
 from tests.support.fake_ports import MessageViews
-from tests.support.histories import turns
-from tests.support.history_layout import Step
-from tests.support.legality import violations
 from tests.support.recall_scenes import ListedIndex, TimedLog
-from tests.support.rules.request import blocks_of
-from tests.support.rules.sequences import prefix_violations
 from tests.support.talk import is_the_models_turn
 
 # Deferred: their descriptions are longer than Hypothesis likes to print.

@@ -21,10 +21,10 @@ from refold.domain.errors import ConversationGone, InvalidMessage
 from refold.domain.events import MessageAppended
 from refold.infrastructure.recall import index_folding as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
+from refold.testing.history_layout import Step, marked, marker
+from refold.testing.history_strategies import turns
 from tests.support.effort import one_in
 from tests.support.fake_recall import MemoryIndex
-from tests.support.histories import turns
-from tests.support.history_layout import Step, marked, marker
 from tests.support.witness import SHM
 
 deeds = st.one_of(

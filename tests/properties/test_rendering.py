@@ -23,10 +23,10 @@ from refold.domain.events import (
 from refold.domain.json_data import is_object
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.testing.history_layout import Message
+from refold.testing.history_strategies import live_histories, recorded_histories
+from refold.testing.request_judge import violations
 from tests.support.api_refusals import compaction_block
-from tests.support.histories import live_histories, recorded_histories
-from tests.support.history_layout import Message
-from tests.support.legality import violations
 from tests.support.talk import Spoken
 from tests.support.witness import as_message
 

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.sequences import preserved_thinking_violations
 from tests.support.effort import one_in
-from tests.support.legality import violations
-from tests.support.rules.sequences import preserved_thinking_violations
 from tests.support.witness import SHM
 
 BOUND, MANUAL = "claude-opus-5-5", "claude-opus-4-5"

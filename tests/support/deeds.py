@@ -5,10 +5,10 @@ from refold.application.compaction.fit_to_budget import MOST_ROUNDS
 from refold.domain.compaction.budget import kept_target
 from refold.domain.errors import PinnedContentTooLarge
 from refold.domain.turns import protected_requests
+from refold.testing.history_layout import Message, marker
 
 from .brute_force import Everything, told
 from .fake_summarisers import GoodSummariser
-from .history_layout import Message, marker
 from .talk import clearly_coverable, preamble
 from .witness import Answer, Witness, as_bytes
 

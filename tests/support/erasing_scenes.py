@@ -8,9 +8,9 @@ import refold
 from refold.application.api.conversation_memory import Chat
 from refold.application.api.memory import Memory
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
+from refold.testing.request_judge import violations
 
 from .fake_summarisers import source_text
-from .legality import violations
 
 SECRET = "Geheimnis-4711 käse 密码"
 PATH = "/srv/geheim/xyz4711.txt"

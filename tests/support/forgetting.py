@@ -11,10 +11,10 @@ import pytest
 import refold
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.domain.errors import ConversationGone
-from tests.support.rules.request import blocks_of
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of
 
 from .fake_summarisers import source_text
-from .legality import violations
 from .surroundings import Numbers, Tick
 
 WINDOW = 2_000

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.events import CompactionFailed
+from refold.testing.history_layout import Step
 from tests.support.invariants.replayed import read_models_are_a_fold_of_the_log
 from tests.support.invariants.whole import OF_WHAT_IS_SHOWN, OF_WHAT_IS_STORED
 
 from .deeds import compact
 from .dying import Moment, torn, watched, write_files
 from .followed import Follower
-from .history_layout import Step
 from .witness import Pinned, Witness, as_bytes
 
 

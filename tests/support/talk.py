@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from tests.support.rules.request import blocks_of
-
-from .history_layout import Message
+from refold.testing.history_layout import Message
+from refold.testing.request_rules.request import blocks_of
 
 Json = Mapping[str, Any]
 

@@ -26,10 +26,10 @@ from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_wiring import recall_parts
 from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.testing.history_layout import Message
 
 from .breaking_log import BreakingLog, Disk
 from .followed import BoundedSwitchedSummariser, Follower, SwitchedSummariser
-from .history_layout import Message
 from .judged_play import changes_the_prefix
 from .retold import Retold
 from .surroundings import Numbers, Processes, Setting, Tick, at_once

@@ -16,9 +16,9 @@ from refold.application.rendering.texts import (
 )
 from refold.domain.blocks import LONGEST, legal_name
 from refold.domain.events import MessagePinned
-from tests.support.history_layout import marked
-from tests.support.legality import violations
-from tests.support.rules.request import THINKING, message_blocks
+from refold.testing.history_layout import marked
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import THINKING, message_blocks
 from tests.support.talk import Json, Spoken, strings
 from tests.support.witness import THREAD, Asked, Witness
 

@@ -11,10 +11,10 @@ from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.archiving import live_messages
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
+from refold.testing.request_judge import violations
 from tests.support.background_desk import WAIT
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import RaisingSummariser, RecordingSummariser
-from tests.support.legality import violations
 
 POLICY = CompactionPolicy(archive_over=50, archive_buffer=10)
 WORDS = "a word or two about the garden and the shed and the fence and what else there is to do "

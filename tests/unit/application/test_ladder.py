@@ -28,11 +28,11 @@ from refold.domain.events import (
 from refold.domain.messages import Block, Message
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+from refold.testing.request_judge import violations
 from tests.support.builders import assistant, requested, tool_result, tool_use, user
 from tests.support.builders import text as said
 from tests.support.fake_ports import MemoryLog, PlainCounter, core_of
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser, RecordingSummariser
-from tests.support.legality import violations
 
 WINDOW = 8_000
 POLICY = CompactionPolicy(whole_last=4)

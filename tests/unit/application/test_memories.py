@@ -9,8 +9,8 @@ from refold.application.runtime.core import LastRequests
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased
 from refold.domain.value import replace
+from refold.testing.request_judge import violations
 from tests.support.builders import user
-from tests.support.legality import violations
 from tests.support.remembering import FACT, FILLER, QUESTION, Agent, memories_in
 
 

@@ -15,9 +15,9 @@ from refold.domain.erasing import stub_of
 from refold.domain.messages import Block, Message
 from refold.domain.value import replace
 from refold.infrastructure.event_store.codec import decode, encode
+from refold.testing.request_judge import violations
 from tests.support.builders import appended, assistant, history, text, thinking, tool_result, user
 from tests.support.fake_ports import PlainCounter
-from tests.support.legality import violations
 
 ODD: Block = {"type": "new_in_2030", "title": "A chart", "data": [1, None, True, 1.5]}
 

@@ -10,6 +10,7 @@ from refold.application.rendering import texts
 from refold.application.rendering.render import Rendered, System, render
 from refold.domain.events import Event
 from refold.domain.messages import Block, Message
+from refold.testing.request_judge import violations
 from tests.support.builders import (
     appended,
     assistant,
@@ -26,7 +27,6 @@ from tests.support.builders import (
     user,
 )
 from tests.support.fake_ports import PlainCounter
-from tests.support.legality import violations
 
 COUNTER = PlainCounter()
 

@@ -19,6 +19,7 @@ from refold.domain.events import (
     Event,
     ToolContentOffloaded,
 )
+from refold.testing.request_judge import violations
 from tests.support.builders import calls, requested, results, tool_result, tool_use, user
 from tests.support.fake_ports import MemoryLog, core_of
 from tests.support.fake_summarisers import (
@@ -27,7 +28,6 @@ from tests.support.fake_summarisers import (
     RecordingSummariser,
     every_answering_fake,
 )
-from tests.support.legality import violations
 
 
 class Agent:

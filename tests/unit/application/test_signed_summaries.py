@@ -17,6 +17,7 @@ from refold.domain.compaction.budget import budget_for
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event, MessagePinned
 from refold.domain.messages import Block, Message
+from refold.testing.request_judge import violations
 from tests.support.api_refusals import compaction_block, refusal
 from tests.support.builders import (
     assistant,
@@ -30,7 +31,6 @@ from tests.support.builders import (
     user,
 )
 from tests.support.fake_ports import PlainCounter
-from tests.support.legality import violations
 
 COUNT = PlainCounter().count_text
 BLOCK = compaction_block("what was said", tool_changes=[], encrypted_content=None)

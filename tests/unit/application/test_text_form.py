@@ -9,9 +9,9 @@ from refold.application.rendering.request_forms import text_form
 from refold.domain.events import Event, MessagePinned
 from refold.domain.frames import SummaryPlace
 from refold.domain.ledger.line import LedgerLine
+from refold.testing.request_judge import violations
 from tests.support.builders import assistant, calls, history, performed, results, talk, user
 from tests.support.fake_ports import PlainCounter
-from tests.support.legality import violations
 
 LINE = LedgerLine(kind="rule", text="never on Fridays", position=0)
 SUMMARY = performed(4, text="They met.", ledger=(LINE,), ledger_shown=1)

@@ -6,6 +6,7 @@ from refold.domain.appending import append_messages
 from refold.domain.errors import UnknownToolCall
 from refold.domain.messages import Message
 from refold.domain.value import replace
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,
     assistant,
@@ -19,7 +20,6 @@ from tests.support.builders import (
     tool_result,
     user,
 )
-from tests.support.given import given
 
 
 def test_messages_get_the_next_positions_in_order() -> None:

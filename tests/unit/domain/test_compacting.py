@@ -32,6 +32,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import evolve, fold
 from refold.domain.value import replace
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     NOON,
     assistant,
@@ -43,7 +44,6 @@ from tests.support.builders import (
     talk,
     user,
 )
-from tests.support.given import given
 
 POLICY = CompactionPolicy()
 PLAN = CompactionPlan(

@@ -24,6 +24,7 @@ from refold.domain.evolve import fold
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.messages import Block, Message
 from refold.domain.value import Rewritten, replace
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,
     assistant,
@@ -40,7 +41,6 @@ from tests.support.builders import (
     tool_use,
     user,
 )
-from tests.support.given import given
 
 GONE = "[gone]"
 IMAGE: Block = {"type": "image", "source": {"type": "base64", "data": "c2VjcmV0"}}

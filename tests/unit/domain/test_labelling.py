@@ -5,7 +5,7 @@ import pytest
 from refold.domain.errors import InvalidSetting
 from refold.domain.events import ConversationLabelled
 from refold.domain.labelling import LONGEST_LABEL, label_as_recorded, label_conversation
-from tests.support.given import given
+from refold.testing.given_when_then import given
 
 
 def test_a_label_is_one_line_without_space_around_it() -> None:

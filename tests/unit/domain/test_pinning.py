@@ -14,6 +14,7 @@ from refold.domain.events import (
 from refold.domain.evolve import fold
 from refold.domain.pinning import MOST_PINS, pin, unpin
 from refold.domain.value import replace
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,
     assistant,
@@ -25,7 +26,6 @@ from tests.support.builders import (
     thinking,
     user,
 )
-from tests.support.given import given
 
 TALK = history(*talk(6))
 COMPACTED = [*TALK, performed(8)]

@@ -6,6 +6,7 @@ from refold.domain.cuts.rule import all_cuts
 from refold.domain.events import CompactionReverted, Event, ShortenedPart, SummarySuperseded
 from refold.domain.events import ToolContentOffloaded as Offloaded
 from refold.domain.evolve import REMEMBERED, fold
+from refold.testing.given_when_then import given
 from tests.support.builders import (
     appended,
     assistant,
@@ -16,7 +17,6 @@ from tests.support.builders import (
     talk,
     user,
 )
-from tests.support.given import given
 
 TALK = history(*talk(6))
 FIRST = performed(4)

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 import refold
 from refold.domain.errors import InvalidMessage
+from refold.testing.request_judge import violations
 from tests.architecture.rules import ROOT
-from tests.support.legality import violations
 
 Json = dict[str, Any]
 PICTURE = "data:image/png;base64,aGk="

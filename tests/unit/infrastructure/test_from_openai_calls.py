@@ -8,7 +8,7 @@ import pytest
 
 import refold
 from refold.domain.errors import EmptyConversation, InvalidMessage, InvalidSetting
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 Json = dict[str, Any]
 ASKED: Json = {"role": "user", "content": "go"}

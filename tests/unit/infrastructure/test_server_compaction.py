@@ -23,10 +23,10 @@ from refold.infrastructure.summarisers.server_compaction import (
     instructions_fingerprint,
     instructions_for,
 )
+from refold.testing.request_judge import violations
 from tests.support import anthropic_server as api
 from tests.support.anthropic_server import Answer, AnthropicServer
 from tests.support.api_refusals import LONGEST_INSTRUCTIONS, compaction_block
-from tests.support.legality import violations
 from tests.support.summarising import failure, request_of, summarise
 
 compact = partial(summarise, made=ServerCompactionSummariser)

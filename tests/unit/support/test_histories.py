@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.histories import live_histories, recorded_histories, turns
-from tests.support.history_layout import Message, Step, marked, marker
-from tests.support.legality import violations
+from refold.testing.history_layout import Message, Step, marked, marker
+from refold.testing.history_strategies import live_histories, recorded_histories, turns
+from refold.testing.request_judge import violations
 
 Block = dict[str, Any]
 CALLS = ("tool_use", "server_tool_use")

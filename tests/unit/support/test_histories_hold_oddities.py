@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from tests.support.histories import live_histories, recorded_histories, turns
-from tests.support.history_layout import Message, Step
+from refold.testing.history_layout import Message, Step
+from refold.testing.history_strategies import live_histories, recorded_histories, turns
 
 Block = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.legality import violations
+from refold.testing.request_judge import violations
 
 Json = dict[str, Any]
 

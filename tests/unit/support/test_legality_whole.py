@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.legality import violations
-from tests.support.rules import limits
-from tests.support.rules.limits import too_large, too_many_messages
-from tests.support.rules.models import accepts_prefill, accepts_system_messages, signs_the_prefix
+from refold.testing.request_judge import violations
+from refold.testing.request_rules import limits
+from refold.testing.request_rules.limits import too_large, too_many_messages
+from refold.testing.request_rules.models import (
+    accepts_prefill,
+    accepts_system_messages,
+    signs_the_prefix,
+)
 
 Json = dict[str, Any]
 

@@ -7,10 +7,9 @@ It knows nothing of refold's code, so that it can judge it.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.support.rules.request import Json
-from tests.support.rules.sequences import prefix_violations, preserved_thinking_violations
-
-from .rules import contents, limits, pairing, roles, signed
+from .request_rules import contents, limits, pairing, roles, signed
+from .request_rules.request import Json
+from .request_rules.sequences import prefix_violations, preserved_thinking_violations
 
 __all__ = ["prefix_violations", "preserved_thinking_violations", "violations"]
 

@@ -11,6 +11,7 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from .history_kinds import EVERY_KIND, Kinds
 from .history_layout import Layout, Message, Step, marked, marker
 from .history_moves import (
     Blank,
@@ -31,6 +32,7 @@ from .history_moves import (
 __all__ = [
     "Message",
     "Step",
+    "histories",
     "live_histories",
     "marked",
     "marker",
@@ -166,6 +168,7 @@ def turns(
     max_messages: int = 40,
     max_text: int = 300,
     huge: int = 2_000,
+    kinds: Kinds = EVERY_KIND,
 ) -> SearchStrategy[list[Step]]:
     """A history as steps: each is a list of messages that are appended together.
 
@@ -177,6 +180,7 @@ def turns(
         max_messages: the most messages in all steps together.
         max_text: the longest text in characters, marker included; huge results excepted.
         huge: the length of a huge tool result in characters.
+        kinds: of blocks and texts that may be in it.
     """
     texts = words(max_text, surrogates=recorded)
     live = _live_moves(texts)
@@ -186,7 +190,7 @@ def turns(
     else:
         later = st.lists(live, min_size=min_messages - 1, max_size=max_messages - 1)
         moves = st.builds(_opened, _user_speaks(texts), later)
-    return moves.map(lambda chosen: _steps(chosen, max_messages, huge))
+    return moves.map(lambda chosen: _steps([*map(kinds.of, chosen)], max_messages, huge))
 
 
 def _opened(first: Move, rest: list[Move]) -> list[Move]:
@@ -239,3 +243,57 @@ def recorded_histories(
         max_text=max_text,
         huge=huge,
     ).map(_joined)
+
+
+def histories(
+    *,
+    damaged: bool = False,
+    multilingual: bool = True,
+    tools: bool = True,
+    thinking: bool = True,
+    images: bool = True,
+    min_messages: int = 1,
+    max_messages: int = 40,
+    max_text: int = 300,
+    huge: int = 2_000,
+) -> SearchStrategy[list[Message]]:
+    """Conversations as lists of messages of the Messages API, with all that real ones hold.
+
+    Legal ones are what a running agent appends: each list is taken by ``conversation.append``. Damaged
+    ones are what recordings hold besides: results of unknown calls, ids given twice, thinking without a
+    signature, lone surrogates; ``conversation.append(history, recorded=True)`` takes them.
+
+    Args:
+        damaged: whether what breaks the rules of the API may be in it.
+        multilingual: whether texts are in several scripts, with emoji; else ASCII behind the marker
+            ``⟦m3⟧`` of their message.
+        tools: whether tools are called.
+        thinking: whether answers think.
+        images: whether messages and results have pictures.
+        min_messages: the fewest messages, at least 1.
+        max_messages: the most messages.
+        max_text: the longest text in characters, huge results excepted.
+        huge: the length of a huge tool result in characters.
+
+    >>> @given(histories(max_messages=10))
+    ... def test_any_history_gives_a_legal_request(history):
+    ...     with refold.open(":memory:") as memory:
+    ...         conversation = memory.conversation("t")
+    ...         conversation.append(history)
+    ...         request = conversation.context().for_anthropic()
+    ...         assert violations(request, allow_pending_at_end=True) == []
+    """
+    drawn = turns(
+        recorded=damaged,
+        min_messages=min_messages,
+        max_messages=max_messages,
+        max_text=max_text,
+        huge=huge,
+        kinds=Kinds(multilingual=multilingual, tools=tools, thinking=thinking, images=images),
+    ).map(_joined)
+    return drawn if damaged else drawn.map(_appendable)
+
+
+def _appendable(messages: list[Message]) -> list[Message]:
+    """What is empty altogether is refused when it is appended; white space is the nearest to it."""
+    return [{**message, "content": message["content"] or " "} for message in messages]

@@ -1,0 +1,82 @@
+"""Checks and strategies for what plugs into refold: summarisers, token counters, embedders, stores.
+
+``check_summariser``, ``check_token_counter``, ``check_embedder`` and ``check_store`` ask an
+implementation what refold would ask it, and raise ``CheckFailed`` with one finding for each broken
+rule. ``histories`` and ``ConversationMachine`` let Hypothesis look for conversations that break
+what refold promises, with your own policy, summariser and store. ``given`` tests deciders.
+
+    from refold.testing import check_summariser
+
+    def test_my_summariser():
+        check_summariser(MySummariser())
+
+The page docs/testing.md says what each check finds.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .conversation_machine import ConversationMachine
+    from .embedder_checks import check_embedder
+    from .findings import CheckFailed, Finding, Report
+    from .given_when_then import given
+    from .history_strategies import histories
+    from .places import Opening, Place
+    from .request_judge import violations
+    from .store_checks import check_store
+    from .summariser_checks import check_summariser, text_counter
+    from .token_counter_checks import check_token_counter
+
+__all__ = [
+    "CheckFailed",
+    "ConversationMachine",
+    "Finding",
+    "Opening",
+    "Place",
+    "Report",
+    "check_embedder",
+    "check_store",
+    "check_summariser",
+    "check_token_counter",
+    "given",
+    "histories",
+    "text_counter",
+    "violations",
+]
+
+_PLACES = {
+    "findings": "CheckFailed Finding Report",
+    "conversation_machine": "ConversationMachine",
+    "embedder_checks": "check_embedder",
+    "given_when_then": "given",
+    "history_strategies": "histories",
+    "places": "Opening Place",
+    "request_judge": "violations",
+    "store_checks": "check_store",
+    "summariser_checks": "check_summariser text_counter",
+    "token_counter_checks": "check_token_counter",
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = _PLACE_OF[name]
+    try:
+        value = getattr(import_module(f".{place}", __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise ImportError(
+            f"refold.testing.{name} needs Hypothesis, which is not installed: "
+            "pip install 'refold[testing]'",
+            name="hypothesis",
+        ) from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,190 @@
+"""``ConversationMachine``: Hypothesis talks, compacts, pins, erases and restarts; the invariants hold."""
+
+import inspect
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from refold.application.api.memory import Memory
+from refold.application.ports.summariser import Summariser, TokenCounter
+from refold.domain.compaction.policy import CompactionPolicy
+from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
+
+from .history_layout import Step
+from .history_strategies import turns
+from .machine_conversation import Broken, MachineConversation
+from .numbering import numbered_through
+from .places import Place, opening_of
+from .watched_summariser import Watch
+
+MOST_PINS = 3
+SMALL_IMAGE = 60
+"""Tokens of a picture: windows are small here, so pictures are too."""
+# Deferred: their descriptions are longer than Hypothesis likes to print.
+_STEPS = st.deferred(lambda: turns(min_messages=1, max_messages=8, max_text=250, huge=2_000))
+_LONG = st.deferred(lambda: turns(min_messages=8, max_messages=16, max_text=400, huge=2_000))
+_FOCI = st.sampled_from((None, None, "What was decided about the parser?"))
+_PINNED = st.sampled_from(
+    ("Never push to main.", "永远不要删除 data/ 目录。", "Port 7341 is taken.")
+)
+
+
+class ConversationMachine(RuleBasedStateMachine):
+    """A state machine on one conversation; after each step it checks what refold promises.
+
+    Subclass it, and set what is yours. The promises hold with any policy and any summariser; a store
+    that loses something breaks them, and a summariser that raises what is no ``SummariserError``, that
+    returns no draft or an unusable one, or that changes its request is a finding as well.
+
+    >>> class MyConversations(ConversationMachine):
+    ...     policy = refold.CompactionPolicy(keep_last=2)
+    ...     summariser = MySummariser()
+    ...     place = staticmethod(lambda **options: refold.open(new_path(), **options))
+    >>> TestMyConversations = MyConversations.TestCase
+    """
+
+    policy: ClassVar[CompactionPolicy | None] = None
+    """When and how far contexts are made smaller."""
+    summariser: ClassVar[Summariser | Callable[[], Summariser] | None] = None
+    """A summariser, or what makes one for each run; None: the built-in one."""
+    token_counter: ClassVar[TokenCounter | None] = None
+    """Measures messages; None: the built-in estimate."""
+    place: ClassVar[Any] = None
+    """Where the log is: a path, or a callable that opens a memory. It is given the options of
+    ``refold.open`` as keyword arguments if it takes any. None: a new file for each run."""
+    window: ClassVar[int] = 3_000
+    """The context window in tokens: small, so that much is compacted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._watch = Watch(self._summariser())
+        self._talk = MachineConversation(self._opening(), f"refold-check-{uuid.uuid4().hex[:12]}")
+        self._parts = 0
+        self._judged = -1
+        self._is_broken = False
+
+    def _summariser(self) -> Summariser:
+        given = inspect.getattr_static(type(self), "summariser")
+        given = given.__func__ if isinstance(given, staticmethod) else given
+        if given is None:
+            return ExtractiveSummariser(EstimatingTokenCounter())
+        if hasattr(given, "summarise") and not inspect.isclass(given):
+            return cast("Summariser", given)
+        return cast("Callable[[], Summariser]", given)()
+
+    def _opening(self) -> Callable[[], Memory]:
+        options: dict[str, Any] = {
+            "window": self.window,
+            "policy": self.policy,
+            "summariser": self._watch.summariser,
+            "counter": self.token_counter or EstimatingTokenCounter(image_tokens=SMALL_IMAGE),
+            "background": False,
+            "scrub_megabytes": 0,
+        }
+        given = inspect.getattr_static(type(self), "place")
+        given = given.__func__ if isinstance(given, staticmethod) else given
+        place: Place = Path(self._folder.name) if given is None else given
+        if callable(place) and inspect.signature(place).parameters:
+            opening = cast("Callable[..., Memory]", place)
+            return lambda: opening(**options)
+        return opening_of(place, **options)
+
+    @initialize(steps=_LONG)
+    def begin(self, steps: list[Step]) -> None:
+        """Say the first things."""
+        self.talk(steps)
+
+    @rule(steps=_STEPS)
+    def talk(self, steps: list[Step]) -> None:
+        """Append a few messages, in the groups in which an agent appends them."""
+        self._parts += 1
+        for step in numbered_through(steps, len(self._talk.said), self._parts):
+            self._talk.append(step)
+
+    @rule(steps=_LONG)
+    def talk_long(self, steps: list[Step]) -> None:
+        """Append so much that the context has to be compacted, and ask for it."""
+        self.talk(steps)
+        self._talk.ask()
+
+    @rule()
+    def ask(self) -> None:
+        """Get the request to send next."""
+        self._talk.ask()
+
+    @rule(focus=_FOCI, all=st.booleans())
+    def compact(self, focus: str | None, all: bool) -> None:
+        """Compact on demand."""
+        self._talk.compact(focus, all=all)
+
+    @rule()
+    def undo(self) -> None:
+        """Undo the newest compaction."""
+        self._talk.conversation.revert_compaction("a step of a test")
+
+    @rule()
+    def restart(self) -> None:
+        """Close the memory and open it again."""
+        self._talk.restart()
+        self._judged = -1
+
+    @rule()
+    def deliver_twice(self) -> None:
+        """Append one message twice under one key."""
+        text = f"⟦m{len(self._talk.said)}⟧ And now?"
+        for _ in range(2):
+            self._talk.append([{"role": "user", "content": text}], key=f"delivery of {text}")
+
+    @rule()
+    def append_elsewhere(self) -> None:
+        """Append through a second memory."""
+        text = f"⟦m{len(self._talk.said)}⟧ This comes from elsewhere."
+        self._talk.append_elsewhere({"role": "user", "content": text})
+
+    @precondition(lambda self: len(self._talk.pins) < MOST_PINS)
+    @rule(text=_PINNED)
+    def pin(self, text: str) -> None:
+        """Pin a text."""
+        self._talk.pin(text)
+
+    @precondition(lambda self: self._talk.pins)
+    @rule()
+    def unpin(self) -> None:
+        """Take a pin back."""
+        self._talk.unpin()
+
+    @precondition(lambda self: self._talk.said)
+    @rule(number=st.integers(0, 100))
+    def erase(self, number: int) -> None:
+        """Erase a message."""
+        self._talk.erase(number)
+
+    @invariant()
+    def what_is_promised_holds(self) -> None:
+        """Check everything that must hold at any time, where something has changed."""
+        try:
+            if self._watch.found:
+                raise Broken(str(self._watch.found[0]))
+            version = self._talk.conversation.version
+            if version != self._judged:
+                self._talk.judge()
+                self._judged = self._talk.conversation.version
+        except BaseException:
+            self._is_broken = True
+            raise
+
+    def teardown(self) -> None:
+        """Check the whole history after a restart, and close everything."""
+        try:
+            if not self._is_broken:
+                self._talk.judge_in_hindsight()
+        finally:
+            self._talk.memory.close()
+            self._folder.cleanup()

@@ -1,0 +1,102 @@
+"""``given(events).when(decide).then(events)``: a decision as what happened before and what happens."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import TypeVar, cast
+
+from refold.domain.conversation import Conversation
+from refold.domain.errors import RefoldError
+from refold.domain.events import Event
+from refold.domain.evolve import evolve, fold
+from refold.domain.value import Value
+
+Decision = Callable[[Conversation], Sequence[Event]]
+Refusal = TypeVar("Refusal", bound=RefoldError)
+
+
+class Outcome:
+    """The result of a decision: events, or a refusal."""
+
+    def __init__(self, events: Sequence[Event], error: RefoldError | None) -> None:
+        self._events = events
+        self._error = error
+
+    def __repr__(self) -> str:
+        return repr(self._error) if self._error is not None else repr(list(self._events))
+
+    def is_like(self, other: "Outcome") -> bool:
+        """Return whether another outcome has the same events, or the same refusal."""
+        return self._events == other._events and repr(self._error) == repr(other._error)
+
+    @property
+    def events(self) -> list[Event]:
+        """The events that were decided; a refusal is raised here."""
+        if self._error is not None:
+            raise self._error
+        return list(self._events)
+
+    def then(self, *events: Event) -> None:
+        """Assert that exactly these events happen, in this order."""
+        seen = self.events
+        assert seen == list(events), _difference(seen, events)
+
+    def then_nothing(self) -> None:
+        """Assert that nothing happens, and that this is no refusal."""
+        self.then()
+
+    def then_raises(self, kind: type[Refusal]) -> Refusal:
+        """Assert that the decision is refused with an error of exactly this kind; return the error."""
+        assert self._error is not None, f"expected {kind.__name__}; it was decided: {self._events}"
+        if type(self._error) is not kind:
+            raise self._error
+        assert isinstance(self._error, kind)
+        return self._error
+
+
+class Given:
+    """A history that a decision is made on; ``state`` is the fold of its events."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.state = fold(events)
+
+    def when(self, decision: Decision) -> Outcome:
+        """Make the decision on the state of this history, twice: it may be asked again after a conflict.
+
+        Raises:
+            AssertionError: it decides differently the second time, what it returns is no sequence of
+                events, or the history cannot go on with them.
+        """
+        first, again = self._decided(decision), self._decided(decision)
+        assert first.is_like(again), f"decided {first}, and {again} when it was asked again"
+        return first
+
+    def _decided(self, decision: Decision) -> Outcome:
+        try:
+            events: object = decision(self.state)
+        except RefoldError as error:
+            return Outcome((), error)
+        assert isinstance(events, list | tuple), f"expected events in a list, decided {events!r}"
+        decided = cast("Sequence[object]", events)
+        strange = [event for event in decided if not isinstance(event, Value)]
+        assert not strange, f"expected events, decided {strange!r}"
+        made = cast("Sequence[Event]", decided)
+        reduce(evolve, made, self.state)
+        return Outcome(made, None)
+
+
+def given(events: Iterable[Event] = ()) -> Given:
+    """Return the history so far; without events the conversation is new.
+
+    >>> given([]).when(lambda state: label_conversation(state, "Tuesday")).then(
+    ...     ConversationLabelled(label="Tuesday")
+    ... )
+    >>> given([]).when(lambda state: label_conversation(state, " ")).then_raises(InvalidSetting)
+    """
+    return Given(events)
+
+
+def _difference(seen: Sequence[Event], expected: Sequence[Event]) -> str:
+    listed = [f"  - {event!r}" for event in expected if event not in seen]
+    listed += [f"  + {event!r}" for event in seen if event not in expected]
+    lines = "\n".join(listed) or "  the same events in another order"
+    return f"expected {len(expected)} events, decided {len(seen)}:\n{lines}"

@@ -1,0 +1,205 @@
+"""A conversation under test: what was said and done is known apart from the store, and compared with it."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import refold
+from refold.application.api.context import Context
+from refold.application.api.conversation_memory import Chat as Conversation
+from refold.application.api.memory import Memory
+
+from .checked_store import as_json
+from .findings import shown
+from .history_layout import Message
+from .request_judge import violations
+from .request_rules.request import blocks_of, message_blocks
+
+COMPACTED = ("performed", "shortened")
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; the message says which, what was expected and what was seen."""
+
+
+def holds(condition: bool, invariant: str, seen: object) -> None:
+    """Assert an invariant.
+
+    Raises:
+        Broken: it does not hold.
+    """
+    if not condition:
+        raise Broken(f"{invariant}\n  seen: {shown(seen, quoted=not isinstance(seen, str))}")
+
+
+class MachineConversation:
+    """Drives one conversation, and knows what must be true of it."""
+
+    def __init__(self, opening: Callable[[], Memory], thread_id: str) -> None:
+        self._opening = opening
+        self._thread_id = thread_id
+        self.memory = opening()
+        self.said: list[Message] = []
+        self.erased: set[int] = set()
+        self.pins: dict[str, str] = {}
+        self.seen: dict[int, str] = {}
+        """What was rendered at each version."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation in the memory that is open now."""
+        return self.memory.conversation(self._thread_id)
+
+    def restart(self) -> None:
+        """Close the memory and open another one."""
+        self.memory.close()
+        self.memory = self._opening()
+
+    def append(self, messages: Sequence[Message], key: str | None = None) -> None:
+        """Append, and remember what was acknowledged as new."""
+        messages = [{**one, "content": one["content"] or " "} for one in messages]
+        keys = None if key is None else [key, *[None] * (len(messages) - 1)]
+        appended = self.conversation.append(messages, key=keys)
+        for message, at in zip(messages, appended.messages, strict=True):
+            if at.new:
+                holds(
+                    at.position == len(self.said),
+                    "an append answers with the next free position",
+                    f"{at.position} where {len(self.said)} messages are stored",
+                )
+                self.said.append(message)
+
+    def append_elsewhere(self, message: Message) -> None:
+        """Append through a second memory, as another process does."""
+        second = self._opening()
+        try:
+            second.conversation(self._thread_id).append(message)
+        finally:
+            second.close()
+        self.said.append(message)
+
+    def compact(self, focus: str | None, *, all: bool) -> None:
+        """Compact; what it says must be what happened."""
+        before = self._bytes(self.shown())
+        result = self.conversation.compact(focus=focus, all=all, keep_last=2)
+        after = self._bytes(self.shown())
+        if result.outcome == "failed":
+            holds(before == after, "a compaction that fails changes nothing", result)
+        elif result.outcome in COMPACTED:
+            smaller = result.tokens_after < result.tokens_before
+            holds(smaller or bool(focus), "a compaction makes the request smaller", result)
+            holds(before != after, "a compaction that is performed changes the request", result)
+
+    def ask(self) -> None:
+        """Get the next request twice: it fits, and the second one is the same."""
+        if not self.said:
+            return
+        try:
+            context = self.conversation.context()
+        except refold.ContextWindowExceeded:
+            return
+        fits = context.tokens <= context.budget.limit
+        holds(fits, "a request fits its budget", f"{context.tokens} of {context.budget.limit}")
+        again = self.conversation.context()
+        same = context.version != again.version or self._bytes(context) == self._bytes(again)
+        holds(same, "the same request again has the same bytes", again)
+
+    def pin(self, text: str) -> None:
+        """Pin a text."""
+        self.pins[self.conversation.pin(text)] = text
+
+    def unpin(self) -> None:
+        """Take the oldest pin back."""
+        pin = next(iter(self.pins))
+        holds(self.conversation.unpin(pin), "a pin that is there can be taken back", pin)
+        del self.pins[pin]
+
+    def erase(self, number: int) -> None:
+        """Erase one message for good."""
+        position = number % len(self.said)
+        self.conversation.erase(position)
+        self.erased.add(position)
+        self.seen.clear()  # Contexts of the past lose the message as well: that is its purpose.
+
+    def shown(self, at: int | None = None) -> Context:
+        """Return the context at a version; nothing is decided by that."""
+        return self.conversation.context(at=self.conversation.version if at is None else at)
+
+    def judge(self) -> None:
+        """Check everything that must hold at any time."""
+        self._nothing_is_lost()
+        if not self.said:
+            return
+        context = self.shown()
+        self._is_legal(context)
+        self._thinking_is_whole(context)
+        self._one_summary_is_active(context)
+        self._each_message_has_one_fate()
+        self._pins_are_kept(context)
+        self._erased_is_gone(context)
+        self.seen[context.version] = self._bytes(context)
+        for version in sorted(self.seen)[-3:-1]:
+            self._is_as_it_was(version)
+
+    def judge_in_hindsight(self) -> None:
+        """Check the whole history after a restart."""
+        self.restart()
+        self.judge()
+        for version in self.seen:
+            self._is_as_it_was(version)
+        verified = self.memory.verify()
+        holds(verified.ok, "the log has no damage", verified)
+
+    def _nothing_is_lost(self) -> None:
+        stored = self.conversation.messages()
+        holds(
+            [one.position for one in stored] == [*range(len(self.said))],
+            f"each of {len(self.said)} acknowledged messages is stored once, in order",
+            f"positions {[one.position for one in stored]}",
+        )
+        for one, message in zip(stored, self.said, strict=True):
+            if one.position not in self.erased:
+                same = as_json(one.message.content) == as_json(message["content"])
+                holds(same, f"message {one.position} is read back word for word", one.message)
+
+    def _is_legal(self, context: Context) -> None:
+        found = violations(context.for_anthropic(), allow_pending_at_end=True)
+        holds(not found, "a request keeps the rules of the Messages API", "; ".join(found))
+
+    def _thinking_is_whole(self, context: Context) -> None:
+        said = {as_json(b) for message in self.said for b in blocks_of(message["content"])}
+        for placed in message_blocks(context.for_anthropic()):
+            if placed.block.get("type") in ("thinking", "redacted_thinking"):
+                whole = as_json(dict(placed.block)) in said
+                holds(whole, "a thinking block is shown as it came, or not at all", placed.block)
+
+    def _one_summary_is_active(self, context: Context) -> None:
+        active = [row.summary_id for row in self.conversation.summaries() if row.is_active]
+        shown_one = [context.summary.summary_id] if context.summary else []
+        holds(active == shown_one, f"the active summary is the one shown, {shown_one}", active)
+
+    def _each_message_has_one_fate(self) -> None:
+        fates = [fate.position for fate in self.conversation.explain()]
+        every = fates == [*range(len(self.said))]
+        holds(every, f"each of {len(self.said)} messages has exactly one fate", fates)
+
+    def _pins_are_kept(self, context: Context) -> None:
+        pinned = {item.pin_id for item in self.conversation.pins()}
+        holds(pinned == set(self.pins), f"the pins are {sorted(self.pins)}", sorted(pinned))
+        if context.summary:
+            written = json.dumps([context.system, context.messages], ensure_ascii=False)
+            for text in self.pins.values():
+                holds(text in written, f"the pinned text {text!r} stands in the request", written)
+
+    def _erased_is_gone(self, context: Context) -> None:
+        written = json.dumps([context.system, context.messages], ensure_ascii=False)
+        for position in self.erased:
+            gone = f"⟦m{position}⟧" not in written
+            holds(gone, f"nothing of the erased message {position} is in a request", written)
+
+    def _is_as_it_was(self, version: int) -> None:
+        same = self._bytes(self.shown(version)) == self.seen[version]
+        holds(same, f"the context at version {version} is the same bytes as then", version)
+
+    @staticmethod
+    def _bytes(context: Context) -> str:
+        return as_json([context.system, context.messages, context.tools])

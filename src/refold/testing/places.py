@@ -1,0 +1,44 @@
+"""Places where a log is: a path, later a URL, or a callable that opens a memory on it."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import refold
+from refold.application.api.memory import Memory
+
+Opening = Callable[[], Memory]
+"""Opens a memory on a log: every call as another process would, on what is stored by then."""
+Place = str | Path | Opening
+"""Where a log is: ``Path("agent.db")``, a folder for a new one, or an ``Opening``."""
+
+IN_MEMORY = ":memory:"
+
+
+def opening_of(place: Place, open: Callable[..., Memory] | None = None, **options: Any) -> Opening:
+    """Return what opens the log at a place, with these options where it is a path.
+
+    ``open``: called with the place alone, in place of ``refold.open``.
+
+    Raises:
+        ValueError: the place is a log in memory, which no second opening can see.
+
+    >>> memory = opening_of(Path("agent.db"), window=8_000)()
+    """
+    if open is not None:
+        return partial(open, place)
+    if callable(place):
+        return place
+    if str(place) == IN_MEMORY:
+        raise ValueError(
+            "a log in memory ends with its memory: give a path, or a callable that opens a store"
+        )
+    return partial(refold.open, file_at(place), **options)
+
+
+def file_at(place: str | Path) -> str | Path:
+    """Return the path of the log, or the URL as it is; in a folder the log is ``check.db``."""
+    if isinstance(place, str) and "://" in place:
+        return place
+    return Path(place) / "check.db" if Path(place).is_dir() else place

@@ -1,0 +1,94 @@
+"""``check_store``: appends to a store, reads it back in other memories, and finds what it loses."""
+
+import uuid
+from collections.abc import Callable, Collection
+from functools import partial
+
+from refold.application.api.memory import Memory
+
+from . import store_contents, store_guarantees, store_history
+from .checked_store import CheckedStore
+from .findings import Findings, NeverEnded, Report, name_of
+from .places import Place, file_at, opening_of
+
+PROBES: tuple[Callable[[CheckedStore], None], ...] = (
+    store_guarantees.appends_are_seen_at_once,
+    store_guarantees.nothing_is_lost_without_closing,
+    store_contents.positions_lead_to_messages,
+    store_contents.texts_are_read_back,
+    store_contents.blocks_are_read_back,
+    store_contents.large_texts_are_whole,
+    store_contents.extras_are_kept,
+    store_contents.nothing_changes_behind,
+    store_contents.conversations_are_apart,
+    store_guarantees.keys_are_stored_once,
+    store_guarantees.a_key_stands_for_one_message,
+    store_guarantees.conflicts_are_refused,
+    store_guarantees.several_are_stored_all_or_none,
+    store_guarantees.writers_lose_nothing,
+    store_guarantees.one_of_several_wins,
+    store_history.the_past_stays,
+    store_history.compactions_last,
+    store_history.decisions_last,
+    store_history.erased_is_gone,
+    store_history.lists_are_complete,
+    store_history.the_log_is_verified,
+)
+
+
+def check_store(
+    place: Place,
+    *,
+    open: Callable[..., Memory] | None = None,
+    only: Collection[str] | None = None,
+    timeout: float = 60.0,
+) -> Report:
+    """Check that a store keeps what refold promises about appends.
+
+    It writes conversations whose ids begin with ``refold-check-``: give a place that is empty, or a
+    copy. Nothing that is there already is changed.
+
+    Args:
+        place: where the log is: a path, a folder in which a log is made, or a callable without
+            arguments that opens a memory. Each call of it stands for another process.
+        open: called with ``place`` instead of ``refold.open``, for a store of your own.
+        only: the names of the probes to run, as ``Report.probes`` lists them; None: all of them.
+        timeout: seconds in which each of the probes has to end.
+
+    Returns:
+        What was tried.
+
+    Raises:
+        CheckFailed: rules are broken; the message says of each what was expected, what was seen and
+            what to do.
+        ValueError: ``place`` is ``:memory:``, which ends with its memory.
+
+    >>> check_store(tmp_path / "agent.db")
+    >>> check_store(lambda: refold.open(tmp_path / "agent.db", encryption_key=key))
+    """
+    subject = name_of(open or place) if open or callable(place) else f"The store at {place}"
+    findings = Findings(subject)
+    opening = opening_of(place, open, window=8_000, summariser="extractive", background=False)
+    store = CheckedStore(opening, findings, uuid.uuid4().hex[:8], timeout)
+    probes = [*PROBES]
+    if open is None and not callable(place):
+        probes.append(partial(store_guarantees.a_killed_process_lost_nothing, file_at(place)))
+    try:
+        for probe in probes:
+            if only is None or _name(probe) in only:
+                store.probe(_name(probe), probe)
+    except NeverEnded as error:
+        findings.add(
+            "timeout",
+            expected=f"an operation that ends within {timeout:g} s",
+            seen=str(error),
+            advice="Give up a lock that is not granted in time, with LogBusy.",
+        )
+    finally:
+        store.close()
+    return findings.settle()
+
+
+def _name(probe: Callable[[CheckedStore], None]) -> str:
+    named = probe.func if isinstance(probe, partial) else probe
+    return named.__name__.replace("_", " ")

@@ -1,0 +1,311 @@
+"""What an answer of a summariser must be: judged one by one, and compared with each other."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pydantic import ValidationError
+
+from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
+from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
+
+from .findings import Findings, shown
+from .sample_talks import SECRET, UNREADABLE
+from .summary_requests import Asked
+
+CUT_SHORT = frozenset(
+    {
+        "max_tokens",
+        "length",
+        "model_context_window_exceeded",
+        "refusal",
+        "content_filter",
+        "pause_turn",
+    }
+)
+"""Stop reasons of providers that say that an answer is not finished."""
+LEAST_REPEATED = 20
+"""Characters of a sentence whose repetition counts."""
+MOST_REPEATED = 0.3
+"""Share of a text that may be sentences that stand in it already."""
+
+_SENTENCE = re.compile(r"[^!?。！？\n]+?(?:\.(?=\s)|[!?。！？\n]|\Z)")
+_UNFINISHED = re.compile(r"(?:[,;:(\[{、，：；（]|\b(?:and|or|the|a|an|of|to|with|but|that))\Z")
+_BROKEN_TEXT = re.compile(r"\ufffd|\?{4,}|(?:\\u[0-9a-f]{4}){3}|(?:[Â-ô][\x80-\xbf]{1,3}){2}")
+_SAID_AS = {
+    "empty": "Return the words of the summary, or raise SummariserError where there are none.",
+    "incomplete": "Say complete=True when the answer is finished; raise SummariserError where it "
+    "cannot be finished within the limit.",
+    "repetitive": "Check the answer of the model for loops, and ask again or raise SummariserError.",
+    "error_text": "Raise SummariserError with the vendor's message; never return it as a summary.",
+    "missing_parts": "List in `required` only headings that the text has, or raise SummariserError.",
+}
+
+
+class AnswerJudge:
+    """Judges the answers of one summariser."""
+
+    def __init__(self, findings: Findings, counter: TokenCounter, *, by_code: bool) -> None:
+        self._findings = findings
+        self._counter = counter
+        self._count = counter.count_text
+        self._by_code = by_code
+
+    def draft(self, asked: Asked, value: object) -> SummaryDraft | None:
+        """Return the answer if it is a draft whose fields have the right types."""
+        if not isinstance(value, SummaryDraft):
+            self._findings.add(
+                "type",
+                expected="a refold.SummaryDraft",
+                seen=f"{type(value).__name__}: {shown(value)} ({asked.name})",
+                advice="Return refold.SummaryDraft(text=…, complete=…, model=…, "
+                "prompt_fingerprint=…), not the text alone.",
+            )
+            return None
+        try:
+            SummaryDraft.model_validate(dict(value), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            self._findings.add(
+                "type",
+                expected="a SummaryDraft whose fields have the types that it declares",
+                seen=f"{first['loc'][0]}: {first['msg']}: {shown(first['input'])} ({asked.name})",
+                advice="Build the draft with its constructor, which checks the types.",
+            )
+            return None
+        return value
+
+    def judge(self, asked: Asked, draft: SummaryDraft) -> None:
+        """Judge one answer by itself."""
+        self._names(asked, draft)
+        if not self._text(asked, draft):
+            return
+        self._length(asked, draft)
+        self._ending(asked, draft)
+        self._repetition(asked, draft)
+        self._sources(asked, draft)
+        self._parts(asked, draft)
+
+    def _names(self, asked: Asked, draft: SummaryDraft) -> None:
+        self._findings.require(
+            bool(draft.model.strip() and draft.prompt_fingerprint.strip()),
+            "names",
+            expected="the model and a fingerprint of the prompt, for the log",
+            seen=f"model={draft.model!r}, prompt_fingerprint={draft.prompt_fingerprint!r}",
+            advice="Name the model or algorithm with its version, and hash the prompt's wording.",
+        )
+        self._findings.require(
+            draft.attempts >= 1,
+            "attempts",
+            expected="attempts: how often the model was asked, 1 or more",
+            seen=f"attempts={draft.attempts} ({asked.name})",
+            advice="Count every call, the one that succeeded included.",
+        )
+        stop = (draft.stop_reason or "").lower()
+        self._findings.require(
+            not (draft.complete and stop in CUT_SHORT),
+            "complete",
+            expected="complete=False where the model did not finish by itself",
+            seen=f"complete=True with stop_reason={draft.stop_reason!r} ({asked.name})",
+            advice="Set complete from the stop reason: True for end_turn alone.",
+        )
+
+    def _text(self, asked: Asked, draft: SummaryDraft) -> bool:
+        try:
+            judge_text(
+                draft.text,
+                complete=draft.complete,
+                required=draft.required,
+                by_code=self._by_code or asked.is_odd,
+            )
+        except SummaryRefused as refusal:
+            if asked.is_odd and refusal.reason == "empty":
+                return False
+            self._findings.add(
+                refusal.reason,
+                expected="a text that refold accepts as a summary",
+                seen=f"{refusal}: {shown(draft.text)} ({asked.name})",
+                advice=_SAID_AS.get(refusal.reason, "Return a summary of the messages."),
+            )
+            return False
+        broken = None if asked.is_odd else _BROKEN_TEXT.search(draft.text)
+        return self._findings.require(
+            broken is None and (asked.is_odd or _is_text(draft.text)),
+            "encoding",
+            expected="text in the languages of the messages, as Unicode",
+            seen=f"{shown(draft.text)} ({asked.name})",
+            advice="Encode and decode as UTF-8 on the way to the model and back.",
+        )
+
+    def _length(self, asked: Asked, draft: SummaryDraft) -> None:
+        size, request = self._count(draft.text), asked.request
+        self._findings.require(
+            size <= request.limit_tokens,
+            "limit",
+            expected=f"at most limit_tokens={request.limit_tokens:,} tokens",
+            seen=f"{size:,} tokens ({asked.name})",
+            advice="Ask for target_tokens, and drop whole lines until it fits limit_tokens; what "
+            "`previous` says counts as well.",
+        )
+        source = self._count(request.previous or "")
+        source += sum(self._counter.count_message(s.message).total for s in request.messages)
+        self._findings.require(
+            size < max(source, 60),
+            "not_smaller",
+            expected=f"less than the {source:,} tokens that it stands for",
+            seen=f"{size:,} tokens ({asked.name})",
+            advice="Write what matters alone; a copy of the messages saves nothing.",
+        )
+
+    def _ending(self, asked: Asked, draft: SummaryDraft) -> None:
+        text = draft.text.rstrip()
+        is_full = self._count(text) >= 0.8 * asked.request.limit_tokens
+        cut = (
+            _UNFINISHED.search(text)
+            or _unclosed(text)
+            or (is_full and _ends_in_a_word(text, source_text(asked.request)))
+        )
+        self._findings.require(
+            not cut or not draft.complete,
+            "cut_off",
+            expected="complete=True for a text that ends where it wants to end",
+            seen=f"complete=True for a text that ends: …{shown(text[-60:])} ({asked.name})",
+            advice="Say complete=False where the text was cut, or cut it between two lines.",
+        )
+
+    def _repetition(self, asked: Asked, draft: SummaryDraft) -> None:
+        share, sentence = repeated(draft.text)
+        self._findings.require(
+            share < MOST_REPEATED,
+            "repetitive",
+            expected="every sentence once",
+            seen=f"{share:.0%} of the text repeats, such as {shown(sentence)} ({asked.name})",
+            advice="Say a thing once; `previous` is to be replaced, not to be added again.",
+        )
+
+    def _sources(self, asked: Asked, draft: SummaryDraft) -> None:
+        text, kinds = draft.text, UNREADABLE.items()
+        copied = next((kind for kind, mark in kinds if mark in text), None)
+        self._findings.require(
+            copied is None,
+            "unreadable",
+            expected="what was said, done and found: never thinking, signatures or data",
+            seen=f"{copied} stands in the text ({asked.name})",
+            advice="Take texts and tool traffic from the blocks, by their type; skip all others.",
+        )
+        self._findings.require(
+            SECRET not in text,
+            "secret",
+            expected="no password that a tool printed",
+            seen=f"the password of config/staging.toml stands in the text ({asked.name})",
+            advice="Leave out what looks like a credential: a summary is sent with every request.",
+        )
+        leaked = next((mark for mark in asked.foreign if mark in text), None)
+        self._findings.require(
+            leaked is None,
+            "leak",
+            expected="nothing of what other requests were about",
+            seen=f"{leaked!r}, which stands in an earlier request alone ({asked.name})",
+            advice="Keep no state between calls: two conversations may be of two people.",
+        )
+
+    def _parts(self, asked: Asked, draft: SummaryDraft) -> None:
+        if asked.carried:
+            self._findings.require(
+                any(value.lower() in draft.text.lower() for value in asked.carried),
+                "previous",
+                expected="what still matters of request.previous: the new text replaces it",
+                seen=f"nothing of it ({asked.name}): {shown(draft.text)}",
+                advice="Give request.previous to the model together with the messages.",
+            )
+        if asked.values:
+            self._findings.require(
+                any(value.lower() in draft.text.lower() for value in asked.values),
+                "substance",
+                expected=f"something of the messages, such as {', '.join(asked.values[:3])}",
+                seen=f"nothing of it ({asked.name}): {shown(draft.text)}",
+                advice="Read request.messages: source.message.blocks() are what is to be summarised.",
+            )
+        positions = {source.position for source in asked.request.messages}
+        self._findings.require(
+            {part.position for part in draft.given_in_part} <= positions,
+            "given_in_part",
+            expected="given_in_part: positions of messages of this request",
+            seen=f"{shown(draft.given_in_part)} ({asked.name})",
+            advice="Use source.position, which counts in the conversation.",
+        )
+
+    def compare(self, drafts: Sequence[tuple[Asked, SummaryDraft]]) -> None:
+        """Judge answers by each other: different requests have different ones."""
+        for (first, one), (second, other) in pairwise(drafts):
+            shorter, longer = sorted((one.text, other.text), key=len)
+            self._findings.require(
+                one.text != other.text or first.request.messages == second.request.messages,
+                "constant",
+                expected="different texts for different conversations",
+                seen=f"the same text for {first.name} and {second.name}: {shown(one.text)}",
+                advice="Build the text from request.messages.",
+            )
+            rest = longer[len(shorter) :]
+            inside = longer.startswith(shorter) and shorter[-1:].isalnum() and rest[:1].isalnum()
+            self._findings.require(
+                not inside,
+                "cut_off",
+                expected="complete=True for a text that ends where it wants to end",
+                seen=f"a text that is cut inside of a word: …{shown(shorter[-40:])}",
+                advice="Say complete=False where the text was cut, or cut it between two lines.",
+            )
+
+    def fingerprints(self, one: SummaryDraft, again: SummaryDraft) -> None:
+        """Compare two answers to the same request."""
+        self._findings.require(
+            one.prompt_fingerprint == again.prompt_fingerprint,
+            "fingerprint",
+            expected="the same prompt_fingerprint for the same prompt",
+            seen=f"{shown(one.prompt_fingerprint)}, then {shown(again.prompt_fingerprint)}",
+            advice="Hash the wording of the prompt, without its messages, dates or random ids.",
+        )
+
+
+def source_text(request: SummaryRequest) -> str:
+    """Return everything that a summary of a request could be made of, for a look at its words."""
+    parts = [request.previous or "", request.ledger, request.focus or ""]
+    parts += [str(block) for source in request.messages for block in source.message.blocks()]
+    return "\n".join(parts)
+
+
+def repeated(text: str) -> tuple[float, str]:
+    """Return the share of a text that is repetition, and a sentence that is repeated."""
+    found = (" ".join(sentence.split()).casefold() for sentence in _SENTENCE.findall(text))
+    sentences = [sentence for sentence in found if len(sentence) >= LEAST_REPEATED]
+    counted = Counter(sentences)
+    total = sum(map(len, sentences)) or 1
+    extra = sum(len(sentence) * (times - 1) for sentence, times in counted.items())
+    most = max(counted, key=lambda sentence: counted[sentence], default="")
+    return extra / total, most
+
+
+def _unclosed(text: str) -> bool:
+    return text.count("```") % 2 == 1 or ("<summary>" in text and "</summary>" not in text)
+
+
+def _ends_in_a_word(text: str, source: str) -> bool:
+    """Return whether the last line is cut inside of a word, and it alone: some cut every line."""
+    *lines, last = text.splitlines()
+    return _is_cut(last, source) and not any(_is_cut(line, source) for line in lines)
+
+
+def _is_cut(line: str, source: str) -> bool:
+    last = re.search(r"\w+\Z", line)
+    if last is None or re.search(rf"\b{re.escape(last[0])}\b", source):
+        return False
+    return re.search(rf"\b{re.escape(last[0])}\w+", source) is not None
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in text

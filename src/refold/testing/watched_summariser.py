@@ -1,0 +1,62 @@
+"""A summariser of the user's own in a conversation under test: asked as it is, and watched."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from copy import deepcopy
+from typing import cast
+
+from refold.application.errors import SummariserError
+from refold.application.ports.summariser import (
+    Summariser,
+    SummaryDraft,
+    SummaryRequest,
+    is_by_code,
+)
+from refold.application.summaries.asking import relayed
+from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
+
+from .findings import Finding, described, shown
+
+
+class Watch:
+    """What a summariser did wrong; ``summariser`` is asked in its place."""
+
+    def __init__(self, behind: Summariser) -> None:
+        self.found: list[Finding] = []
+        self.summariser: Summariser = relayed(behind, self._ask)
+
+    async def _ask(self, behind: Summariser, request: SummaryRequest) -> SummaryDraft:
+        given = deepcopy(request)
+        try:
+            answer: object = behind.summarise(given)
+            if inspect.isawaitable(answer):
+                answer = await cast("Awaitable[object]", answer)
+            else:
+                self._add("async", "`async def summarise`", type(answer).__name__)
+        except (SummariserError, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            self._add("raises", "an answer, or SummariserError", described(error))
+            raise
+        if given != request:
+            self._add("mutates", "a request that is as it was before the call", "another one")
+        if isinstance(answer, SummaryDraft):
+            self._judge(answer, by_code=is_by_code(behind))
+        else:
+            self._add("type", "a refold.SummaryDraft", shown(answer))
+        return cast("SummaryDraft", answer)
+
+    def _judge(self, draft: SummaryDraft, *, by_code: bool) -> None:
+        if not draft.complete:
+            return  # It says itself that this is no summary.
+        try:
+            judge_text(draft.text, complete=True, required=draft.required, by_code=by_code)
+        except SummaryRefused as refusal:
+            self._add(
+                refusal.reason, "a text that refold accepts", f"{refusal}: {shown(draft.text)}"
+            )
+
+    def _add(self, rule: str, expected: str, seen: str) -> None:
+        advice = "Run check_summariser on it: that says more, and is quicker."
+        self.found.append(Finding(f"summariser: {rule}", expected, seen, advice))
