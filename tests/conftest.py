@@ -40,7 +40,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = any("::" in argument for argument in config.args)
     if named or config.getoption("every_test") or config.getoption("markexpr"):
         return
-    left_out = [item for item in items if item.get_closest_marker("slow") is not None]
+    left_out = [item for item in items if is_slow(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+        items[:] = [item for item in items if not is_slow(item)]
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether it has the mark, and is not the case that ``slow(but=…)`` keeps for every run."""
+    mark = item.get_closest_marker("slow")
+    if mark is None:
+        return False
+    kept: str | list[str] = mark.kwargs.get("but", [])
+    case = item.name.partition("[")[2].removesuffix("]")
+    return case not in ([kept] if isinstance(kept, str) else kept)

@@ -4,10 +4,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from tests.support.effort import tenth_unless_all
 from tests.support.legality import violations
 
 Block = dict[str, Any]
@@ -78,7 +79,7 @@ def _asked(chat: refold.Chat, system: str) -> list[Block]:
     return context.messages
 
 
-@settings(max_examples=60)
+@tenth_unless_all(60)
 @given(
     st.sampled_from(WINDOWS),
     st.sampled_from(("extractive", "off")),
