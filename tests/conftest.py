@@ -1,12 +1,15 @@
-"""Chooses how hard Hypothesis searches: profile ``ci`` where ``CI`` is set, else ``dev``.
+"""Chooses which tests run, and how hard Hypothesis searches.
 
-``HYPOTHESIS_PROFILE=dev`` (or ``ci``) overrides. ``ci`` draws the same examples at every run, so
+``pytest`` leaves out the tests marked ``slow`` and draws by the profile ``dev``; ``pytest --all`` runs every test,
+by the profile ``ci``. A test that is named with ``::`` runs in any case, and ``-m`` chooses by itself.
+``HYPOTHESIS_PROFILE=dev`` (or ``ci``) overrides the profile. ``ci`` draws the same examples at every run, so
 that a change is judged by what it changes (nearly: Hypothesis also takes constants from the modules
 that its process has loaded by then); ``dev`` explores, and keeps finds in ``.hypothesis``.
 """
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from refold.application.recall.tokens import stem_with
@@ -22,6 +25,38 @@ settings.register_profile(
 settings.register_profile(
     "ci", settings.get_profile("dev"), max_examples=300, derandomize=True, print_blob=True
 )
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
-)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all",
+        action="store_true",
+        dest="every_test",
+        help="run the tests marked slow as well, and draw ten times as many examples",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before the tests are imported: some take their share of the profile then.
+    usual = "ci" if config.getoption("every_test") else "dev"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or usual)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    named = any("::" in argument for argument in config.args)
+    if named or config.getoption("every_test") or config.getoption("markexpr"):
+        return
+    left_out = [item for item in items if is_slow(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_slow(item)]
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether it has the mark, and is not the case that ``slow(but=…)`` keeps for every run."""
+    mark = item.get_closest_marker("slow")
+    if mark is None:
+        return False
+    kept: str | list[str] = mark.kwargs.get("but", [])
+    case = item.name.partition("[")[2].removesuffix("]")
+    return case not in ([kept] if isinstance(kept, str) else kept)

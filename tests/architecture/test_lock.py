@@ -85,3 +85,4 @@ def test_ci_installs_by_the_lock_and_runs_the_commands_of_the_readme() -> None:
     command = "python -m pip install -e '.[test]' && pytest"
     assert command in script
     assert command in (ROOT / "README.md").read_text("utf-8")
+    assert re.search(r"^step .* \./check --all$", script, re.MULTILINE)

@@ -18,6 +18,7 @@ def test_a_bit_in_each_zone_costs_at_most_one_message(tmp_path: Path) -> None:
     assert all(line.refused == line.flips for line in lines)
 
 
+@pytest.mark.slow
 @needs_strace
 def test_a_loss_of_power_is_never_taken_for_damage(tmp_path: Path) -> None:
     losses = lost_power(tmp_path, 60, 7, [SQL])

@@ -22,7 +22,9 @@ KEPT = Path(__file__).resolve().parents[1] / "golden" / "outputs.json"
 
 def write_part(folder: Path, name: str) -> None:
     """Write one part in a process of its own, whose environment is the same everywhere."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("REFOLD_")}
+    environment = {
+        k: v for k, v in os.environ.items() if k == "REFOLD_X_DATA" or not k.startswith("REFOLD_")
+    }
     environment |= {"COLUMNS": "120", "NO_COLOR": "1", "TZ": "UTC", "PYTHONHASHSEED": "0"}
     environment |= {"REFOLD_SCRUB_MEGABYTES": "0"}
     words = [sys.executable, "-m", "tests.frozen.outputs", f"{folder}", name]

@@ -55,6 +55,7 @@ def test_numbers_are_kept_so_that_followers_go_on_where_they_were(tmp_path: Path
     assert numbers(tmp_path / "copy.db") == numbers(path)
 
 
+@pytest.mark.slow
 def test_a_backup_has_no_free_pages_and_every_number_of_ten_thousand_with_gaps(
     tmp_path: Path,
 ) -> None:
@@ -102,6 +103,7 @@ def numbers(path: Path) -> list[tuple[int, str, int]]:
         return found
 
 
+@pytest.mark.slow
 def test_writers_go_on_while_it_is_made_and_it_is_of_one_moment(tmp_path: Path) -> None:
     path = log_of(tmp_path / "agent.db", *["long " * 2_000] * 300)
     writers = [writer(path, name, 100) for name in ("a", "b")]

@@ -96,6 +96,7 @@ async def filled(memory: refold.AsyncMemory, turns: int = 20) -> refold.AsyncCha
     return chat
 
 
+@pytest.mark.slow(but=["pin", "label"])
 @pytest.mark.parametrize("name", WRITING)
 @in_a_loop
 async def test_what_writes_has_written_when_its_cancellation_is_told_or_never_does(

@@ -1,10 +1,10 @@
 """Real recordings with a system text that changes every third turn and a tool that appears half-way."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import refold
 from refold.application.conversation.transcripts import RecordedConversation
@@ -25,24 +25,37 @@ SAMPLE = (
     "swe-agent/i_got_id",
 )
 MOST_MESSAGES = 400
-"""Of each recording; all of it with ``CI``."""
+"""Of each recording of the sample; of the others all of them."""
+QUICK = "swe-agent/i_got_id"
+"""Of the sample, what is not slow in a small window."""
 
 
-def cases() -> list[tuple[Path, int, str]]:
-    """Recording, window and model."""
-    everything = bool(os.environ.get("CI"))
-    found = [p for p in recordings(() if everything else SAMPLE) if p.stat().st_size < 120_000]
-    some = found[::4] if everything else found[:4]
+def cases() -> list[ParameterSet]:
+    """Recording, window, model and how many messages; all but a few are slow."""
+    sample, every = (
+        [path for path in recordings(names) if path.stat().st_size < 120_000]
+        for names in (SAMPLE, ())
+    )
+    made = [*((path, MOST_MESSAGES) for path in sample[:4]), *((path, None) for path in every[::4])]
     return [
-        (path, window, m) for path in some for window in (8_000, 32_000) for m in (BOUND, MANUAL)
+        pytest.param(path, window, model, most, marks=marks_of(path, window, most))
+        for path, most in made
+        for window in (8_000, 32_000)
+        for model in (BOUND, MANUAL)
     ]
 
 
-@pytest.mark.parametrize(("path", "window", "model"), cases(), ids=str)
+def marks_of(path: Path, window: int, most: int | None) -> tuple[pytest.MarkDecorator, ...]:
+    quick = QUICK in str(path) and window == 8_000 and most is not None
+    return () if quick else (pytest.mark.slow,)
+
+
+@pytest.mark.parametrize(("path", "window", "model", "most"), cases(), ids=str)
 def test_every_request_is_legal_and_a_version_gives_it_again(
-    path: Path, window: int, model: str, tmp_path: Path
+    path: Path, window: int, model: str, most: int | None, tmp_path: Path
 ) -> None:
     recorded = max(read_transcript(path).conversations, key=lambda c: len(c.messages))
+    recorded = recorded.model_copy(update={"messages": recorded.messages[:most]})
     requests, versions, over = played(recorded, tmp_path / "a.db", window, model)
     found = [fault for request in requests for fault in violations(request)]
     assert found == []
@@ -63,16 +76,15 @@ def played(
     requests: list[dict[str, Any]] = []
     versions: list[int] = []
     over = 0
-    messages = recorded.messages if os.environ.get("CI") else recorded.messages[:MOST_MESSAGES]
     memory = refold.open(path, window=window)
-    for number, message in enumerate(messages):
+    for number, message in enumerate(recorded.messages):
         chat, role = memory.conversation("t"), message.message.role
         content: Any = message.message.content
         if role == "assistant" and number:
             content = message.message.blocks()
             thought = {"type": "thinking", "thinking": f"t{number}", "signature": f"s{number}"}
             content = [thought, *(b for b in content if "thinking" not in b["type"])]
-            tools = [*recorded.tools, *([TOOL] if number * 2 > len(messages) else [])]
+            tools = [*recorded.tools, *([TOOL] if number * 2 > len(recorded.messages) else [])]
             system = f"It is day {number // 6}."
             try:
                 made = chat.context(system=system, tools=tools, model=model)

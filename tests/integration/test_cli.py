@@ -157,6 +157,9 @@ def test_a_wrong_path_leaves_no_log_behind(refold: Refold, tmp_path: Path) -> No
 # --- standard output with --json
 
 
+@pytest.mark.slow(
+    but=["context talk --at 7 --window 8000", "explain talk", "explain talk --start 70 --stop 75"]
+)
 @pytest.mark.parametrize(
     "line",
     [
@@ -352,6 +355,7 @@ def test_a_full_disk_is_told_without_a_traceback(refold: Refold, tmp_path: Path)
     assert "No space left on device" in done.err
 
 
+@pytest.mark.slow
 def test_play_stopped_by_ctrl_c_goes_on_where_it_was(tmp_path: Path, refold: Refold) -> None:
     turns = 300
     talk_file(tmp_path / "talk.json", turns)
@@ -506,6 +510,7 @@ def test_what_verify_found_commands_no_terminal(refold: Refold, stored: Path) ->
     assert CONTROL.search(done.out + done.err) is None
 
 
+@pytest.mark.slow(but="ascii")
 @pytest.mark.parametrize(
     "env",
     [
@@ -605,6 +610,7 @@ def test_exit_codes_reach_the_shell(tmp_path: Path) -> None:
     assert ran("show", "nobody", folder=tmp_path).code == 2
 
 
+@pytest.mark.slow(but="show talk --json")
 @pytest.mark.parametrize("line", ["show talk --json", "context talk", "context talk --json"])
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path, line: str) -> None:
     (tmp_path / "talk.json").write_text(json.dumps(talk(100, "Many words here. " * 300)))

@@ -66,6 +66,7 @@ def test_what_is_not_there_is_told(refold: Refold) -> None:
     assert "no conversation 'nobody'" in refold("erase", "nobody", "1", "--yes").err
 
 
+@pytest.mark.slow(but="True")
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize("whole", [False, True])
 def test_who_is_asked_is_told_which_copies_go_too(
@@ -101,6 +102,7 @@ def _asked(*words: str, folder: Path) -> tuple[str, int]:
     return told.decode(), command.returncode
 
 
+@pytest.mark.slow
 def test_a_list_counts_compactions_and_not_what_erasures_make_anew(
     refold: Refold, tmp_path: Path
 ) -> None:

@@ -104,6 +104,7 @@ def logged(tmp_path: Path) -> str:
         return memory.conversation("build-red").pin(0)
 
 
+@pytest.mark.slow
 def test_a_shell_completes_conversations_pins_commands_and_settings(
     tmp_path: Path, logged: str
 ) -> None:

@@ -317,6 +317,7 @@ def test_a_chart_takes_the_place_of_a_file_only_when_that_is_asked_for(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "talk.json"]
 
 
+@pytest.mark.slow
 def test_the_demo_takes_the_place_of_an_earlier_demo_and_of_nothing_else(
     refold: Refold, tmp_path: Path
 ) -> None:
@@ -345,6 +346,7 @@ def worked(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow(but="words0-Nothing was stored")
 @pytest.mark.parametrize(
     ("words", "told"),
     [

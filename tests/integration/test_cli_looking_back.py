@@ -151,6 +151,7 @@ def test_prices_of_ones_own_are_used(refold: Refold, tmp_path: Path) -> None:
     assert {p["cost"] == p["tokens_answered"] for p in answer["policies"]} == {True}
 
 
+@pytest.mark.slow
 def test_simulate_stopped_by_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 2_000)
     line = ("simulate", "talk.json", "--window", "8000", "--chart", "a.png", "--json")

@@ -21,6 +21,7 @@ def two(refold: Refold, tmp_path: Path) -> Path:
     return tmp_path / "agent.db"
 
 
+@pytest.mark.slow(but=["export", "show"])
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize(
     "command",
@@ -122,6 +123,7 @@ def test_one_character_is_enough_where_one_id_begins_so(refold: Refold) -> None:
     assert refold("unpin", "talk", pin[:1], "--json").answer["unpinned"]
 
 
+@pytest.mark.slow(but=["-3..-5-query", "5..5-explain", "-3..-5-explain"])
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("command", ["show", "explain", "query", "read", "export"])
 @pytest.mark.parametrize("backwards", ["5..3", "5..5", "-3..-5"])

@@ -73,6 +73,7 @@ def test_a_policy_file_says_the_window_unless_an_option_does(
     assert done.answer["budget"] == window - window // 10 - window // 8
 
 
+@pytest.mark.slow
 def test_play_compacts_as_the_policy_file_says(
     refold: Refold, policy: Path, tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_compact_refuses_a_policy_file_by_the_name_of_what_is_wrong(
     assert f"{bad}: target_share = 3: must be a number" in done.err
 
 
+@pytest.mark.slow
 def test_a_bad_variable_is_refused_at_start_without_a_traceback(tmp_path: Path) -> None:
     done = ran("list", folder=tmp_path, env={"REFOLD_TRIGGER_SHARE": "7"})
     assert done.code == 2
@@ -132,6 +134,7 @@ def test_the_library_leaves_handlers_and_the_root_logger_alone(tmp_path: Path) -
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_without_opentelemetry_everything_works_but_that(tmp_path: Path) -> None:
     program = (
         "import sys\n"

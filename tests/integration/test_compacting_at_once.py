@@ -54,6 +54,7 @@ def outcomes(chat: refold.Chat) -> list[tuple[str, str | None]]:
     return [(row.outcome, row.reason) for row in chat.compactions()]
 
 
+@pytest.mark.slow
 def test_processes_that_ask_at_once_compact_once_and_all_fit(path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(path), str(WINDOW)]
     processes = [

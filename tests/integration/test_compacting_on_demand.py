@@ -24,6 +24,7 @@ def long_talk(**options: Any) -> refold.Memory:
     return memory
 
 
+@pytest.mark.slow
 def test_a_large_conversation_is_brought_to_the_target_of_an_automatic_compaction() -> None:
     with long_talk() as memory:
         chat = memory.conversation("t")
@@ -43,6 +44,7 @@ def test_a_conversation_below_the_target_keeps_the_newest_messages() -> None:
         assert chat.compact().messages_kept in (5, 6)
 
 
+@pytest.mark.slow
 def test_the_target_of_one_call_is_met_and_nothing_is_done_where_it_is_met_already() -> None:
     summariser = RecordingSummariser()
     with long_talk(summariser=summariser) as memory:
@@ -64,6 +66,7 @@ def test_the_target_of_one_call_is_met_and_nothing_is_done_where_it_is_met_alrea
         assert len(summariser.requests) == 2
 
 
+@pytest.mark.slow
 def test_so_many_messages_stay_as_one_call_says() -> None:
     with long_talk() as memory:
         chat = memory.conversation("t")
@@ -110,6 +113,7 @@ def test_asyncio_has_the_same_options() -> None:
     assert done.tokens_after <= 6_000
 
 
+@pytest.mark.slow
 def test_a_new_focus_has_the_same_messages_summarised_again() -> None:
     summariser = FactSummariser(300)
     with long_talk(summariser=summariser) as memory:
@@ -136,6 +140,7 @@ def test_a_new_focus_has_the_same_messages_summarised_again() -> None:
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_a_failing_summariser_loses_nothing_of_the_summary_that_was_there(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with refold.open(path, window=60_000) as memory:
@@ -149,6 +154,7 @@ def test_a_failing_summariser_loses_nothing_of_the_summary_that_was_there(tmp_pa
         assert memory.conversation("t").context().for_anthropic() == before
 
 
+@pytest.mark.slow
 def test_the_command_line_has_the_options(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with refold.open(path, window=60_000) as memory:

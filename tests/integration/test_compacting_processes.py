@@ -71,6 +71,7 @@ def test_what_a_killed_process_left_unfinished_is_settled_at_the_first_append(pa
         assert memory.verify().ok
 
 
+@pytest.mark.slow(but="compact")
 @pytest.mark.parametrize("act", ["context", "compact"])
 def test_a_request_or_a_compaction_by_hand_does_not_wait_for_a_killed_process(
     path: Path, act: str
@@ -94,6 +95,7 @@ def test_a_killed_process_that_nobody_has_buried_is_gone_as_well(path: Path) -> 
             assert memory.conversation(THREAD).compact().outcome == "performed"
 
 
+@pytest.mark.slow
 def test_a_living_process_is_not_overtaken(path: Path) -> None:
     with at_work("work", path) as process, refold.open(path, window=WINDOW) as memory:
         chat = memory.conversation(THREAD)
@@ -107,6 +109,7 @@ def test_a_living_process_is_not_overtaken(path: Path) -> None:
         assert [row.outcome for row in chat.compactions()] == ["failed", "performed"]
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_without_closing_ends_at_once(path: Path) -> None:
     with at_work("leave", path) as process:
         assert process.wait(SOON) == 0
@@ -132,6 +135,7 @@ def test_ctrl_c_in_a_request_that_waits_for_its_summary_leaves_an_end_as_well(pa
     assert reason in ("cancelled", "abandoned")
 
 
+@pytest.mark.slow
 def test_a_forked_process_is_refused_and_does_not_hang(path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.compacting_process", "fork", str(path)]
     answer = subprocess.run(

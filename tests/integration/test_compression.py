@@ -100,6 +100,7 @@ def plain_dictionaries(path: Path, key: bytes | None = None) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow(but="plain")
 @keyed
 def test_what_is_old_takes_less_and_everything_reads_as_before(
     tmp_path: Path, key: bytes | None
@@ -146,6 +147,7 @@ def test_a_conversation_without_an_old_part_is_left_alone(tmp_path: Path) -> Non
     assert set(encodings_of(tmp_path / "a.db")) == {""}
 
 
+@pytest.mark.slow
 def test_few_payloads_are_compressed_without_a_dictionary(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ class Stopped(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.slow(but="plain")
 @keyed
 def test_stopped_anywhere_the_log_is_whole_and_the_next_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: bytes | None
@@ -190,6 +193,7 @@ def test_stopped_anywhere_the_log_is_whole_and_the_next_run_goes_on(
     assert len(dictionaries_in(path)) == 1
 
 
+@pytest.mark.slow
 @keyed
 def test_what_was_erased_is_in_no_dictionary_and_in_no_file(
     tmp_path: Path, key: bytes | None, monkeypatch: pytest.MonkeyPatch
@@ -214,12 +218,14 @@ def test_what_was_erased_is_in_no_dictionary_and_in_no_file(
     assert [n for n, text in enumerate(found) if n not in TOLD and text != said(n)["content"]] == []
 
 
+@pytest.mark.slow
 def test_an_erasure_without_dictionaries_makes_none(path: Path) -> None:
     with refold.open(path) as memory:
         memory.conversation("t").erase(6)
     assert dictionaries_in(path) == []
 
 
+@pytest.mark.slow
 def test_a_dictionary_that_is_trained_while_something_is_erased_is_trained_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +255,7 @@ def lose_dictionary(path: Path) -> None:
     execute(path, "DELETE FROM dictionaries")
 
 
+@pytest.mark.slow(but="lose_dictionary")
 @pytest.mark.parametrize("damage", [break_dictionary, lose_dictionary])
 def test_a_damaged_dictionary_is_damage_that_verify_tells_and_that_reading_refuses(
     path: Path, damage: Any

@@ -29,6 +29,7 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_processes_that_append_compact_and_read_at_once_lose_and_double_nothing() -> None:
     answer = run(
         "benchmarks/concurrency.py", "--processes", "5", "--readers", "1", "--seconds", "3"
@@ -36,6 +37,7 @@ def test_processes_that_append_compact_and_read_at_once_lose_and_double_nothing(
     assert "0 lost, 0 doubled, at most one active summary, nothing damaged" in answer
 
 
+@pytest.mark.slow
 def test_a_forked_process_is_refused_everywhere_and_disturbs_nothing(tmp_path: Path) -> None:
     lines = run(
         "-W", "ignore", "-m", "tests.support.forked_process", str(tmp_path / "a.db")

@@ -35,6 +35,7 @@ def flips(content: bytes) -> Iterator[tuple[int, int]]:
     yield from ((0, 1), (18, 0), (28, 6), (44, 2), (56, 1), (100, 3), (103, 0), (108, 7))
 
 
+@pytest.mark.slow(but="views")
 @pytest.mark.parametrize("name", ["views", "recall"])
 def test_a_bit_in_a_schema_is_noticed_and_an_erasure_takes_the_text(
     store: Path, tmp_path: Path, name: str

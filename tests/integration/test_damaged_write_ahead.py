@@ -110,6 +110,7 @@ def test_a_damage_that_a_program_writes_on_behind_keeps_one_copy(killed: Path, l
     assert copy.read_bytes() == whole
 
 
+@pytest.mark.slow(but=["0.98", "0"])
 @pytest.mark.parametrize("share", [0, 0.02, 0.5, 0.98, 1])
 def test_a_bit_costs_no_message_wherever_it_is(killed: Path, tmp_path: Path, share: float) -> None:
     chance = random.Random(f"{share}")
@@ -124,6 +125,7 @@ def test_a_bit_costs_no_message_wherever_it_is(killed: Path, tmp_path: Path, sha
         assert made.complete or zone == "page"
 
 
+@pytest.mark.slow
 def test_a_sector_that_is_gone_costs_at_most_the_message_on_it(
     killed: Path, tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_sector_that_is_gone_costs_at_most_the_message_on_it(
         assert len(messages_of(path.with_name("new.db"))) >= COUNT - 1
 
 
+@pytest.mark.slow(but="encrypted")
 @pytest.mark.parametrize(("size", "key"), [(200, KEY), (9_000, None)], ids=["encrypted", "long"])
 def test_encrypted_and_long_messages_are_read_from_page_images(
     tmp_path: Path, size: int, key: str | None, monkeypatch: pytest.MonkeyPatch
@@ -271,6 +274,7 @@ def test_an_erasure_names_a_copy_that_may_hold_the_text(log: Path) -> None:
         assert memory.conversation("t").erase(1).complete
 
 
+@pytest.mark.slow
 def test_what_was_erased_does_not_come_back_from_an_older_image(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -432,6 +436,7 @@ def cuts_in_commits(content: bytes) -> list[int]:
     return found
 
 
+@pytest.mark.slow(but="4119")
 @pytest.mark.parametrize("more", [0, 20, FRAME - 1])
 def test_a_file_that_was_cut_in_a_commit_loses_nothing_that_is_left_in_it(
     delivered: Path, tmp_path: Path, more: int

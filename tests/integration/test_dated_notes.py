@@ -64,6 +64,7 @@ def when(chat: refold.Chat) -> dict[str, str]:
     return {row.text: row.taken_at[:10] for row in chat.notes()}
 
 
+@pytest.mark.slow
 def test_notes_keep_their_day_when_another_message_is_erased(
     memory: refold.Memory, folder: Path, calendar: Calendar
 ) -> None:
@@ -98,6 +99,7 @@ MIDNIGHT = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 """In UTC half an hour before the end of that day."""
 
 
+@pytest.mark.slow(but=["Asia/Shanghai-UTC-2026-01-05", "UTC-+00:45-2026-01-06"])
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be set here")
 @pytest.mark.parametrize(
     ("local", "setting", "day"),
@@ -173,6 +175,7 @@ def lines(folder: Path, text: str) -> list[str]:
     return [x for p in paths for x in p.read_text("utf-8").splitlines() if text in x]
 
 
+@pytest.mark.slow
 def test_what_a_fork_copied_stands_in_the_files_once(
     memory: refold.Memory, folder: Path, calendar: Calendar
 ) -> None:

@@ -241,6 +241,7 @@ def test_closing_does_not_wait_for_an_embedder_that_hangs(tmp_path: Path) -> Non
         assert embedded(memory).done == 4
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_without_closing_ends(tmp_path: Path) -> None:
     program = f"""
 import refold
@@ -257,6 +258,7 @@ chat.recall("hello")
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_several_processes_embed_one_log(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     processes = [

@@ -80,6 +80,7 @@ def test_leaves_that_it_was_not_in_are_kept_as_they_are(memory: Memory) -> None:
     assert all(leaf in summary.leaf.text for leaf in leaves[1:])
 
 
+@pytest.mark.slow
 def test_the_conversation_goes_on_and_is_compacted_again(folder: Path, memory: Memory) -> None:
     chat = memory.conversation("t")
     talk(chat, 30, [1])

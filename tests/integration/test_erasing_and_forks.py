@@ -13,6 +13,7 @@ from tests.support.dying import traced, watched, write_files
 from tests.support.erasing_scenes import SECRET, holding, is_sound, opened, talk
 
 
+@pytest.mark.slow(but="True")
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_death_leaves_it_erased_in_all_copies_or_in_none(tmp_path: Path, whole: bool) -> None:
     folder = tmp_path / "first"
@@ -62,6 +63,7 @@ def test_a_copy_of_an_older_day_says_what_was_erased_since(folder: Path, memory:
     assert holding(folder) == {}
 
 
+@pytest.mark.slow
 def test_the_withdrawn_summary_of_an_older_day_is_made_anew_in_the_copy(
     folder: Path, memory: Memory
 ) -> None:

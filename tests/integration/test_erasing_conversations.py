@@ -10,6 +10,7 @@ from refold.domain.errors import ConversationGone
 from tests.support.erasing_scenes import SECRET, holding, is_sound, talk
 
 
+@pytest.mark.slow
 def test_its_copies_in_forks_go_with_it_in_whichever_it_is_erased(
     folder: Path, memory: Memory
 ) -> None:

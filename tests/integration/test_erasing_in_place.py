@@ -134,6 +134,7 @@ def rows(folder: Path) -> dict[str, dict[int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_reading")
 def test_the_cost_of_an_erasure_does_not_grow_with_the_conversation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +162,7 @@ def quick_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_what_is_taken_out_one_after_the_other_leaves_no_byte_behind(quick_folder: Path) -> None:
     """Rows that were deleted, or that grew, would have others moved, which leaves their bytes."""
     marks = [f"zqmark{number:03}" for number in range(90)]
@@ -197,6 +199,7 @@ def secret_talk(memory: Memory) -> Chat:
     return chat
 
 
+@pytest.mark.slow
 def test_another_process_that_reads_the_files_has_them_made_anew(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
         chat = secret_talk(memory)
@@ -360,6 +363,7 @@ def test_the_conversation_is_the_same_whether_its_state_was_carried_on_or_replay
         assert memory.conversation("t").context().for_anthropic() == shown
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_reading")
 def test_of_a_long_history_a_part_is_read_again_and_the_summary_says_so(tmp_path: Path) -> None:
     with closing(long_conversation(tmp_path / "a.db", 400)) as memory:
@@ -393,6 +397,7 @@ def test_a_wrong_note_of_what_was_read_keeps_nothing_that_is_erased(
         assert holding(tmp_path) == {}
 
 
+@pytest.mark.slow(but=["0", "4"])
 @pytest.mark.parametrize("bit", range(8))
 def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
     tmp_path: Path, bit: int
@@ -419,6 +424,7 @@ def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -81,6 +81,7 @@ def assert_erased(memory: refold.Memory, folder: Path) -> None:
     assert all(f"{OTHERS}-{n}" in text for n, text in enumerate(told, 1))
 
 
+@pytest.mark.slow
 def test_everything_of_an_owner_is_erased_and_nothing_of_others(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         fill(memory)
@@ -129,6 +130,7 @@ def test_an_owner_that_nothing_is_of_is_no_error(tmp_path: Path) -> None:
                 memory.erase_owner(owner)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow(but="user-8")
 @pytest.mark.parametrize("owner", ["user-7", "user-8"])
 def test_an_owner_stays_known_when_all_of_theirs_is_erased(tmp_path: Path, owner: str) -> None:
     with open_memory(tmp_path) as memory:
@@ -137,6 +139,7 @@ def test_an_owner_stays_known_when_all_of_theirs_is_erased(tmp_path: Path, owner
     assert ran("erase", "--owner", owner, "--yes", folder=tmp_path).code == 0
 
 
+@pytest.mark.slow
 def test_the_command_line_says_that_an_owner_is_unknown(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         fill(memory)
@@ -156,6 +159,7 @@ def test_copies_made_before_the_log_knew_whose_it_is_are_erased_as_well(tmp_path
         assert MINE.encode() not in bytes_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_asyncio_and_the_command_line_do_the_same(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -193,6 +197,7 @@ def test_a_restored_backup_is_erased_again(tmp_path: Path) -> None:
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_a_death_at_any_write_leaves_all_or_nothing_in_the_log(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()

@@ -53,6 +53,7 @@ def own_words(messages: dict[int, Message], position: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow(but="i_got_id_demo.traj")
 @pytest.mark.parametrize("path", recordings(SAMPLE), ids=lambda path: path.name)
 def test_erased_words_of_a_recording_are_in_no_file(path: Path, tmp_path: Path) -> None:
     conversation: RecordedConversation = read_transcript(path).conversations[0]

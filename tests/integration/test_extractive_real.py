@@ -48,6 +48,7 @@ def summary(
     )
 
 
+@pytest.mark.slow(but="2000-swe-agent/i_got_id_demo.traj")
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda p: f"{p.parent.name}/{p.name}")
 @pytest.mark.parametrize("target", [150, 2_000, 8_000])
 def test_every_recording_is_summarised_in_form_and_within_its_length(

@@ -71,6 +71,7 @@ def test_the_same_file_that_fails_again_is_not_waited_for(
     assert caplog.text.count("in memory") == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_is_replaced_all_the_time_is_not_asked_for_ever(
     log: SQLiteLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_history_from_elsewhere_gets_them_with_its_first_request(
         assert chat.context().system == first.system
 
 
+@pytest.mark.slow(but=["SYS-never", "None-after the answer"])
 @pytest.mark.parametrize("reopened", ["never", "before the answer", "after the answer"])
 @pytest.mark.parametrize("system", [None, "SYS"])
 def test_where_the_first_request_found_nothing_no_later_one_is_changed(
@@ -143,6 +144,7 @@ def test_first_requests_of_several_threads_and_memories_are_equal(agent: Open) -
         assert LIKING in block(made[0])
 
 
+@pytest.mark.slow(but="notes")
 @pytest.mark.parametrize("offered", ["notes", "summaries"])
 def test_notes_of_a_conversation_behind_hundreds_of_newer_ones_are_offered(
     agent: Open, offered: str

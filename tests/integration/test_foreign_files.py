@@ -123,6 +123,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow(
+    but=["recall-a_link-repair", "recall-a_link-open_with_a_key", "views-a_link-replay"]
+)
 @pytest.mark.parametrize("use", [read_all, erase, replay, open_with_a_key, repair])
 @pytest.mark.parametrize("make", FOREIGN)
 @pytest.mark.parametrize("name", NAMES)
@@ -184,6 +187,7 @@ def test_a_log_is_not_salvaged_or_anchored_into_a_file_of_its_own(
     assert not to.exists()
 
 
+@pytest.mark.slow(but="vectors")
 @pytest.mark.parametrize("name", NAMES)
 def test_files_of_before_there_were_marks_are_taken_for_ours(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
@@ -202,6 +206,7 @@ def test_files_of_before_there_were_marks_are_taken_for_ours(
     assert not any(b"port 0" in content for content in contents(tmp_path).values())
 
 
+@pytest.mark.slow(but=["views-48", "vectors-27", "vectors-33"])
 @pytest.mark.parametrize("at", range(0, 100, 3))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_header_does_not_make_it_somebody_elses(

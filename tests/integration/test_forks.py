@@ -30,6 +30,7 @@ def lines_of(program: str, folder: Path) -> list[str]:
     return ended.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_parent_and_child_append_in_turns_and_the_parent_closes_first(tmp_path: Path) -> None:
     assert lines_of("open_again", tmp_path) == ["one child parent c0 c1 c2 c3 c4 True"]
 
@@ -39,6 +40,7 @@ def test_closing_or_collecting_what_was_inherited_touches_no_file(tmp_path: Path
     assert lines_of("let_go", tmp_path) == [f"{way} untouched" for way in ways]
 
 
+@pytest.mark.slow
 def test_a_fork_past_python_is_noticed_and_the_log_refused_under_each_of_its_names(
     tmp_path: Path,
 ) -> None:
@@ -54,16 +56,19 @@ def test_a_fork_past_python_is_noticed_and_the_log_refused_under_each_of_its_nam
         assert (other, closed) == ("stored other", "stored closed")
 
 
+@pytest.mark.slow
 def test_children_of_children_open_their_own(tmp_path: Path) -> None:
     assert lines_of("below", tmp_path) == ["refused", "refused", "one child grandchild again"]
 
 
+@pytest.mark.slow
 def test_a_fork_in_the_middle_of_commits_waits_for_them_and_hangs_nobody(tmp_path: Path) -> None:
     *children, one, other, sound = lines_of("in_commits", tmp_path)
     assert sorted(children) == [f"stored child{n}" for n in range(6)]
     assert (one, other, sound) == ("thread True", "thread True", "True")
 
 
+@pytest.mark.slow
 def test_after_a_commit_that_takes_too_long_the_child_refuses_this_log_alone(
     tmp_path: Path,
 ) -> None:
@@ -79,12 +84,14 @@ def test_after_a_commit_that_takes_too_long_the_child_refuses_this_log_alone(
     assert parent == "one slow"
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_in_the_lock_holds_nobody_up_while_its_child_lives(
     tmp_path: Path,
 ) -> None:
     assert lines_of("killed_in_the_lock", tmp_path) == ["stored after True"]
 
 
+@pytest.mark.slow
 def test_a_thread_that_forks_in_a_transaction_of_its_own_does_not_wait_for_itself(
     tmp_path: Path,
 ) -> None:
@@ -93,24 +100,29 @@ def test_a_thread_that_forks_in_a_transaction_of_its_own_does_not_wait_for_itsel
     assert (at_once, answer, parent) == ("at once True", "answered", "one two")
 
 
+@pytest.mark.slow
 def test_a_log_that_was_replaced_while_a_fork_had_it_closed_is_noticed(tmp_path: Path) -> None:
     assert lines_of("replaced", tmp_path) == ["LogGone"]
 
 
+@pytest.mark.slow
 def test_a_log_in_memory_lives_on_in_the_parent(tmp_path: Path) -> None:
     refused, parent = lines_of("in_memory", tmp_path)
     assert refused == f"OpenedBeforeFork: :memory: {INHERITED}"
     assert parent == "one two 1"
 
 
+@pytest.mark.slow
 def test_children_of_multiprocessing_store_in_each_of_its_ways(tmp_path: Path) -> None:
     lines = [line for line in lines_of("by_multiprocessing", tmp_path) if "stored" not in line]
     assert lines == [f"{way} 0 True" for way in ("fork", "forkserver", "spawn")]
 
 
+@pytest.mark.slow
 def test_the_asynchronous_interface_is_refused_before_it_asks_a_thread(tmp_path: Path) -> None:
     assert lines_of("asynchronous", tmp_path) == ["refused"] * 10 + ["closed"]
 
 
+@pytest.mark.slow
 def test_a_program_that_is_started_waits_for_nothing_and_closes_nothing(tmp_path: Path) -> None:
     assert lines_of("by_subprocess", tmp_path) == ["stored started True True"]

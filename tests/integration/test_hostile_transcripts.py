@@ -128,6 +128,7 @@ def test_every_command_that_shows_or_reads_texts_is_run_here() -> None:
     assert {*READING, *ACTING, *PLAYING, *LEFT_OUT} >= names, "add the new command to a list above"
 
 
+@pytest.mark.slow(but="anthropic")
 @pytest.mark.parametrize("format", RECORDINGS)
 def test_no_command_obeys_what_a_recording_says(
     refold: Refold, surroundings: Path, format: str
@@ -154,6 +155,7 @@ def test_no_command_obeys_what_a_recording_says(
 LIVING = ("../../etc/passwd", "refold://other/1", "'; DROP TABLE stored_events; --", "[red]{0}%s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thread", LIVING)
 def test_what_an_agent_appends_comes_back_as_it_went_in_and_is_not_obeyed(
     refold: Refold, surroundings: Path, thread: str
@@ -180,6 +182,7 @@ def test_what_an_agent_appends_comes_back_as_it_went_in_and_is_not_obeyed(
     assert files_of(surroundings) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ["\u202e", "\xa0", "\u3000", "\u200d", "\ufeff", "\ue000"])
 def test_a_name_with_a_character_that_no_id_may_have_is_no_obstacle(
     refold: Refold, tmp_path: Path, odd: str
@@ -190,6 +193,7 @@ def test_a_name_with_a_character_that_no_id_may_have_is_no_obstacle(
     assert found["thread_id"].startswith("a_b-")
 
 
+@pytest.mark.slow
 def test_damage_that_says_something_is_not_obeyed_either(
     refold: Refold, surroundings: Path
 ) -> None:

@@ -30,6 +30,7 @@ def old(chat: refold.Chat, turns: int = 30, keys: str = "k") -> None:
         chat.append({"role": "assistant", "content": "noted " * 60})
 
 
+@pytest.mark.slow(but="None")
 @pytest.mark.parametrize("key", [None, "11" * 32])
 def test_a_new_conversation_begins_under_the_same_id(path: Path, key: str | None) -> None:
     with refold.open(path, window=8_000, encryption_key=key) as memory:

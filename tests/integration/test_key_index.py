@@ -112,6 +112,7 @@ def columns() -> Iterator[tuple[str, str]]:
             yield table, name
 
 
+@pytest.mark.slow(but=["sealed_keys-next", "sealed_keys-digest"])
 @pytest.mark.parametrize(("table", "name"), list(columns()))
 def test_whatever_lies_in_a_column_nothing_is_lost_or_doubled(
     tmp_path: Path, written: dict[bytes | None, Path], table: str, name: str
@@ -262,6 +263,7 @@ def change(statement: str) -> Callable[[Path], None]:
     return lambda path: execute(path, statement)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "harm",
     [

@@ -30,6 +30,7 @@ def said(message: dict[str, Any]) -> str:
     return content if isinstance(content, str) else str(content[-1]["text"])
 
 
+@pytest.mark.slow(but=["False-8000", "False-32000"])
 @pytest.mark.parametrize("window", [8_000, 32_000, 200_000])
 @pytest.mark.parametrize("as_blocks", [False, True])
 def test_a_text_larger_than_the_window_is_shown_by_its_ends_and_read_back_whole(
@@ -109,6 +110,7 @@ def image(megabytes: float) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow(but="True")
 @pytest.mark.parametrize("by_tool", [False, True])
 def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
     limit, decisions = 2_000_000, 0

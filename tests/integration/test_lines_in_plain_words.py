@@ -95,6 +95,7 @@ def in_words(lines: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     return [record for record in lines.records if not hasattr(record, "event")]
 
 
+@pytest.mark.slow(but=["omitted-SystemExit", "omitted-SummariserError"])
 @pytest.mark.parametrize("kind", [ValueError, OSError, SystemExit, SummariserError])
 @pytest.mark.parametrize("shown", ["plain", "hashed", "omitted"])
 def test_what_a_summariser_raises_is_told_by_kind_and_place(
@@ -123,6 +124,7 @@ def test_what_a_summariser_raises_is_told_by_kind_and_place(
     assert (THREAD in lines.text) == (shown == "plain")
 
 
+@pytest.mark.slow(but="BackendError")
 @pytest.mark.parametrize("kind", [ValueError, BackendError])
 def test_what_observers_callbacks_and_searches_raise_is_told_by_kind_and_place(
     kind: type[Exception], lines: pytest.LogCaptureFixture

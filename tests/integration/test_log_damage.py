@@ -142,6 +142,7 @@ def test_nothing_is_appended_to_a_damaged_conversation(
     log.close()
 
 
+@pytest.mark.slow(but=["swap_payloads", "null"])
 @pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
 def test_the_check_names_the_first_event_that_is_wrong_and_goes_on(
     tmp_path: Path, damage: Damage, version: int, kind: str
@@ -174,6 +175,7 @@ def test_a_conversation_under_another_name_is_not_believed(tmp_path: Path) -> No
     log.close()
 
 
+@pytest.mark.slow(but="5")
 @pytest.mark.parametrize("version", [3, 5])
 def test_no_flipped_byte_changes_what_is_served(tmp_path: Path, version: int) -> None:
     """Every other byte of frame and content; the newest event has no successor to vouch for it."""

@@ -192,6 +192,7 @@ def test_a_failed_connection_does_not_block_those_after_it(
     pool.close()
 
 
+@pytest.mark.slow(but="counted")
 @pytest.mark.parametrize("place", ["rewritten", "a dictionary is stored", "counted"])
 def test_compressing_is_tried_again_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

@@ -73,6 +73,7 @@ def test_an_older_refold_is_told_that_the_log_is_newer(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_older_refold_that_has_the_log_open_loses_nothing_when_it_is_raised(
     tmp_path: Path,
 ) -> None:

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.log_files import log_of, say, words_of
 
@@ -36,6 +38,7 @@ def numbered(name: str, count: int = COUNT) -> list[str]:
     return [f"{name}{number}" for number in range(count)]
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_to_one_conversation(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     # The file is not there yet: they also create it at the same time.
@@ -50,6 +53,7 @@ def test_two_processes_that_write_to_one_conversation(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_to_different_conversations(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     finished(*[started("write", str(path), name, name, str(COUNT // 2)) for name in ("a", "b")])
@@ -61,6 +65,7 @@ def test_two_processes_that_write_to_different_conversations(tmp_path: Path) -> 
     log.close()
 
 
+@pytest.mark.slow
 def test_a_log_that_is_open_here_sees_what_another_process_appends(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", "first")
     log = SQLiteLog(path)
@@ -71,6 +76,7 @@ def test_a_log_that_is_open_here_sees_what_another_process_appends(tmp_path: Pat
     log.close()
 
 
+@pytest.mark.slow
 def test_a_log_is_not_used_across_a_fork(tmp_path: Path) -> None:
     path = log_of(tmp_path / "a.db", "first")
     [answer] = finished(started("fork", str(path)))

@@ -84,6 +84,7 @@ def snapshot_of_another_log(path: Path) -> None:
     set_state(path, snapshot(path)[0], snapshot(other)[1], "stored_snapshots")
 
 
+@pytest.mark.slow(but=["empty_snapshot", "newer_snapshot"])
 @pytest.mark.parametrize(
     "damage",
     [

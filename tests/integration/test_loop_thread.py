@@ -118,6 +118,7 @@ def in_the_loop(path: Path, pairs: int, summariser: object, **more: object) -> R
     return asyncio.run(serve())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["extractive", "model"])
 def test_no_work_that_grows_runs_in_the_loop(tmp_path: Path, by: str) -> None:
     make: Callable[[], object] = (lambda: "extractive") if by == "extractive" else Model
@@ -134,6 +135,7 @@ def test_no_work_that_grows_runs_in_the_loop(tmp_path: Path, by: str) -> None:
     assert heavy == {}
 
 
+@pytest.mark.slow
 def test_no_work_of_archiving_runs_in_the_loop(tmp_path: Path) -> None:
     policy = refold.CompactionPolicy(archive_over=40)
     few, many = (

@@ -152,6 +152,7 @@ def test_without_a_folder_it_says_so(tmp_path: Path) -> None:
         assert memory.notes_status().folder is None
 
 
+@pytest.mark.slow
 def test_asyncio_and_the_command_line(folder: Path) -> None:
     async def work() -> None:
         path = folder.parent / "agent.db"

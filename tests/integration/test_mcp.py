@@ -158,6 +158,13 @@ UNKNOWN = (
 )
 
 
+@pytest.mark.slow(
+    but=[
+        "file:///etc/passwd-auto--32602",
+        "refold-conversation://t/messages-auto--32602",
+        "refold-conversation://..%2F..%2Fetc%2Fpasswd-auto--32602",
+    ]
+)
 @pytest.mark.parametrize(("mode", "code"), [("legacy", -32002), ("auto", -32602)])
 @pytest.mark.parametrize("uri", UNKNOWN)
 def test_an_unknown_resource_is_an_error_of_the_protocol(
@@ -252,6 +259,7 @@ def test_damage_is_an_error_and_the_server_goes_on(place: Path) -> None:
         ask(memory_server(memory), question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_serves_by_its_standard_streams(place: Path, mode: str) -> None:
     async def question(client: Client) -> str:
@@ -262,6 +270,7 @@ def test_a_program_serves_by_its_standard_streams(place: Path, mode: str) -> Non
     assert "5403" in ask(program(place, "--thread", "t"), question, mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_serves_by_http_to_several_clients(place: Path, mode: str) -> None:
     async def question(client: Client) -> str:
@@ -297,6 +306,7 @@ CALL: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_what_was_asked_is_answered_although_the_client_has_closed_its_end(place: Path) -> None:
     lines = "".join(json.dumps(message) + "\n" for message in (*HANDSHAKE, CALL))
     done = subprocess.run(
@@ -313,6 +323,7 @@ HALF = "port of service s3 \ud83d"
 """It ends in one half of a character."""
 
 
+@pytest.mark.slow
 def test_a_call_with_half_a_character_is_answered(place: Path) -> None:
     call = {**CALL, "params": {"name": "recall_memory", "arguments": {"query": HALF}}}
     lines = "".join(json.dumps(message) + "\n" for message in (*HANDSHAKE, call))
@@ -324,6 +335,7 @@ def test_a_call_with_half_a_character_is_answered(place: Path) -> None:
     assert "5403" in answers[1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_clients_that_went_away(place: Path) -> None:
     with served(place) as serving, httpx2.Client() as client:
         accept = {"Accept": "application/json, text/event-stream"}
@@ -346,6 +358,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(place: Path) -> None:
     assert b"5403" in done.stdout
 
 
+@pytest.mark.slow(but="words0")
 @pytest.mark.parametrize("words", [(), ("--http", "--port", "0")])
 def test_ctrl_c_ends_it_at_once_without_a_traceback(place: Path, words: tuple[str, ...]) -> None:
     reading, writing = os.pipe()

@@ -312,6 +312,7 @@ def _compact(path: Path, folder: Path, thread: str) -> None:
         chat.compact()
 
 
+@pytest.mark.slow
 def test_many_processes_write_the_same_files(tmp_path: Path, folder: Path) -> None:
     path = tmp_path / "a.db"
     with opened(path):

@@ -288,6 +288,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
         yield caplog
 
 
+@pytest.mark.slow
 def test_everything_that_has_a_name_in_the_documentation_is_told_and_nothing_else(
     seen: Seen, lines: pytest.LogCaptureFixture
 ) -> None:
@@ -320,6 +321,7 @@ def test_whatever_an_event_is_told_by_has_a_level() -> None:
     assert {notice.name for notice in told} - set(LEVELS) == set()
 
 
+@pytest.mark.slow
 def test_no_text_of_a_conversation_and_no_words_of_a_summariser_are_told(
     seen: Seen, lines: pytest.LogCaptureFixture
 ) -> None:

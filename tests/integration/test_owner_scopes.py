@@ -56,6 +56,7 @@ def told(found: refold.Recalled) -> set[str]:
     return seen(json.dumps([hit.model_dump() for hit in found]))
 
 
+@pytest.mark.slow(but=["n1-owner-expected6", "a1-all-expected7"])
 @pytest.mark.parametrize(
     ("thread", "scope", "expected"),
     [
@@ -83,6 +84,7 @@ def test_recall_looks_as_far_as_it_is_asked_to(
     assert seen(tools["recall_memory"](**arguments)) == expected
 
 
+@pytest.mark.slow(but=["how0-expected0", "how4-expected4"])
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
@@ -145,6 +147,7 @@ def test_conversations_of_others_are_not_even_named(memory: refold.Memory) -> No
     assert told.replace("b1", "zz") == unknown
 
 
+@pytest.mark.slow(but=["owner", ""])
 @pytest.mark.parametrize("scope", ["conversation", "owner", "everything", "", None, 7])
 def test_a_scope_that_cannot_be_is_refused(memory: refold.Memory, scope: Any) -> None:
     chat: Any = memory.conversation("a1")

@@ -1,14 +1,14 @@
 """Real recordings, played as a live agent would have them: every request fits, is legal and stable.
 
-Without ``CI`` a sample is played; with it all recordings, the longest ones in the two smaller windows.
+Two short ones are played in every run; with ``--all`` all recordings, the longest ones in the two smaller windows.
 The whole table comes from ``python -m tests.support.play_table``.
 """
 
-import os
 from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.infrastructure.transcripts.read_transcript import read_transcript
@@ -17,18 +17,10 @@ from tests.support.real_data import needs_data
 
 pytestmark = needs_data
 
+SLOW = pytest.mark.slow
+
 WINDOWS = SMALL, MIDDLE, LARGE = 8_000, 32_000, 200_000
-SAMPLE = (
-    "claude-code-entire/6860e2316a8a",
-    "claude-code-entire/83a0bb2f3f73",
-    "claude-code-entire/cd95adddad32",
-    "claude-code-episodic-memory/long",
-    "claude-code-viewer",
-    "openhands-llm-logs",
-    "pi/",
-    "swe-agent/i_got_id",
-    "tau-bench",
-)
+QUICK = ("claude-code-entire/83a0bb2f3f73", "tau-bench")
 LONG = 120_000
 """Bytes of a packed recording that takes half a minute in a large window."""
 REOPENED = MIDDLE
@@ -37,17 +29,14 @@ MOST_CONVERSATIONS = 10
 """Of a file with more, every so many are played that about ten are."""
 
 
-def cases() -> list[tuple[Path, int]]:
-    """What is played: recording and window."""
-    if os.environ.get("CI"):
-        every = recordings()
-        return [(p, w) for p in every for w in WINDOWS if w < LARGE or p.stat().st_size < LONG]
-    found = recordings(SAMPLE)
+def cases() -> list[ParameterSet]:
+    """What is played: recording and window; all but a few are slow."""
+    quick = recordings(QUICK)
     return [
-        (path, window)
-        for path in found
+        pytest.param(path, window, marks=() if path in quick and window < LARGE else SLOW)
+        for path in recordings()
         for window in WINDOWS
-        if window == MIDDLE or path.stat().st_size < LONG
+        if window < LARGE or path.stat().st_size < LONG
     ]
 
 

@@ -50,6 +50,12 @@ def test_what_is_said_later_is_handed_over_when_it_is_asked_for(
     assert qmd.commands() == ["--version", "collection", "query", "update", "query", "query"]
 
 
+@pytest.mark.slow(
+    but=[
+        "keyword---index other postgres",
+        "keyword-expand: postgres; $(touch hacked) `touch hacked`",
+    ]
+)
 @pytest.mark.parametrize(
     "question",
     [

@@ -74,6 +74,7 @@ def test_a_program_that_takes_nothing_in_hangs_and_is_left_alone(
         assert len(qmd.calls) == asked
 
 
+@pytest.mark.slow
 def test_a_program_that_is_still_taking_in_is_asked_again(folder: Path, qmd: FakeQmd) -> None:
     grow = "open(os.environ['INDEX_PATH'], 'a').write(' ' * 1000); time.sleep(60)"
     qmd.behave(collection=grow, update=grow)
@@ -103,6 +104,7 @@ def test_who_had_hardly_any_time_is_not_said_to_hang(
         assert "still taking in" in notice_of(memory)
 
 
+@pytest.mark.slow(but=["hybrid-embed-qmd pull", "vector---version-qmd doctor"])
 @pytest.mark.parametrize(
     ("mode", "command", "advice"),
     [

@@ -118,6 +118,7 @@ def test_an_edit_by_hand_is_noticed_and_repaired(
     assert caplog.records[0].levelno == logging.WARNING
 
 
+@pytest.mark.slow(but=["postings deleted", "the newest passage deleted", "a changed token"])
 @pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED.keys())
 def test_a_check_finds_each_edit_and_changes_nothing(
     log: SQLiteLog, path: Path, statement: str

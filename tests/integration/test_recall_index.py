@@ -209,6 +209,7 @@ def _ask(folder: str, rebuild: bool, found: "multiprocessing.Queue[int]") -> Non
         found.put(len(index.find(["hello"], limit=5_000).candidates))
 
 
+@pytest.mark.slow
 def test_processes_that_catch_up_and_rebuild_at_once_see_the_same(
     log: SQLiteLog, index: SQLiteRecallIndex, tmp_path: Path
 ) -> None:

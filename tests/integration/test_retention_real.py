@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.real_data import needs_data
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "retention.py"
 
 
+@pytest.mark.slow
 @needs_data
 def test_ten_compactions_to_a_tenth_keep_what_the_user_asked_pinned_and_forbade() -> None:
     arguments = ["--files", "1", "--budgets", "10", "--compactions", "10", "--json"]

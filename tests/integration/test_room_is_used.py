@@ -53,6 +53,7 @@ def test_a_cut_is_planned_by_the_length_of_the_last_summaries() -> None:
     assert min(model.aims) >= 500
 
 
+@pytest.mark.slow(but="settings1")
 @pytest.mark.parametrize("settings", [{"ledger_share": 0.0}, {"summary_tier": 0.02}, {}])
 def test_no_result_is_above_its_target(settings: dict[str, Any]) -> None:
     policy = refold.CompactionPolicy(**settings)

@@ -184,6 +184,7 @@ def cut_file(path: Path, draw: random.Random) -> None:
     path.write_bytes(content[: draw.randrange(len(content) // 2, len(content)) // 4096 * 4096])
 
 
+@pytest.mark.slow(but=["zero_page-0", "zero_page-1"])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("harm", [zero_page, garble_bytes, drop_rows, cut_file])
 def test_a_salvaged_log_loads_is_whole_and_renders_legal_requests(
@@ -230,6 +231,7 @@ def long_log(folder: Path) -> Path:
     return folder / "a.db"
 
 
+@pytest.mark.slow(but="40960")
 @pytest.mark.parametrize("lost", [4_096, 5_000, 40_960])
 def test_a_log_that_lost_its_end_is_salvaged_up_to_there(tmp_path: Path, lost: int) -> None:
     path = long_log(tmp_path)

@@ -133,6 +133,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.slow(but=["refused", "empty"])
 @pytest.mark.parametrize("reason", FAILURES)
 def test_what_fails_leaves_all_as_it_was_until_the_built_in_one_steps_in(
     reason: str, tmp_path: Path

@@ -69,6 +69,7 @@ def test_who_takes_notes_while_another_compacts_does_not_compact_again(tmp_path:
     assert [result.outcome for result in told] == ["performed"]
 
 
+@pytest.mark.slow
 def test_a_living_attempt_is_waited_for_where_the_request_grows_meanwhile(tmp_path: Path) -> None:
     path, model = tmp_path / "agent.db", Model(0, 4)
     large = [{"role": "assistant", "content": "so " * 600}, {"role": "user", "content": "x " * 300}]
@@ -144,6 +145,7 @@ def _talk(path: Path, turns: int, failures: "multiprocessing.Queue[str]") -> Non
         raise
 
 
+@pytest.mark.slow
 def test_four_processes_that_talk_at_once_repeat_nothing_and_give_nothing_up(
     tmp_path: Path,
 ) -> None:

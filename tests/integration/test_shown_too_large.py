@@ -59,6 +59,7 @@ def fits(chat: refold.Chat, **extras: Any) -> refold.Context:
     return context
 
 
+@pytest.mark.slow(but=["200000-shown1-0", "200000-shown1-3", "200000-shown1-1"])
 @pytest.mark.parametrize("turns", [0, 1, 3])
 @pytest.mark.parametrize(("window", "shown"), LARGE)
 def test_what_is_too_large_becomes_a_marker_whatever_stands_before_it(
@@ -145,6 +146,7 @@ def test_only_as_many_documents_are_left_out_as_needed() -> None:
     assert "see" in text
 
 
+@pytest.mark.slow(but="8000-90-30")
 @pytest.mark.parametrize(
     ("window", "count", "words"), [(4_000, 300, 2), (8_000, 90, 30), (8_000, 400, 9)]
 )

@@ -72,6 +72,7 @@ def harms(table: str) -> Iterator[tuple[str, tuple[object, ...]]]:
         yield f"DROP TABLE {table}", ()
 
 
+@pytest.mark.slow(but=["encryption_keys", "pending_erasures"])
 @pytest.mark.parametrize("table", TABLES)
 def test_nothing_is_lost_doubled_or_acknowledged_in_vain(
     whole: Path, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch

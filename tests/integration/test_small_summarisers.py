@@ -19,6 +19,7 @@ def talk(chat: refold.Chat, first: int, last: int) -> None:
         chat.append({"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * 60})
 
 
+@pytest.mark.slow(but="10000")
 @pytest.mark.parametrize("window", [10_000, 30_000])
 def test_the_length_that_is_asked_for_fits_the_window_of_the_summariser(window: int) -> None:
     bounded = Bounded(window, FactSummariser(200))

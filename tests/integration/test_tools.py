@@ -448,6 +448,7 @@ def test_definitions_are_the_same_at_every_request(chat: Chat) -> None:
     assert json.dumps(chat.tools().definitions) == json.dumps(chat.tools().definitions)
 
 
+@pytest.mark.slow
 def test_the_example_of_an_agent_that_asks_its_memory_runs() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "recalling_agent.py"],

@@ -68,6 +68,7 @@ def blocks_of(transcript: Transcript) -> Counter[str]:
     )
 
 
+@pytest.mark.slow(but="claude-code-entire/6860e2316a8a_0.jsonl.gz")
 @pytest.mark.parametrize("path", recordings(*FORMAT_OF), ids=name_of)
 def test_a_recording_holds_what_its_readme_counts(path: Path) -> None:
     transcript, expected = read_transcript(path), counts_of(path)
@@ -82,6 +83,7 @@ def test_a_recording_holds_what_its_readme_counts(path: Path) -> None:
     assert not any(item.damage for item in transcript.skipped)
 
 
+@pytest.mark.slow(but="claude-code-entire/6860e2316a8a_0.jsonl.gz")
 @pytest.mark.parametrize("path", recordings(*FORMAT_OF), ids=name_of)
 def test_two_readings_agree_and_every_key_is_unique(path: Path) -> None:
     transcript = read_transcript(path)

@@ -43,6 +43,7 @@ def serve(path: Path, turns: int, wait: float = SOON) -> None:
                 chat.append(REPLY)
 
 
+@pytest.mark.slow(but="threads")
 @pytest.mark.parametrize("where", ["threads", "processes"])
 def test_questions_and_answers_alternate_whoever_sends_them(path: Path, where: str) -> None:
     if where == "threads":

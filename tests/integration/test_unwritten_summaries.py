@@ -145,6 +145,7 @@ def test_a_summary_that_another_program_keeps_out_is_written_by_the_next_context
         assert memory.verify().ok
 
 
+@pytest.mark.slow(but=["compact", "async close"])
 @pytest.mark.parametrize("act", ["append", "pin", "compact", "close", "async close"])
 def test_whatever_writes_next_writes_it(path: Path, holder: Holder, act: str) -> None:
     paid = Paid(holder.hold)
@@ -301,6 +302,7 @@ def test_the_loop_of_a_service_goes_on_meanwhile(path: Path, holder: Holder) -> 
     asyncio.run(serve())
 
 
+@pytest.mark.slow
 def test_an_append_waits_for_the_log_as_long_as_before(
     path: Path, holder: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_verify_finds_a_damaged_vector_and_its_repair_has_it_made_again(
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_no_bit_of_the_vectors_changes_unnoticed(tmp_path: Path, place: Path) -> None:
     with closing(sqlite3.connect(place)) as other:
         other.execute("PRAGMA journal_mode=DELETE")

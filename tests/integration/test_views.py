@@ -187,6 +187,7 @@ def _count(folder: str, rebuild: bool, found: "multiprocessing.Queue[int]") -> N
         found.put(sum(row.messages for row in views.conversations()))
 
 
+@pytest.mark.slow
 def test_processes_that_catch_up_and_rebuild_at_once_see_the_same(
     log: SQLiteLog, views: SQLiteViews, tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ ADDED = {
 PLANTED = EDITS | ADDED
 
 
+@pytest.mark.slow(but=["an attempt added", "a conversation added", "a changed number"])
 @pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED.keys())
 def test_an_edit_by_hand_is_noticed_and_repaired(
     log: SQLiteLog, path: Path, statement: str, caplog: pytest.LogCaptureFixture
@@ -111,6 +112,7 @@ def test_an_edit_by_hand_is_noticed_and_repaired(
     assert caplog.records[0].levelno == logging.WARNING
 
 
+@pytest.mark.slow(but=["a label for None", "a changed text", "the newest message deleted"])
 @pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED.keys())
 def test_a_check_finds_each_edit_and_changes_nothing(
     log: SQLiteLog, path: Path, statement: str

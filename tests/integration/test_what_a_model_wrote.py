@@ -24,6 +24,7 @@ def play(
     return [result for result in done if result.outcome == "performed"]
 
 
+@pytest.mark.slow
 def test_each_request_carries_on_the_text_that_the_model_wrote_before() -> None:
     summariser = FactSummariser()
     done = play(summariser)
@@ -43,6 +44,7 @@ def test_a_rebuilt_summary_is_made_of_every_text_that_the_model_wrote() -> None:
     assert str(summariser.requests[5].previous).startswith("Written by fake-model-1 about messages")
 
 
+@pytest.mark.slow
 def test_a_text_far_over_its_length_is_built_anew_from_the_models_texts() -> None:
     summariser = FactSummariser(900, forgets=True)
     done = play(summariser, summary_tokens=1_000)
@@ -51,6 +53,7 @@ def test_a_text_far_over_its_length_is_built_anew_from_the_models_texts() -> Non
     assert all(result.model_calls == 1 for result in done), "what is longer than asked is accepted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", [400, None])
 def test_the_length_that_is_built_anew_is_a_setting(over: int | None) -> None:
     settings = {} if over is None else {"rebuild_over_tokens": over}
@@ -73,6 +76,7 @@ class FailingOnce(FactSummariser):
         return await super().summarise(request)
 
 
+@pytest.mark.slow
 def test_what_a_model_wrote_comes_back_after_code_stepped_in() -> None:
     summariser = FailingOnce(range(3, 12))
     done = play(summariser, 300, 24_000)

@@ -25,6 +25,7 @@ def talk(
     return done
 
 
+@pytest.mark.slow
 def test_with_summaries_off_the_context_fits_and_one_note_says_what_is_not_shown() -> None:
     with refold.open(":memory:", window=16_000, summariser="off") as memory:
         chat = memory.conversation("t")
@@ -44,6 +45,7 @@ def test_with_summaries_off_the_context_fits_and_one_note_says_what_is_not_shown
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_what_was_summarised_before_stays_with_a_note_behind_it(tmp_path: Any) -> None:
     path = tmp_path / "a.db"
     with refold.open(path, window=16_000, summariser=RecordingSummariser()) as memory:
@@ -84,6 +86,7 @@ def test_no_first_summary_is_made_before_there_are_so_many_messages() -> None:
         assert len(summariser.requests[0].messages) > 10
 
 
+@pytest.mark.slow
 def test_a_request_that_would_not_fit_is_summarised_all_the_same() -> None:
     policy = CompactionPolicy(first_summary_after=1_000)
     with refold.open(":memory:", window=8_000, policy=policy) as memory:
@@ -106,6 +109,7 @@ class Progress:
         self.told.append((thread_id, done, chunks))
 
 
+@pytest.mark.slow
 def test_observers_and_the_log_are_told_of_each_chunk(caplog: pytest.LogCaptureFixture) -> None:
     progress, bounded = Progress(), Bounded(12_000)
     options: dict[str, Any] = {"summariser": bounded, "observers": (progress,)}

@@ -9,6 +9,7 @@ from tests.support.every_command import ENCRYPTED, ERASED
 from tests.support.file_writes import written
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing() is not None, reason="strace cannot be used here")
 @pytest.mark.parametrize("kind", [ENCRYPTED, ERASED])
 def test_no_command_writes_outside_of_the_folder_of_its_log(tmp_path: Path, kind: str) -> None:

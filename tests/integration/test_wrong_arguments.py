@@ -43,6 +43,7 @@ def required(kind: type, name: str) -> dict[str, Any]:
 CALLS = [(kind, *call) for kind in (refold.Chat, refold.Memory) for call in methods(kind)]
 
 
+@pytest.mark.slow(but=["Chat-read-where", "Chat-append-owner", "Memory-search-tools"])
 @pytest.mark.parametrize(
     ("kind", "name", "argument"), CALLS, ids=lambda v: getattr(v, "__name__", v)
 )
@@ -69,6 +70,7 @@ FUNCTIONS = {
 }  # What a function of the program answers is its own.
 
 
+@pytest.mark.slow(but=["observers", "create", "policy"])
 @pytest.mark.parametrize("option", list(refold.Options.__annotations__))
 def test_a_wrong_option_is_taken_or_refused_by_a_typed_error(option: str) -> None:
     for wrong in WRONG:

@@ -13,6 +13,7 @@ from hypothesis.stateful import (
 
 import refold
 from refold import SummaryDraft, SummaryRequest
+from refold.domain.value import replace
 from refold.testing import ConversationMachine
 from tests.support.broken_stores import (
     Ascii,
@@ -105,12 +106,12 @@ class Text(GoodSummariser):
 
 class Empty(GoodSummariser):
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        return (await super().summarise(request)).replaced(text=" ")
+        return replace(await super().summarise(request), text=" ")
 
 
 class Looping(GoodSummariser):
     async def summarise(self, request: SummaryRequest) -> SummaryDraft:
-        return (await super().summarise(request)).replaced(text="so on and " * 20)
+        return replace(await super().summarise(request), text="so on and " * 20)
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")

@@ -4,11 +4,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
 from refold.testing.request_judge import violations
+from tests.support.effort import tenth_unless_all
 
 Block = dict[str, Any]
 SOURCE = {"type": "url", "url": "https://x.org/a"}
@@ -78,7 +79,7 @@ def _asked(chat: refold.Chat, system: str) -> list[Block]:
     return context.messages
 
 
-@settings(max_examples=60)
+@tenth_unless_all(60)
 @given(
     st.sampled_from(WINDOWS),
     st.sampled_from(("extractive", "off")),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from eventsourcing.persistence import StoredEvent
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
@@ -19,6 +19,7 @@ from refold.domain.errors import RefoldError
 from refold.domain.evolve import fold
 from refold.infrastructure.event_store.recorder import LogRecorder
 from refold.infrastructure.event_store.store import SQLiteLog
+from tests.support.effort import tenth_unless_all
 
 LIMITS = {
     "refold.domain.evolve.REMEMBERED": 16,
@@ -78,7 +79,7 @@ def replayed(log: SQLiteLog) -> LoadedConversation:
     return LoadedConversation("t", fold(events), project(Window(), events))
 
 
-@settings(max_examples=12)
+@tenth_unless_all(12)
 @given(st.lists(moves, min_size=1, max_size=6))
 def test_whatever_happens_the_log_gives_what_a_replay_gives(drawn: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder:

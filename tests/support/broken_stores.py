@@ -1,15 +1,16 @@
 """Stores that break one thing each: in a conversation, in a memory, or in the log."""
 
+import dataclasses
 import threading
 import time
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import refold
 from refold.application.ports.conversation_log import ConversationLog, Decision
+from refold.domain.value import replace
 from refold.infrastructure.bootstrap import open_core
 
 
@@ -133,7 +134,7 @@ class GlobalKeys(Talk):
         if key not in self.known:
             self.known[key] = super().append(message, **how)
         first = self.known[key].messages[0]
-        return self.known[key].replaced(messages=(first.replaced(new=False),))
+        return replace(self.known[key], messages=(replace(first, new=False),))
 
 
 class FirstKeyAlone(Talk):
@@ -201,7 +202,7 @@ class OneByOne(Talk):
         if not isinstance(message, list) or how:
             return super().append(message, **how)
         answers = [self.inner.append(one) for one in message]
-        return answers[-1].replaced(messages=tuple(m for a in answers for m in a.messages))
+        return replace(answers[-1], messages=tuple(m for a in answers for m in a.messages))
 
 
 class Doubling(Talk):
@@ -327,7 +328,7 @@ class SkippingLog(RacingLog):
 def by_log(log: Callable[[ConversationLog], Any]) -> Callable[[Path], refold.Memory]:
     def open_memory(place: Path) -> refold.Memory:
         core = open_core(place, window=8_000, scrub_megabytes=0)
-        return refold.Memory(replace(core, log=log(core.log)))
+        return refold.Memory(dataclasses.replace(core, log=log(core.log)))
 
     return open_memory
 

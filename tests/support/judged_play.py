@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,12 +195,16 @@ def _findings(requests: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 def recordings(names: Iterable[str] = ()) -> list[Path]:
     """The files that can be imported; of those with one of ``names`` in their path, if any."""
     wanted = tuple(names)
-    found: list[Path] = []
-    for path in files("*/*"):
-        if path.suffix == ".md" or (wanted and not any(name in str(path) for name in wanted)):
-            continue
-        try:
-            found += [path] if read_transcript(path).conversations else []
-        except TranscriptError:
-            continue
-    return found
+    return [p for p in _importable() if not wanted or any(name in str(p) for name in wanted)]
+
+
+@cache
+def _importable() -> tuple[Path, ...]:
+    return tuple(path for path in files("*/*") if path.suffix != ".md" and _holds_any(path))
+
+
+def _holds_any(path: Path) -> bool:
+    try:
+        return bool(read_transcript(path).conversations)
+    except TranscriptError:
+        return False

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 
 from refold.domain.messages import Message
+from refold.domain.value import replace
 
 from . import counted_samples as samples
 from .counting import Counting
@@ -95,7 +96,7 @@ class MessageChecks(Counting):
 
     def _unsent(self) -> None:
         plain = Message(role="user", content=samples.PROSE)
-        more = plain.replaced(author="person", extra={"name": "Ana", "usage": {"input_tokens": 9}})
+        more = replace(plain, author="person", extra={"name": "Ana", "usage": {"input_tokens": 9}})
         sizes = [self.message(one, "a message").total for one in (plain, more)]
         self._findings.require(
             sizes[0] == sizes[1],

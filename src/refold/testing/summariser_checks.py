@@ -17,6 +17,7 @@ from refold.application.ports.summariser import (
     TokenCounter,
     is_by_code,
 )
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 from .findings import Findings, NeverEnded, Report, described, name_of, shown
@@ -297,7 +298,7 @@ class _Check:
         plain, given = ordinary(), ordinary()
         size: object = summariser.measure(given)
         more = ordinary(limit_tokens=plain.limit_tokens + 500)
-        fewer = plain.replaced(messages=plain.messages[:6])
+        fewer = replace(plain, messages=plain.messages[:6])
         sizes = [summariser.measure(request) for request in (fewer, plain, more, plain)]
         self._findings.require(
             all(type(one) is int and one > 0 for one in (size, *sizes)),

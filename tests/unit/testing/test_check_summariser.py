@@ -13,6 +13,7 @@ from refold import SummaryDraft as Draft
 from refold import SummaryRequest as Request
 from refold.application.ports.note_taker import NotesDraft, NotesRequest
 from refold.domain.messages import text_of
+from refold.domain.value import replace
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing import CheckFailed, check_summariser
@@ -82,7 +83,7 @@ class Nothing(Changed):
 
 class Unchecked(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(complete="yes")
+        return replace(draft, complete="yes")
 
 
 class Unnamed(Lines):
@@ -91,17 +92,17 @@ class Unnamed(Lines):
 
 class Anonymous(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(prompt_fingerprint="")
+        return replace(draft, prompt_fingerprint="")
 
 
 class NeverAsked(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(attempts=0)
+        return replace(draft, attempts=0)
 
 
 class OtherPrompt(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(prompt_fingerprint=f"{time.time_ns()}")
+        return replace(draft, prompt_fingerprint=f"{time.time_ns()}")
 
 
 class NotAsync(Lines):
@@ -111,28 +112,28 @@ class NotAsync(Lines):
 
 class OutOfTokens(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(stop_reason="max_tokens")
+        return replace(draft, stop_reason="max_tokens")
 
 
 class Dangling(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(text=f"{draft.text}\nThe next step is to change the three places and")
+        return replace(draft, text=f"{draft.text}\nThe next step is to change the three places and")
 
 
 class CutAnywhere(Changed):
     def change(self, draft: Draft, request: Request) -> object:
         words = "\n".join(super().lines(request))
-        return draft.replaced(text=words[: 3 * request.limit_tokens])
+        return replace(draft, text=words[: 3 * request.limit_tokens])
 
 
 class OverTheLimit(Lines):
     def draft(self, lines: list[str], request: Request) -> Draft:
-        return super().draft(lines, request.replaced(limit_tokens=1 << 20))
+        return super().draft(lines, replace(request, limit_tokens=1 << 20))
 
 
 class OverASmallLimit(Lines):
     def draft(self, lines: list[str], request: Request) -> Draft:
-        return super().draft(lines, request.replaced(limit_tokens=max(800, request.limit_tokens)))
+        return super().draft(lines, replace(request, limit_tokens=max(800, request.limit_tokens)))
 
 
 class Blocking(Lines):
@@ -183,29 +184,29 @@ class GoingOn(Lines):
 
 class Forgetful(Lines):
     def lines(self, request: Request) -> list[str]:
-        return super().lines(request.replaced(previous=None))
+        return super().lines(replace(request, previous=None))
 
 
 class Appending(Lines):
     def draft(self, lines: list[str], request: Request) -> Draft:
         draft = super().draft(lines, request)
-        return draft.replaced(text=f"{request.previous or ''}\n{draft.text}".strip())
+        return replace(draft, text=f"{request.previous or ''}\n{draft.text}".strip())
 
 
 class Doubling(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(text=f"{draft.text}\n{draft.text}")
+        return replace(draft, text=f"{draft.text}\n{draft.text}")
 
 
 class Constant(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(text="INV-55812 and the greenhouse in Marseille were spoken about.")
+        return replace(draft, text="INV-55812 and the greenhouse in Marseille were spoken about.")
 
 
 class Polite(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(
-            text=f"A helpful talk of {len(request.messages)} messages took place."
+        return replace(
+            draft, text=f"A helpful talk of {len(request.messages)} messages took place."
         )
 
 
@@ -258,12 +259,12 @@ class Mixing(Lines):
 
 class Ascii(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(text=draft.text.encode("ascii", "replace").decode())
+        return replace(draft, text=draft.text.encode("ascii", "replace").decode())
 
 
 class Latin(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return draft.replaced(text=draft.text.encode().decode("latin-1"))
+        return replace(draft, text=draft.text.encode().decode("latin-1"))
 
 
 class FirstMessage(Lines):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from refold import Message, TokenCount
+from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing import CheckFailed, check_token_counter
 
@@ -178,13 +179,13 @@ class Stringless(Good):
     def count_message(self, message: Message) -> TokenCount:
         extra = 60 if isinstance(message.content, str) else 0
         counted = super().count_message(message)
-        return counted.replaced(total=counted.total + extra)
+        return replace(counted, total=counted.total + extra)
 
 
 class FreePictures(Good):
     def count_message(self, message: Message) -> TokenCount:
         blocks = tuple(b for b in message.blocks() if b.get("type") != "image")
-        return super().count_message(message.replaced(content=blocks))
+        return super().count_message(replace(message, content=blocks))
 
 
 class FreeResults(Good):
@@ -201,7 +202,7 @@ class NoThinking(Good):
 class Metadata(Good):
     def count_message(self, message: Message) -> TokenCount:
         counted = super().count_message(message)
-        return counted.replaced(total=counted.total + len(str(message.extra or "")))
+        return replace(counted, total=counted.total + len(str(message.extra or "")))
 
 
 class Mutating(Good):
