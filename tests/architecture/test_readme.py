@@ -1,4 +1,4 @@
-"""The Python code of README.md runs as it stands, and prints what the page shows."""
+"""The Python code of README.md and of the docs runs as it stands, and prints what the page shows."""
 
 import os
 import subprocess
@@ -100,6 +100,14 @@ def test_blocks_are_run_in_order_and_a_failing_one_is_told_by_its_line(tmp_path:
     done = run(PAGE, tmp_path)
     assert done.returncode == 1
     assert 'README.py", line 17' in done.stderr
+
+
+@pytest.mark.parametrize("name", ["guide.md", "observability.md"])
+def test_the_code_of_the_docs_runs(name: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    assert python_blocks(text)
+    done = run(text, tmp_path)
+    assert done.returncode == 0, done.stderr[-2_000:]
 
 
 def test_the_output_of_a_page_is_what_its_text_blocks_show() -> None:
