@@ -118,7 +118,7 @@ def draw(timeline: Timeline, path: Path) -> None:
     """Draw the timeline into a PNG or SVG file, by the ending of its name."""
     import matplotlib as mpl
 
-    settings = {
+    settings: Any = {
         "svg.hashsalt": "refold",
         "svg.fonttype": "none",
         "font.family": "sans-serif",
@@ -133,8 +133,9 @@ def draw(timeline: Timeline, path: Path) -> None:
     with mpl.rc_context(settings):
         figure = _figure(timeline)
         kind = path.suffix.lower().removeprefix(".")
-        metadata = {"Date": None, "Description": timeline.described()} if kind == "svg" else {}
-        figure.savefig(path, format=kind, metadata=metadata, transparent=kind == "svg")
+        about: dict[str, Any] = {"Date": None, "Description": timeline.described()}
+        is_svg = kind == "svg"
+        figure.savefig(path, format=kind, metadata=about if is_svg else {}, transparent=is_svg)
 
 
 def _figure(timeline: Timeline) -> "Figure":
