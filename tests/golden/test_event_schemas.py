@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import refold
 from docs.schemas.write_schemas import FOLDER, schemas
 from refold.infrastructure.event_store.codec import NAMES, SHAPES, decode, encode
 from tests.support.golden_files import FOLDER as GOLDEN
@@ -71,3 +72,20 @@ def test_an_event_with_an_unknown_field_does_not_fit(stem: str) -> None:
     payload = json.loads(stored(stem)["examples"][0]["payload"])
     with pytest.raises(JSONSCHEMA.ValidationError, match="colour"):
         validator(stem).validate({**payload, "colour": "red"})
+
+
+def test_what_is_exported_as_events_fits_the_schemas() -> None:
+    with refold.open(":memory:", window=8_000) as memory:
+        conversation = memory.conversation("t")
+        for n in range(40):
+            conversation.append({"role": "user", "content": f"{n} " + "words " * 200})
+            conversation.context(system="Be brief.")
+            conversation.append({"role": "assistant", "content": f"{n}, noted."})
+        conversation.pin(0)
+        conversation.label("words")
+        exported = list(conversation.export("events"))
+    assert {"compaction_performed", "message_pinned", "request_frame_changed"} <= {
+        event["name"] for event in exported
+    }
+    for event in exported:
+        validator(f"{event['name']}.{SHAPES[event['name']]}").validate(event["fields"])
