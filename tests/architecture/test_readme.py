@@ -1,4 +1,4 @@
-"""The Python code of README.md, and of the page on testing, runs as it stands."""
+"""The Python code of README.md and of the docs runs as it stands, and prints what the page shows."""
 
 import os
 import subprocess
@@ -26,6 +26,12 @@ def python_blocks(text: str) -> list[Token]:
         and token.info.split()[:1] == ["python"]
         and (previous is None or previous.content.strip() != NO_TEST)
     ]
+
+
+def shown_output(text: str) -> str:
+    """The blocks marked ``text``, one after the other: what the code of the page prints."""
+    tokens = MarkdownIt().parse(text)
+    return "".join(t.content for t in tokens if t.type == "fence" and t.info == "text")
 
 
 def as_script(text: str) -> str:
@@ -62,10 +68,11 @@ def test_the_readme_shows_code_that_is_run() -> None:
     assert python_blocks(text), "README.md has no ```python block that is run"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/testing.md"])
-def test_the_code_of_the_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
-    done = run((ROOT / page).read_text("utf-8"), tmp_path)
+def test_the_code_of_the_readme_runs_and_prints_what_the_page_shows(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    done = run(text, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == shown_output(text)
 
 
 PAGE = """# A page
@@ -93,6 +100,19 @@ def test_blocks_are_run_in_order_and_a_failing_one_is_told_by_its_line(tmp_path:
     done = run(PAGE, tmp_path)
     assert done.returncode == 1
     assert 'README.py", line 17' in done.stderr
+
+
+@pytest.mark.parametrize("name", ["guide.md", "observability.md", "testing.md"])
+def test_the_code_of_the_docs_runs(name: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    assert python_blocks(text)
+    done = run(text, tmp_path)
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+def test_the_output_of_a_page_is_what_its_text_blocks_show() -> None:
+    page = PAGE + "\n```text\n4\n```\n\n```console\n$ no\n```\n\n```text\nfour\n```\n"
+    assert shown_output(page) == "4\nfour\n"
 
 
 def test_a_block_marked_no_test_is_left_out(tmp_path: Path) -> None:
