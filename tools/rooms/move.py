@@ -53,7 +53,6 @@ def all_files():
     for top in (*LAYERS, 'src/refold', 'tests', 'benchmarks', 'examples', '.ci'):
         for p in sorted((ROOT / top).rglob('*.py')):
             r = p.relative_to(ROOT)
-            if r.parts[:2] == ('src', 'refold') and len(r.parts) > 3: continue
             if 'src' == r.parts[0] and any(x in LAYERS for x in r.parts[2:3]): continue
             out.append(str(r))
     return out
