@@ -21,7 +21,7 @@ from typing import NamedTuple
 import zstandard
 
 import refold
-from refold.infrastructure.event_store.compression import DICTIONARY_BYTES, LEVEL, Compressor
+from refold.infrastructure.event_store.encodings import DICTIONARY_BYTES, LEVEL, Compressor
 
 ROUNDS = 7
 

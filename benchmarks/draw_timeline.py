@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import refold
-from refold.infrastructure.lab.demo_session import demo_conversation
+from refold.infrastructure.cli.demo_session import demo_conversation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from .json_data import is_list, is_object
 from .messages import SHOWN, Block, Message
+from .value import is_list, is_object
 
 LONGEST = 128
 """Characters of a name that the Messages API takes."""

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from .choosing_memories import forget_memories
-from .conversation import Conversation
-from .coverage import Coverage
+from .conversation import Conversation, Coverage
 from .events import (
     CompactionFailed,
     CompactionPerformed,

@@ -6,8 +6,7 @@ from typing import Literal
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.ledger.line import LedgerLine
 
-from .conversation import ActiveSummary, LiveMessage, Topic
-from .coverage import Coverage
+from .conversation import ActiveSummary, Coverage, LiveMessage, Topic
 from .frames import RequestFrameChanged
 from .messages import Block, Message
 from .notes import MemoriesChosen, NotesFlushed

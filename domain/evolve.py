@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import assert_never
 
-from refold.domain.compaction.summary_length import with_length
+from refold.domain.compaction.summary_rules import with_length
 
 from .conversation import ActiveSummary, Attempt, Conversation, LiveMessage, Pin, Setbacks
 from .erasing import ERASED
@@ -32,8 +32,7 @@ from .events import (
 from .frames import RequestFrameChanged, known_frame
 from .messages import gist
 from .notes import MemoriesChosen, NotesFlushed
-from .thinking import behind_new_prefix, without_thinking
-from .turns import with_companions
+from .turns import behind_new_prefix, with_companions, without_thinking
 from .value import replace
 
 # At most this many are remembered, so that folding an append costs the same at any length. Older ones
@@ -273,11 +272,10 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
         live.append(fact)
         tokens += fact.tokens
         owner = owner or event.conversation_owner
-        if preamble == length:
-            if event.message.role == "system":
-                preamble += 1
-            else:
-                first_id = event.message_id
+        if preamble == length and event.message.role == "system":
+            preamble += 1
+        elif preamble == length:
+            first_id = event.message_id
         length = event.position + 1
         if len(live) > REMEMBERED and (gone := fading(live, preamble, state.pinned_positions)):
             # At once, so that a run of messages gives the same state as one by one.

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from .json_data import is_list, is_object
-from .value import Value
+from .value import Value, is_list, is_object
 
 Role = Literal["user", "assistant", "system"]
 Author = Literal["person", "program", "tool"]

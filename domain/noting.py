@@ -4,21 +4,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from refold.domain.ledger.cues import clean, redact, squeeze
 from refold.domain.ledger.gathering import Source, gather
 from refold.domain.ledger.headings import sense_of, shown
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.ledger.line_choice import Ranking
 from refold.domain.ledger.quotations import own_words, quotes_in
 from refold.domain.ledger.speech import sentences, user_words
-from refold.domain.ledger.wording import clean, redact, squeeze
 
-from . import lasting
+from . import lasting_facts as lasting
 from .conversation import Conversation
-from .impersonation import broken_up
-from .lasting import stated
+from .lasting_facts import stated
 from .ledger import cues
 from .messages import Message, said
 from .notes import Note, NotesFlushed
+from .quoted_text import broken_up
 from .value import replace
 
 LONGEST = 4_000

@@ -8,8 +8,7 @@ from refold.domain.compaction.policy import CompactionPolicy
 
 from .conversation import Conversation, LiveMessage
 from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
-from .thinking import stays_from
-from .turns import open_calls
+from .turns import open_calls, stays_from
 
 Side = Literal["call", "result", "said"]
 """Of a tool call; or what a user said or showed, where ``call_id`` is the place of the block."""

@@ -15,7 +15,7 @@ from demo_session.recorder import Recorder
 from demo_session.screenplay import read_screenplay
 
 HERE = Path(__file__).resolve().parent
-SHIPPED = HERE.parent / "infrastructure" / "lab" / "session.jsonl"
+SHIPPED = HERE.parent / "infrastructure" / "cli" / "session.jsonl"
 START = datetime.fromisoformat("2026-03-10T09:04:00+08:00")
 
 

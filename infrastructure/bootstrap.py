@@ -11,18 +11,17 @@ from refold.application.api.memory import Memory
 from refold.application.compaction.unwritten import UnwrittenWrites
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.errors import LogError
-from refold.application.frames.frame_log import Asked
-from refold.application.maintenance.derived_files import forget_erased
+from refold.application.frames.request_frames import Asked
+from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.application.projections.thread_views import ThreadViews
-from refold.application.recall.recall_parts import RecallParts
-from refold.application.recall.thread_recall import by_thread
+from refold.application.recall.thread_recall import RecallParts, by_thread
 from refold.application.recall.tokens import stem_with
 from refold.application.runtime.core import Core
 from refold.application.runtime.opening_process import OpeningProcess
-from refold.infrastructure.settings.options import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
-from refold.infrastructure.settings.options import Options as Options
+from refold.infrastructure.settings.option_checks import NAME_OR_OBJECT, NO_SETTINGS, READ_APART
+from refold.infrastructure.settings.option_checks import Options as Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from refold.infrastructure.event_store.store import SQLiteLog
     from refold.infrastructure.notes.markdown_pages import MarkdownReader
     from refold.infrastructure.notes.notes_folder import MarkdownFolder
-    from refold.infrastructure.observability.notices import Notice
-    from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.observability.log_observer import Notice
+    from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.projection_store.read_models import SQLiteViews
     from refold.infrastructure.settings.configuration import Configuration
     from refold.infrastructure.settings.settings_model import RefoldSettings
@@ -88,7 +87,7 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
     from refold.infrastructure.files.fork_gate import GATE
 
     with GATE.used():
-        from refold.infrastructure.maintenance.own_files import real_place
+        from refold.infrastructure.maintenance.backup import real_place
         from refold.infrastructure.settings.option_checks import check_options
 
         check_options(path, options)
@@ -96,12 +95,12 @@ def open_core(path: str | Path, **options: Unpack[Options]) -> Core:
 
 
 def _opened(path: str | Path, options: Options) -> Core:
+    from refold.infrastructure.agent_tools.sdk_tools import AnthropicTools
     from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
-    from refold.infrastructure.observability.wiring import Observing
+    from refold.infrastructure.observability.observers import Observing
     from refold.infrastructure.recall.stemmer import SNOWBALL
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-    from refold.infrastructure.tools.anthropic import AnthropicTools
 
     stem_with(SNOWBALL)
     configuration = configuration_of(options)
@@ -174,8 +173,7 @@ def _stores(
     told: "Callable[[Notice], None]",
 ) -> _Stores:
     from refold.infrastructure.event_store.store import SQLiteLog
-    from refold.infrastructure.projection_store.derived_places import place_of
-    from refold.infrastructure.projection_store.projection_file import kind_of
+    from refold.infrastructure.projection_store.projection_file import kind_of, place_of
     from refold.infrastructure.projection_store.read_models import VIEWS, SQLiteViews
     from refold.infrastructure.recall.recall_wiring import embedder_of, recall_parts
     from refold.infrastructure.search_backends.named_backends import (
@@ -235,8 +233,8 @@ def _summariser(
     observing: "Observing",
 ) -> Summariser | None:
     """The summariser that was given or named; None for the embedded one."""
-    from refold.application.summaries.fallbacks import SummariesOff
-    from refold.infrastructure.summarisers.retried import retrying
+    from refold.application.summaries.leaves import SummariesOff
+    from refold.infrastructure.summarisers.named_summarisers import retrying
 
     if given is None or isinstance(given, str):
         if settings.summariser == "extractive":

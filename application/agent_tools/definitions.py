@@ -1,12 +1,163 @@
-"""The tools of a request as the Messages API takes them, of whatever callers hand over."""
+"""Definitions of tools: those of refold, and checks of those a program gives."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeGuard, cast
 
+from refold.domain.blocks import name_problem
 from refold.domain.errors import InvalidMessage
+from refold.domain.value import is_object
 
-from .tool import Tool
-from .tool_checks import check_tool
+from .tool_scope import Tool
+
+CUSTOM = "custom"
+_DATED = re.compile(r"[a-z0-9_]+_\d{8}")
+_UNDATED = ("mcp_toolset", "tool_search_tool_regex", "tool_search_tool_bm25")
+"""Types of tools of the provider whose names have no date."""
+
+
+class UnknownToolFieldWarning(UserWarning):
+    """A tool has a field that the Messages API does not take there, as far as is known.
+
+    It is sent as it came. Told once for each field.
+    """
+
+
+_told: set[str] = set()
+
+
+def forget_told() -> None:
+    """Warn once more of each field."""
+    _told.clear()
+
+
+def check_tool(tool: Mapping[str, Any], place: str) -> None:
+    """Refuse a tool that no request could have.
+
+    Raises:
+        InvalidMessage: names the field; of a tool of another API, its converter.
+    """
+    kind = tool.get("type")
+    if kind == "function" or is_object(tool.get("function")):
+        raise InvalidMessage(
+            f"{place}.type",
+            "that is a tool of the OpenAI format; convert the tools with "
+            "refold.tools_from_openai(tools) first",
+        )
+    if kind is not None and kind != CUSTOM:
+        _check_server_tool(tool, kind, place)
+        return
+    if not isinstance(tool.get("name"), str) or not tool["name"]:
+        keys = ", ".join(repr(key) for key in list(tool)[:5]) or "nothing"
+        raise InvalidMessage(f"{place}.name", f"must be the name of the tool; it has {keys}")
+    if (problem := name_problem(tool["name"])) is not None:
+        raise InvalidMessage(f"{place}.name", problem)
+    _check_schema(tool, place)
+    _check_fields(tool, place)
+    _warn_of_unknown(tool)
+
+
+def _check_server_tool(tool: Mapping[str, Any], kind: object, place: str) -> None:
+    if not isinstance(kind, str) or not kind:
+        raise InvalidMessage(f"{place}.type", "must be the type of a server tool, or left out")
+    if not _DATED.fullmatch(kind) and kind not in _UNDATED:
+        raise InvalidMessage(
+            f"{place}.type",
+            f"{kind[:80]!r} is no type of a tool: those of the provider end in a date, such as "
+            "web_search_20250305; leave it out of a tool of your own",
+        )
+    # A set of tools has no name of its own.
+    needed = "name" if "toolset" not in kind else "mcp_server_name" if kind in _UNDATED else None
+    if needed is not None and not _is_name(tool.get(needed)):
+        raise InvalidMessage(f"{place}.{needed}", f"is missing: every {kind} has one")
+    _check_fields(tool, place)
+
+
+def _check_schema(tool: Mapping[str, Any], place: str) -> None:
+    schema, place = tool.get("input_schema"), f"{place}.input_schema"
+    if not _is_mapping(schema):
+        hint = next((f"; it has {k!r}" for k in ("parameters", "inputSchema") if k in tool), "")
+        raise InvalidMessage(place, f"must be a JSON schema{hint}{_of(tool)}")
+    properties, required = schema.get("properties"), schema.get("required")
+    if schema.get("type") != "object":
+        wanted = 'must be "object": the input of a tool is one'
+        raise InvalidMessage(f"{place}.type", f"{wanted}{_of(tool)}")
+    if properties is not None and not _is_mapping(properties):
+        raise InvalidMessage(
+            f"{place}.properties", f"must be an object with a schema for each name{_of(tool)}"
+        )
+    for name, one in (properties or {}).items():
+        if not isinstance(one, Mapping | bool):
+            raise InvalidMessage(
+                f"{place}.properties.{str(name)[:80]}", f"must be a JSON schema{_of(tool)}"
+            )
+    if required is not None and not _is_list_of(str, required):
+        raise InvalidMessage(f"{place}.required", f"must be a list of names{_of(tool)}")
+
+
+def _check_fields(tool: Mapping[str, Any], place: str) -> None:
+    for field, (fits, wanted) in _FIELDS.items():
+        value = tool.get(field)
+        if value is not None and not fits(value):
+            raise InvalidMessage(f"{place}.{field}", f"must be {wanted}{_of(tool)}")
+
+
+def _warn_of_unknown(tool: Mapping[str, Any]) -> None:
+    for field in tool:
+        if field not in _KNOWN and field not in _told:
+            _told.add(field)
+            warnings.warn(
+                f"the field {field[:80]!r} of the tool {tool['name']!r} is unknown here: it is sent as it "
+                "came. Where it is right, this version of refold is older",
+                UnknownToolFieldWarning,
+                stacklevel=2,
+            )
+
+
+def _of(tool: Mapping[str, Any]) -> str:
+    name = tool.get("name")
+    return f" (of the tool {name[:80]!r})" if isinstance(name, str) else ""
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_mark(value: object) -> bool:
+    return isinstance(value, Mapping) and _is_name(cast("Mapping[str, object]", value).get("type"))
+
+
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(one, kind) for one in cast("list[object]", value)
+    )
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_TRUTH = (_is_truth, "true or false")
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "description": (_is_text, "a text"),
+    "cache_control": (_is_mark, 'an object such as {"type": "ephemeral"}'),
+    "strict": _TRUTH,
+    "defer_loading": _TRUTH,
+    "eager_input_streaming": _TRUTH,
+    "allowed_callers": (lambda value: _is_list_of(str, value), "a list of callers"),
+    "input_examples": (lambda value: _is_list_of(dict, value), "a list of inputs"),
+}
+_KNOWN = {"name", "input_schema", "type", *_FIELDS}
+
 
 Tools: TypeAlias = Iterable[Mapping[str, Any] | Tool] | None
 """Definitions as mappings, tools of a ``Toolbox``, or the whole of it."""

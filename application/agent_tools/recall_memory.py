@@ -16,8 +16,7 @@ from .answers import (
     quoted,
     shown_as,
 )
-from .arguments import RecallAnywhere, RecallArguments, RecallOfAll
-from .names import QUERY_HISTORY, READ_OFFLOADED
+from .arguments import QUERY_HISTORY, READ_OFFLOADED, RecallAnywhere, RecallArguments, RecallOfAll
 from .tool_scope import Reach
 
 DESCRIPTION = f"""\

@@ -1,18 +1,22 @@
-"""How far tools reach: one conversation, or all of a log."""
+"""A tool for agents, and the scope of conversations that it may read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
 
 from refold.application.conversation.addresses import parse_address
 from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.errors import InvalidAddress, LogDamaged
 from refold.application.ports.read_models import ConversationRow
+from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
-from refold.domain.errors import InvalidThreadId
+from refold.domain.errors import InvalidThreadId, RefoldError
 
-from .answers import named
-from .names import LIST_CONVERSATIONS
+from .answers import named, one_line
+from .arguments import LIST_CONVERSATIONS, Arguments, read_arguments, refusal, schema_of
 
 
 class ToolRefusal(Exception):
@@ -129,3 +133,56 @@ class Reach:
     def _is_within(self, thread: str) -> bool:
         """Whether a conversation is there and within reach; who may not see it is not told which."""
         return bool(self.core.log.load(thread).state.version) and self.scope.reaches(thread)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool. Calling it with keyword arguments gives the text, of an error as well."""
+
+    name: str
+    description: str
+    """When to use it, what comes back, what it cannot do: for the model."""
+    arguments: type[Arguments]
+    answer: Callable[[Reach, Any], str]
+    reach: Reach
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        return schema_of(self.arguments)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """As ``tools=`` of the Messages API takes it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
+
+    def call(self, given: object) -> ToolOutput:
+        """The answer to a call with any JSON value; what is wrong with it is an answer as well.
+
+        Raises:
+            OpenedBeforeFork: this process was forked from the one that opened the memory.
+        """
+        self.reach.core.process.check()
+        try:
+            arguments = read_arguments(self.arguments, given)
+        except ValidationError as error:
+            return ToolOutput(text=refusal(self.name, self.arguments, error), is_error=True)
+        try:
+            self.reach.scope.check_owner()
+            return ToolOutput(text=self.answer(self.reach, arguments))
+        except (ToolRefusal, RefoldError) as error:
+            return ToolOutput(
+                text=f"{self.name}: {one_line(self.reach.told(error), 1_000)}", is_error=True
+            )
+        except OSError as error:
+            problem = one_line(error.strerror or str(error))
+            text = f"{self.name}: the memory cannot be read now ({problem}); go on without it."
+            return ToolOutput(text=text, is_error=True)
+
+    def __call__(self, **arguments: Any) -> str:
+        """The text of the answer."""
+        return self.call(arguments).text

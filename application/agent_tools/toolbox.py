@@ -7,10 +7,15 @@ from refold.application.conversation.owner_scope import OwnerScope
 from refold.application.ports.sdk_tools import ToolOutput
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage
-from refold.domain.json_data import is_object
+from refold.domain.value import is_object
 
 from .answers import named
 from .arguments import (
+    EXPAND_SUMMARY,
+    LIST_CONVERSATIONS,
+    QUERY_HISTORY,
+    READ_OFFLOADED,
+    RECALL_MEMORY,
     ExpandAnywhere,
     ExpandArguments,
     ListArguments,
@@ -21,19 +26,15 @@ from .arguments import (
     RecallArguments,
     RecallOfAll,
 )
-from .expand_summary import DESCRIPTION as EXPAND
-from .expand_summary import expand_summary
-from .list_conversations import DESCRIPTION as LIST
-from .list_conversations import list_conversations
-from .names import EXPAND_SUMMARY, LIST_CONVERSATIONS, QUERY_HISTORY, READ_OFFLOADED, RECALL_MEMORY
 from .query_history import DESCRIPTION as QUERY
-from .query_history import query_history
-from .read_offloaded import DESCRIPTION as READ
-from .read_offloaded import read_offloaded
+from .query_history import LIST_DESCRIPTION as LIST
+from .query_history import list_conversations, query_history
+from .read_messages import EXPAND_DESCRIPTION as EXPAND
+from .read_messages import READ_DESCRIPTION as READ
+from .read_messages import expand_summary, read_offloaded
 from .recall_memory import DESCRIPTION as RECALL
 from .recall_memory import recall_memory
-from .tool import Tool
-from .tool_scope import Reach
+from .tool_scope import Reach, Tool
 
 _ANYWHERE = (
     "\nIt asks this conversation, or the one whose id is given as thread. Answers name the conversation "

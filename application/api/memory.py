@@ -15,9 +15,8 @@ from refold.application.conversation.owners import read_owner, require_owner
 from refold.application.conversation.parsing import read_thread_id
 from refold.application.erasure.erasing import erase_all, erase_owner
 from refold.application.erasure.erasure_report import ErasureReport
-from refold.application.frames.frame_log import record_waiting
+from refold.application.frames.request_frames import record_waiting
 from refold.application.history.expand import ExpandedSummary, expand_anywhere
-from refold.application.maintenance.derived_files import close_derived
 from refold.application.maintenance.maintenance_results import (
     AnchorState,
     BackedUp,
@@ -28,6 +27,7 @@ from refold.application.maintenance.maintenance_results import (
 from refold.application.maintenance.verifying import (
     Replayed,
     Verification,
+    close_derived,
     replay,
     verify,
 )

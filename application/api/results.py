@@ -3,11 +3,10 @@
 from typing import Literal
 
 from refold.application.projections.message_list import readable
+from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.events import OmittedMessage, Trigger
 from refold.domain.messages import Message
 from refold.domain.value import Value
-
-from .short_reprs import ShortRepr
 
 Outcome = Literal[
     "performed", "shortened", "nothing_to_do", "failed", "in_flight", "reverted", "waiting"

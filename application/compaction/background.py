@@ -20,8 +20,7 @@ from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import finish_observers
 from refold.application.runtime.opening_process import keep_in_child
 from refold.application.runtime.plain_lines import conversation, plain_logger, raised
-from refold.domain.compaction.archiving import archives_over, live_messages
-from refold.domain.compaction.budget import Budget
+from refold.domain.compaction.budget import Budget, archives_over, live_messages
 from refold.domain.compaction.compacting import abandon_compaction, holds_lease
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded

@@ -7,26 +7,24 @@ from refold.application.api.blocking import to_the_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogError
-from refold.application.memories.choosing import choose_anew, give_up
 from refold.application.notes.note_taking import notes_are_due, take_notes_if_due
 from refold.application.ports.summariser import Summariser
+from refold.application.recall.owner_memories import choose_anew, give_up
 from refold.application.runtime.core import Core
 from refold.application.runtime.observers import Telling, tell_compaction
 from refold.application.runtime.opening_process import BRIEFLY, waiting_at_most
 from refold.application.runtime.plain_lines import conversation, plain_logger
-from refold.application.summaries.fallbacks import first_stage, next_stage
-from refold.domain.compaction.archiving import may_archive
-from refold.domain.compaction.budget import Budget
+from refold.application.summaries.leaves import first_stage, next_stage
+from refold.domain.compaction.budget import Budget, may_archive
 from refold.domain.compaction.compacting import abandon_compaction, may_compact
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import Trigger
 from refold.domain.value import replace
 
-from .attempt import CompactionAttempt
+from .attempt import OVERTAKEN, CompactionAttempt, Turn, overtaken
 from .attempt_ends import outcome_of, told_results
 from .ladder import Measured, Shortened, climb, is_heavy, lighten, make_fit, measured
 from .last_rung import clear_texts, shorten_texts
-from .lease import OVERTAKEN, Turn, overtaken
 from .overflow import is_out_of_reach
 from .unwritten import reason_of, write_waiting
 

@@ -11,8 +11,8 @@ from refold.application.rendering.render import render
 from refold.application.runtime.core import Core
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_length import expected
-from refold.domain.coverage import Coverage
+from refold.domain.compaction.summary_rules import expected
+from refold.domain.conversation import Coverage
 from refold.domain.cuts.planner import NothingToCompact, plan_compaction
 from refold.domain.events import (
     Event,
@@ -21,7 +21,6 @@ from refold.domain.events import (
     ToolContentOffloaded,
     UserContentShortened,
 )
-from refold.domain.json_data import byte_size
 from refold.domain.shortening import (
     as_few_as_needed,
     choose_condensed,
@@ -35,7 +34,7 @@ from refold.domain.shortening import (
     unanswered_from,
     worth_a_marker,
 )
-from refold.domain.value import replace
+from refold.domain.value import byte_size, replace
 
 from .tool_parts import SAID, TOOLS, decided, of_tools, of_users, tool_parts
 

@@ -9,9 +9,9 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import TokenCountError
 from refold.application.frames.sent_request import as_sent
 from refold.application.history.moments import At, loaded_at
-from refold.application.memories.choosing import choose_at_first, wants_first_choice
 from refold.application.notes.note_taking import notes_are_due
 from refold.application.ports.summariser import RequestCounter
+from refold.application.recall.owner_memories import choose_at_first, wants_first_choice
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import Core, Extras
@@ -21,9 +21,9 @@ from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import Trigger
 
+from .attempt import load_settled
 from .fit_to_budget import Settling, is_due
 from .ladder import is_out_of_sight
-from .lease import load_settled
 from .overflow import too_many_bytes, window_exceeded
 
 logger = plain_logger(__name__)

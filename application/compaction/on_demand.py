@@ -8,10 +8,10 @@ from refold.application.api.blocking import to_the_end
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.frames.sent_request import as_carried
-from refold.application.memories.choosing import choose_anew
+from refold.application.recall.owner_memories import choose_anew
 from refold.application.runtime.core import Core, Extras
 from refold.application.runtime.observers import Telling, tell_compaction
-from refold.application.summaries.fallbacks import chosen_stage
+from refold.application.summaries.leaves import chosen_stage
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.reverting import revert_compaction
 from refold.domain.cuts.planner import Wish

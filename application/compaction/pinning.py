@@ -7,7 +7,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.parsing import is_utf8
 from refold.application.conversation.stream_places import stored_messages
 from refold.application.projections.window import PinnedText
-from refold.application.rendering.context_blocks import ledger_text
+from refold.application.rendering.render import ledger_text
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidMessage, UnknownMessage
 from refold.domain.events import Event

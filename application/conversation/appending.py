@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from refold.application.api.results import Appended, AppendedMessage
-from refold.application.compaction.lease import settle_left_behind
+from refold.application.compaction.attempt import settle_left_behind
 from refold.application.errors import LogDamaged
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.summariser import TokenCount
@@ -15,7 +15,7 @@ from refold.domain.appending import IncomingMessage, append_messages
 from refold.domain.errors import InvalidMessage, KeyReused, VersionConflict
 from refold.domain.events import Event, MessageAppended
 from refold.domain.messages import Author, Message, gist, thinks
-from refold.domain.thinking import follows_an_answer, is_bound
+from refold.domain.turns import follows_an_answer, is_bound
 from refold.domain.value import build_unvalidated, replace
 
 from .loaded import LoadedConversation

@@ -6,8 +6,8 @@ from typing import Any
 
 from refold.domain.blocks import source_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.value import is_list, is_object
 
 _OPENAI = "that is the OpenAI format; convert the messages with refold.from_openai(messages) first"
 _REPLY = "that is a whole reply of the OpenAI API; convert it with refold.from_openai(reply) first"

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 from refold.domain.blocks import unknown_kinds
 from refold.domain.errors import InvalidMessage, InvalidThreadId
-from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Author, Block, Message, Role, gist
-from refold.domain.value import build_unvalidated, replace
+from refold.domain.value import build_unvalidated, is_list, is_object, replace
 
 from .block_checks import (
     check_blocks,

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
 
-from refold.application.conversation.addresses import SEPARATOR, successor_of, thread_of
 from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.ports.conversation_log import (
     ConversationLog,
@@ -25,6 +24,7 @@ from refold.domain.errors import ConversationGone
 from refold.domain.events import ConversationForked, Event, MessageAppended
 from refold.domain.value import replace
 
+from .addresses import SEPARATOR, successor_of, thread_of
 from .loaded import LoadedConversation
 
 

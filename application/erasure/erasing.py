@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from refold.application.conversation.addresses import position_in
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.maintenance.derived_files import forget_erased
 from refold.application.maintenance.maintenance_results import ErasedAgain, RecordedErasure
+from refold.application.maintenance.verifying import forget_erased
 from refold.application.notes.note_files import write_notes
 from refold.application.ports.conversation_log import Erasure, Loading
 from refold.application.runtime.core import Core
@@ -15,10 +15,20 @@ from refold.domain.events import Event, MessageAppended, MessageErased
 from refold.domain.notes import NotesFlushed
 from refold.domain.value import Rewritten, replace
 
-from .erasing_plan import Done, ErasurePlan, Renoted, erasable, renoted
+from .erasing_plan import (
+    Choices,
+    Done,
+    ErasurePlan,
+    Quotations,
+    Renoted,
+    erasable,
+    is_known,
+    messages_of_owner,
+    renoted,
+    withdrawal,
+)
 from .erasure_report import ErasureReport, Place, Removed
 from .lineage import Lineage, copies, descendants, trace
-from .owner_messages import Choices, Quotations, is_known, messages_of_owner, withdrawal
 from .rebuilt_summary import Remade, remade
 
 Where = int | str | Sequence[int | str]

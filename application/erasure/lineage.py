@@ -8,7 +8,7 @@ from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.runtime.core import Core
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.erasing import is_made_from
 from refold.domain.events import (
     CompactionFailed,

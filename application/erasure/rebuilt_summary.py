@@ -9,14 +9,19 @@ from typing import NamedTuple
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.conversation.stream_places import StreamPlaces
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
-from refold.application.rendering.context_blocks import topics_tokens
+from refold.application.rendering.render import topics_tokens
 from refold.application.runtime.core import Core, Extras
 from refold.application.summaries.chunking import naming, unread
-from refold.application.summaries.fallbacks import GAP, NoteSummariser
-from refold.application.summaries.leaves import headed, leaf_within, text_of_leaves
+from refold.application.summaries.leaves import (
+    GAP,
+    NoteSummariser,
+    headed,
+    leaf_within,
+    text_of_leaves,
+)
 from refold.application.summaries.summary import Gathering, KeptLedger
 from refold.application.topics.summary_topics import TopicGathering
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.events import (
     CompactionPerformed,
@@ -27,8 +32,8 @@ from refold.domain.events import (
     OmittedMessage,
     SummarySuperseded,
 )
-from refold.domain.impersonation import broken_up
 from refold.domain.messages import gist
+from refold.domain.quoted_text import broken_up
 from refold.domain.text_cuts import ends_within
 from refold.domain.value import replace
 

@@ -8,7 +8,7 @@ from refold.application.runtime.core import Core, Extras, Layout
 from refold.domain.erasing import WITHDRAWN
 from refold.domain.frames import FramePart, RequestFrameChanged
 
-from .frame import Frame, frame_of
+from .request_frames import Frame, frame_of
 
 NEXT = 16
 """A frame is recorded with the next append or decision of the process that made the request. Between the two

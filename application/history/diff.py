@@ -15,9 +15,8 @@ from refold.application.conversation.stream_places import AT_ONCE
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras
 from refold.domain.events import Event, MessageErased
-from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import text_of
-from refold.domain.value import Value
+from refold.domain.value import Value, is_list, is_object
 
 from .explain import MessageFate, explain
 from .moments import At, loaded_at

@@ -8,7 +8,7 @@ from refold.application.conversation.addresses import address_of, position_in
 from refold.application.conversation.stream_places import read_back
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.fates import Fate
-from refold.application.recall.context_visibility import Sight
+from refold.application.recall.hits import Sight
 from refold.application.recall.recall_query import whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import ConversationGone, InvalidSetting

@@ -10,7 +10,7 @@ from refold.application.erasure.erasing_plan import erased_message, renoted
 from refold.application.erasure.lineage import read
 from refold.application.erasure.rebuilt_summary import remade
 from refold.application.errors import LogDamaged
-from refold.application.rendering.context_blocks import memories_size, memories_text
+from refold.application.rendering.render import memories_size, memories_text
 from refold.application.runtime.core import Core
 from refold.domain.choosing_memories import withdraw_memories
 from refold.domain.compaction.compacting import abandon_compaction

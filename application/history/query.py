@@ -11,8 +11,8 @@ from refold.application.ports.read_models import MessageRow
 from refold.application.projections.fates import Fate
 from refold.application.projections.message_list import readable
 from refold.application.projections.row_changes import utc
-from refold.application.recall.context_visibility import Sight
-from refold.application.recall.passage_words import events_at
+from refold.application.recall.hits import Sight
+from refold.application.recall.ranking import events_at
 from refold.application.recall.recall_query import LEAST_TOKENS, MOST_TOKENS, whole_number
 from refold.application.runtime.core import Core
 from refold.domain.errors import InvalidSetting

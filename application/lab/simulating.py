@@ -23,7 +23,7 @@ from refold.application.ports.summariser import (
 )
 from refold.application.projections.fates import Fate
 from refold.application.runtime.core import Core, Extras
-from refold.application.summaries.asking import relayed
+from refold.application.summaries.summariser_calls import relayed
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import (
     CompactionFailed,

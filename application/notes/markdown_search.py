@@ -145,17 +145,7 @@ def search_notes(
     Raises:
         InvalidSetting: an option cannot be; says what is allowed.
     """
-    whole_number("limit", limit, 1, MOST_HITS)
-    if not 0 <= min_score <= 1:
-        raise InvalidSetting(
-            f"min_score={min_score!r} cannot be: it must be a number from 0 to 1",
-            setting="min_score",
-        )
-    if mode is not None and mode not in get_args(RecallMode):
-        allowed = ", ".join(get_args(RecallMode))
-        raise InvalidSetting(
-            f"mode={mode!r} cannot be: it must be one of {allowed}", setting="mode"
-        )
+    _check(limit, min_score, mode)
     query = well_formed(query)
     if core.markdown is None:
         return NotesFound(query=query, hits=(), mode="keyword", notice=NO_FOLDER)
@@ -175,6 +165,20 @@ def search_notes(
         if score > 0 and score / best >= min_score
     )
     return NotesFound(query=query, hits=hits, mode=used, notice=notice)
+
+
+def _check(limit: int, min_score: float, mode: RecallMode | None) -> None:
+    whole_number("limit", limit, 1, MOST_HITS)
+    if not 0 <= min_score <= 1:
+        raise InvalidSetting(
+            f"min_score={min_score!r} cannot be: it must be a number from 0 to 1",
+            setting="min_score",
+        )
+    if mode is not None and mode not in get_args(RecallMode):
+        allowed = ", ".join(get_args(RecallMode))
+        raise InvalidSetting(
+            f"mode={mode!r} cannot be: it must be one of {allowed}", setting="mode"
+        )
 
 
 def notes_status(core: Core, owner: str | None) -> NotesStatus:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from refold.application.api.short_reprs import ShortRepr
+from refold.application.runtime.plain_lines import ShortRepr
 from refold.domain.value import Value
 
 from .conversation_log import Damage

@@ -8,8 +8,8 @@ from operator import eq
 from typing import NamedTuple, Protocol, cast, overload
 
 from refold.domain.events import MessageAppended
-from refold.domain.json_data import byte_size
 from refold.domain.messages import Message
+from refold.domain.value import byte_size
 
 
 class Entry(NamedTuple):

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.blocks import block_words
-from refold.domain.events import (
-    EventLost,
-    MessageAppended,
-)
+from refold.domain.events import EventLost, MessageAppended
 from refold.domain.messages import THINKING, Block, Message
 
 from .row_changes import Appended, Cell, Change, Replaced, utc

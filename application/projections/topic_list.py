@@ -4,10 +4,7 @@ from collections.abc import Sequence
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.read_models import TopicRow
-from refold.domain.events import (
-    CompactionPerformed,
-    CompactionReverted,
-)
+from refold.domain.events import CompactionPerformed, CompactionReverted
 
 from .row_changes import Added, Cell, Change, Changed, Removed, one_by_one
 

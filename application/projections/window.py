@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.events import (
     CompactionPerformed,
     CompactionReverted,

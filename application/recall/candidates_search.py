@@ -16,8 +16,8 @@ from .missing_vectors import Asked
 from .passages import Passage
 from .question import Question
 from .ranking import Ranked, every_passage, ranked
-from .recall_parts import RecallParts
 from .recall_query import Inquiry
+from .thread_recall import RecallParts
 
 logger = plain_logger(__name__)
 

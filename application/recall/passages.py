@@ -7,15 +7,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from refold.application.agent_tools.names import asks_memory, is_answer_of_memory
+from refold.application.agent_tools.arguments import asks_memory, is_answer_of_memory
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.projections.message_list import CALLS, readable, readable_blocks
 from refold.application.projections.row_changes import utc
 from refold.domain.blocks import block_words
 from refold.domain.events import MessageAppended
-from refold.domain.json_data import is_object
 from refold.domain.messages import Block, Message
 from refold.domain.text_cuts import last_mark
+from refold.domain.value import is_object
 
 from .question import MONTHS
 from .tokens import padded, tokens_of

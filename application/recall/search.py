@@ -18,13 +18,10 @@ from refold.domain.messages import gist
 from refold.domain.value import replace
 
 from .candidates_search import Finding
-from .context_visibility import Sight
-from .excerpts import fitted
-from .hits import Neighbour, Recalled, RecallHit
-from .passage_words import Place, events_at, text_in
+from .hits import Neighbour, Recalled, RecallHit, Sight, fitted
 from .passages import PassageKind
 from .question import Question, ask
-from .ranking import Ranked
+from .ranking import Ranked, WordPlace, events_at, text_in
 from .recall_query import Inquiry, RecallOptions, inquire
 from .topic_messages import TopicMessages
 
@@ -92,14 +89,14 @@ class Shower:
         self._read(self._places_of(wanted - self._said.keys()))
         return [replace(hit, neighbours=tuple(self._neighbours(hit))) for hit in hits]
 
-    def _near(self, found: Sequence[Ranked]) -> Iterator[Place]:
+    def _near(self, found: Sequence[Ranked]) -> Iterator[WordPlace]:
         """Where these stand, and what was logged right before and after: most often their neighbours."""
         for one in found:
             thread_id, version = one.passage.thread_id, one.passage.version
             first = max(1, version - self._number)
             yield from ((thread_id, v) for v in range(first, version + self._number + 1))
 
-    def _read(self, places: Iterable[Place]) -> None:
+    def _read(self, places: Iterable[WordPlace]) -> None:
         for logged in events_at(self._core, places).values():
             if isinstance(logged.event, MessageAppended) and self._lets(logged, logged.event):
                 said = Said(logged, logged.event)
@@ -120,7 +117,7 @@ class Shower:
             if found is not None:
                 yield _neighbour(found)
 
-    def _places_of(self, messages: Iterable[Message]) -> Iterator[Place]:
+    def _places_of(self, messages: Iterable[Message]) -> Iterator[WordPlace]:
         """Where messages stand in the log between which something else happened."""
         for thread_id, position in messages:
             for row in self._core.views.messages(thread_id, position, position + 1):

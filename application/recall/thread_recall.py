@@ -1,18 +1,35 @@
-"""Recall by thread id, of the newest stream of each; the index keeps messages by stream."""
+"""What recall works with: the index, and what is configured beside it."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from refold.application.conversation.addresses import SEPARATOR, thread_of
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found, RecallIndex
 from refold.application.ports.search_backend import BackendHit, SearchBackend
-from refold.application.ports.vectors import Nearest, Vector, VectorStore, always
+from refold.application.ports.vectors import Embedder, Nearest, Vector, VectorStore, always
 
+from .embedding import Embedding
 from .hits import RecallMode
 from .passages import Passage
-from .recall_parts import RecallParts
+
+
+@dataclass(frozen=True, slots=True)
+class RecallParts:
+    """The adapters of recall."""
+
+    index: RecallIndex
+    vectors: VectorStore | None = None
+    """Also where no embedder is configured: an erasure reaches what an earlier one made."""
+    embedder: Embedder | None = None
+    embedding: Embedding | None = None
+    """Makes the vectors in the background; None where no embedder is configured."""
+    backend: SearchBackend | None = None
+    """None: the built-in search."""
+    drop_handed_over: Callable[[], bool] = lambda: True
+    """Deletes what search programs were given of this log by whoever opened it, whichever is asked now;
+    whether nothing is left."""
 
 
 def by_thread(parts: RecallParts, log: ThreadLog, *, hands_over: bool) -> RecallParts:

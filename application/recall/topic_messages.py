@@ -12,9 +12,8 @@ from refold.application.topics.frequent_terms import topic_name
 from refold.domain.events import MessageAppended
 from refold.domain.messages import gist
 
-from .passage_words import events_at
 from .passages import Passage, digest_of, first_number
-from .ranking import LEAST, Ranked, let_through
+from .ranking import LEAST, Ranked, events_at, let_through
 from .tokens import padded, tokens_of
 
 PASSAGES = 400

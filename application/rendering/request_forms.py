@@ -11,11 +11,10 @@ from refold.application.projections.message_list import readable
 from refold.application.projections.window import Window
 from refold.domain.blocks import LONGEST_OPENAI, block_words, legal_name, name_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block, Message, Role, text_of
-from refold.domain.value import build_unvalidated
+from refold.domain.value import build_unvalidated, is_list, is_object
 
-from . import texts
+from . import request_blocks as texts
 from .request_blocks import copied, signed_summary, text_block
 from .turn_builder import Turn, TurnBuilder
 

@@ -8,7 +8,7 @@ from refold.application.runtime.core import Core
 from refold.domain.messages import THINKING, Block, Message, Role, text_of
 from refold.domain.value import Value
 
-from .texts import LEDGER_HEADING
+from .request_blocks import LEDGER_HEADING
 
 PartKind = Literal[
     "system",

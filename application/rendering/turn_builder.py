@@ -7,11 +7,11 @@ from typing import Any
 from refold.application.projections.entries import Entry
 from refold.application.projections.window import SAID, PreviewKey, Window
 from refold.domain.blocks import ToolNames, is_refused, is_unknown
-from refold.domain.json_data import byte_size
 from refold.domain.messages import THINKING, Block
+from refold.domain.value import byte_size
 
 from . import request_blocks as blocks
-from . import texts
+from . import request_blocks as texts
 from .request_blocks import shortened, text_block
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from refold.application.agent_tools.names import RECALL_MEMORY
+from refold.application.agent_tools.arguments import RECALL_MEMORY
 from refold.application.api.context import Context
 from refold.application.compaction.unwritten import UnwrittenWrites
 from refold.application.conversation.instructions import ShownFile, instruction_sizes
@@ -20,8 +20,7 @@ from refold.application.conversation.models import (
     takes_signed_summaries,
 )
 from refold.application.conversation.turn_lock import Turns, TurnsInMemory
-from refold.application.frames.frame import Frame
-from refold.application.frames.frame_log import Asked
+from refold.application.frames.request_frames import Asked, Frame
 from refold.application.notes.section_vectors import SectionVectors
 from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.log_keeper import LogKeeper
@@ -42,7 +41,7 @@ from refold.application.ports.summariser import (
 from refold.application.ports.topic_extractor import TopicExtractor
 from refold.application.projections.window import PinnedText, Preview, PreviewKey
 from refold.application.recall.hits import RecallMode
-from refold.application.recall.recall_parts import RecallParts
+from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.render import System, summary_overhead
 from refold.application.rendering.request_blocks import text_block
 from refold.application.rendering.turn_builder import FRAME_TOKENS
@@ -50,9 +49,8 @@ from refold.application.topics.frequent_terms import FrequentTerms
 from refold.domain.compaction.budget import Budget, InstructionFileSize, budget_for
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.frames import SummaryPlace
-from refold.domain.json_data import byte_size
 from refold.domain.notes import MemoriesChosen
-from refold.domain.value import Value, replace
+from refold.domain.value import Value, byte_size, replace
 
 from .opening_process import OpeningProcess
 

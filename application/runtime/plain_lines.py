@@ -1,11 +1,12 @@
-"""Log lines in plain words: what they call a conversation, and what they show of an error. Never a text."""
+"""Representations for people: what a value is, never all that it holds."""
 
 import logging
 import re
 import traceback
 import weakref
+from collections.abc import Iterable
 from hashlib import sha256
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from refold.application.conversation.addresses import thread_of
 from refold.application.errors import (
@@ -16,6 +17,26 @@ from refold.application.errors import (
     SummariserError,
     TokenCountError,
 )
+from refold.domain.text_cuts import beginning
+
+LONGEST = 80
+
+
+class ShortRepr:
+    """A base for values whose long fields are cut where they are represented."""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What pydantic represents: the fields, long ones in short."""
+        return [(name, _Short(value)) for name, value in vars(self).items()]
+
+
+class _Short:
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return beginning(repr(self._value), LONGEST)
+
 
 ShownThreadIds = Literal["plain", "hashed", "omitted"]
 

@@ -11,7 +11,7 @@ from refold.domain.compaction.compacting import breaker_closes_at
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed
 
-from .source import Source
+from .summary import Source
 
 
 class Refocused(NamedTuple):

@@ -17,11 +17,10 @@ from refold.domain.compaction.budget import SHORTEST_SUMMARY, Budget
 from refold.domain.compaction.summary_rules import judge_length, judge_text
 from refold.domain.cuts.planner import CompactionPlan
 from refold.domain.events import CompactionPerformed, GivenInPart, LeafSummary, OmittedMessage
-from refold.domain.impersonation import broken_up
 from refold.domain.messages import Block
+from refold.domain.quoted_text import broken_up
 from refold.domain.value import replace
 
-from .asking import Asking
 from .chunking import (
     Chunk,
     Weighed,
@@ -34,6 +33,7 @@ from .chunking import (
     rounds_of,
 )
 from .leaves import history_text, joined, text_of_leaves, text_within, whole_text
+from .summariser_calls import Asking
 
 
 class Part(NamedTuple):

@@ -1,17 +1,276 @@
-"""Topics by code: what is said in many messages here and not everywhere, and how it is named."""
+"""Terms that a stretch of messages uses more often than its language does."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from math import log2
+from typing import NamedTuple
 from unicodedata import normalize
 
 from refold.application.ports.summariser import SourceMessage
 from refold.application.recall.tokens import tokens_of
-from refold.domain.ledger.wording import redact
+from refold.domain.blocks import strings_in
+from refold.domain.ledger.cues import redact
+from refold.domain.ledger.speech import user_words, without_code
+from refold.domain.messages import Message, said
 
-from .candidates import Candidate, candidates
+_ENGLISH = """
+a able about above absolutely accept access account across act action active actual actually add addition additional
+advice afraid after afternoon again age ago agree ahead ain all allow almost alone along already also alternative
+although always am amazing among amount an analysis and angry another answer any anybody anymore anyone anything
+anyway anywhere apart apparently appear applicable apply appreciate approach appropriate approve are area argue
+argument arm around arrange arrive article as aside ask aspect assist assistance assistant assume at attach attempt
+attention available average avoid aware away awesome awful awhile back bad based basic basically be beautiful became
+because become been before begin beginning behave behavior behind being believe below bench benefit best better
+between beyond big bit block body book both bottom bought box break bring broken brought build built bunch busy but
+button buy by call calm came can cannot capable card care careful carefully carry case catch cause certain certainly
+chance change character chat check child choice choose chose clean clear clearly click close code cold collect
+column come comfort comfortable command comment common community company compare complete completely concern
+condition confirm confused connect consider consist consistent contact contain content context continue control
+conversation convert cool copy correct correctly cost could count couple course cover crazy create created creating
+cup current currently custom cut daily data date day deal dear decide decision deep default define definitely delete
+demand depend describe description design despite detail detailed determine develop did die differ difference
+different difficult direct direction directly directory discover discuss display distance do document does doing
+done door double doubt down draw dream drive drop due dump during each earlier early easier easily easy eat echo
+edge edit effect effective effectively effort either else email emotion empty encourage end energy enjoy enough
+ensure enter entire entry environment error especially essential etc evaluate even evening event eventually ever
+every everybody everyone everything everywhere evidence exact exactly examine example excellent except exciting
+excited execute exist existing expand expect expected expensive experience explain explanation explore express extra
+extremely eye face fact fail failed failure fair fall false familiar family fantastic far fast favorite favourite
+fear feature feel feedback feeling fell felt few field figure file fill final finally find fine finger finish first
+fit fix flow focus folder follow following food for force forget form format former forward found free frequently
+fresh friend friendly from front full fully fun function further future gain game gave general generally generate
+get getting gift give given glad go goal god goes going gone gonna good got gotten great green group grow growth
+guess guide guy had half hand handle hang happen happened happy hard hardly has hate have having he head hear heard
+heart help helped helpful hello her here hers herself hey hi high highly him himself his history hit hold home
+honest honestly hope hopefully hour house how however huge human i idea identify if imagine immediately impact
+implement import importance important impossible impress improve in include including increase incredible indeed
+indicate individual info inform information initial inner input inside inspire inspiring install instance instead
+instruction interest interested interesting into introduce invalid involve is isn issue it item its itself job join
+joy journey just keep kept key kid kind kinda know knowledge known lack large last late lately later laugh lead
+learn learned learning least leave left length less let level lie life light like likely limit line link list listen
+little live living ll load local located location log long longer look looked looking looks lose lost lot lots love
+loved lovely low luck lucky made main mainly maintain major make makes making man manage manner many mark match
+matter may maybe me mean meaning means meant meanwhile measure meet meeting member memory men mention mentioned
+merely mess message met method middle might mind mine minimal minute miss missing mistake modify moment money month
+more moreover morning most mostly move moved much multiple must my myself name natural naturally near nearby nearly
+necessarily necessary need needed negative neither never nevertheless new news next nice night no nobody none nope
+nor normal normally not note nothing notice now number object obvious obviously of off offer often oh ok okay old on
+once one ones only onto open operation opinion opportunity option or order original other others otherwise ought our
+ours ourselves out output outside over overall overview own page pain pair part particular particularly party pass
+passed past path pattern pay peace people perfect perfectly perform perhaps period person personal perspective phone
+phrase physical pick picture piece place plain plan plans play please pleased pleasure plenty plus point popular
+position positive possible possibly post potential potentially power practice prefer prepare present pretty prevent
+previous previously primary print prior probably problem proceed process produce product program progress project
+proper properly protect proud prove provide provided public pull purpose push put quality question quick quickly
+quiet quite raise ran random range rather re reach react read ready real reality realize really reason reasonable
+receive recent recently recommend recommendation record reduce refer reference reflect regard regarding regular
+relate relationship relax relevant reliable remain remember remind remove repeat replace reply report represent
+request require required requirement reset resolve resource respect respond response responsible rest result results
+return review rid right rise role room root row rule run running runs safe said same save saw say saying says scene
+school script search season second section see seem seemed seems seen select self send sense sent separate series
+serious seriously serve set setting setup several shall shape share shared she short should shouldn show showed
+shown shows side sign significant similar simple simply since single sir sit situation size skill sleep slightly
+slow slowly small smart smile so social solution solve some somebody someday somehow someone something sometimes
+somewhat somewhere soon sorry sort sound sounds source space speak special specific specifically spend spent spot
+stage stand standard star start started starting state statement stay step steps still stop store story straight
+strange stress strong structure struggle stuff style subject submit success successful successfully such suddenly
+suggest suggestion suit summary super support suppose sure surprise surprised system take taken takes taking talk
+talking target task teach team tell ten tend term test tested testing text than thank thanks that the their theirs
+them themselves then there therefore these they thing things think thinking third this those though thought thoughts
+thousand three through throughout thus time times tip tiny tired to today together told tomorrow tonight too took
+tool top topic total totally touch toward towards track transform treat tried trouble true truly trust truth try
+trying turn turned twice two type typical typically um unable under understand understanding understood
+unfortunately unit unknown unless until up update updated upon us usage use used useful user uses using usual
+usually valid valuable value variable variety various ve verify version very via view visit vs wait walk wanna want
+wanted wants warm warning was wasn waste watch way ways we wear week weekend welcome well went were weren what
+whatever when whenever where whereas wherever whether which while who whoever whole whom whose why wide wife will
+win wise wish with within without woman women won wonder wonderful word words work worked working works world worry
+worse worst worth would wouldn wow write writing written wrong wrote yeah year years yep yes yesterday yet you young
+your yours yourself accomplish achieve acknowledge adore amaze appreciation aspire attitude blast bless bond boost
+bravo capture celebrate challenge cherish chill commend companion companionship compassion confidence congrats
+congratulations connection courage curious cute definite delight dedicate determination difficulty empathy
+encouragement engage enjoyable enjoyment epic excitement fabulous fascinate fulfill fulfilling gorgeous grateful
+gratitude heartwarming haha harmony heck honor hug inspiration intense joke joyful kindness laughter legit lol
+magical meaningful memorable motivate motivation motivated nervous neat nostalgic optimistic overcome overwhelm
+passion passionate peaceful perseverance pleasant powerful precious pumped pursue refresh relaxation relieve
+respectful reward rewarding satisfy satisfaction sentiment sincere stoked strength strive stunning supportive sweet
+tackle talent tough treasure tricky unwind unforgettable vibe warmth whoa wild willing wisdom yay yup ability
+accompany capability communicate communication concentrate consult enhance expertise expression judgment necessity
+pace pressure stressful sufficient actor additionally algorithm basis caller detection duplicate essentially
+fallback handler helper hook implementation initialize interactive invoke logic manual mode optional overhead
+package prefix prompt refactor skip strategy trigger util utils variant assertion array boolean bug bytes byte char
+class compile compiler console constructor debug dict exception executable exit filename flag float grep indent init
+int integer iteration json lambda lib library loop matches module msg null offset param parameter params parse patch
+pip pwd py python regex repo repository returned sed stderr stdin stdout str string stub substring sudo syntax tab
+token traceback tuple undefined usr utf whitespace wrapper yaml monday tuesday wednesday thursday friday saturday
+sunday january february march april june july august september october november december zero four five six seven
+eight nine hundred million dozen
+"""
+CHINESE_EDGES = frozenset(
+    "的了是我你您他她它们吗呢吧啊呀嘛哦嗯哈和跟与及或在有过这那就也都很还又把被给对向让从到着地得个些之其么什哪谁怎几"
+    "不没会可要想说去来做看听觉请帮更最太再才只但而因所如果虽然则若且并以于由比每各某该此将已经正曾刚"
+    "时候天次种样一二两三四五六七八九十百千万零多少叫喜欢爱应需常十吃喝买卖走跑坐站拿放找"
+)
+"""Characters that no noun of a topic begins or ends with, mostly: function words, numbers, everyday verbs."""
+CHINESE_PARTICLES = frozenset("的了是我你您他她它吗呢吧啊呀嘛和跟与及或在这那就也都很还又把被给着")
+"""Characters that stand between nouns, never in one."""
+_CHINESE_TERM = """
+能够 作为 家里 我们 你们 他们 自己 什么 怎么 可以 可能 应该 需要 觉得 知道 希望 建议 问题 时候 时间 方面
+方式 方法 情况 事情 东西 今天 明天 昨天 最近 现在 以后 以前 之前 之后 一些 一下 一起 一直
+一个 这个 那个 这样 那样 这些 那些 因为 所以 如果 但是 不过 然后 或者 还是 还有 非常 特别
+比较 真的 感觉 感到 喜欢 谢谢 你好 帮助 推荐 分享 告诉 介绍 了解 理解 尝试 注意 选择 开始
+继续 保持 提高 学习 工作 生活 朋友 大家 别人 内容 部分 重要 不同 适合 通过 根据 关于 对于
+以及 并且 意思 试试 确实 意义 任何 考虑 支持 交流 愉快 互相 相互 启发 任务 确定 满意 精彩
+有趣 有意 陪伴 鼓励 积极 决定 特色 丰富 不错 合理 适当 适量 影响 避免 增加 减少 具体 各种
+许多 很多 有些 随时 继续聊 保证 达到 产生 出现 发现 认识 表达 表示 充满 充分 完成 例如 比如
+当然 其实 记得 相信 享受 放松 心情 开心 高兴 快乐 难过 压力 能力 机会 想法 建立 提供 使用
+进行 认为
+"""
+_CHINESE_WORDS = frozenset(_CHINESE_TERM.split())
+
+
+@cache
+def _stems() -> frozenset[str]:
+    return frozenset(tokens_of(_ENGLISH))
+
+
+def frames_everyday(piece: str) -> bool:
+    """Whether a stretch of Chinese begins or ends with a word that says nothing."""
+    return piece[:2] in _CHINESE_WORDS or piece[-2:] in _CHINESE_WORDS
+
+
+def is_everyday(word: str) -> bool:
+    """Whether a word says nothing about what somebody talks about, in whatever form it stands."""
+    return not set(tokens_of(word)) - _stems()
+
+
+_SCANNED = 4_000
+"""Characters of what a message says; beyond that it is pasted."""
+_INPUT = 400
+"""Characters of one text in a tool call: a path, or a command that names files."""
+_DEEP = 4
+
+_FILE = re.compile(
+    r"(?<![\w.-])[A-Za-z_][\w-]{0,60}(?:\.[\w-]{1,30}){0,2}\.(?:bash|c|cc|cfg|conf|cpp|cs|css|csv|go|h|hpp|html|"
+    r"ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|pdf|php|proto|py|pyi|rb|rs|rst|scss|sh|sql|svelte|swift|"
+    r"toml|ts|tsx|txt|vue|xml|yaml|yml)(?![\w-]|\.\w)"
+)
+_IDENTIFIER = re.compile(
+    r"(?<![\w./-])(?:[A-Za-z]\w*_\w*[A-Za-z]|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)(?![\w./-])"
+)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9'’+#-]*")
+_GAP = re.compile(r"[^\S\n]{1,2}")
+_BEGINS = re.compile(r"(?:\A|[\n.!?:;\"“*>-])\s*\Z")
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+_TITLE = re.compile(r"《([^》\n]{1,20})》")
+_SHORTEST = 3
+_MOST_CAPITALISED = 3
+_LONGEST_HAN = 4
+
+
+class Candidate(NamedTuple):
+    """A text that could name a topic."""
+
+    text: str
+    weight: float
+    """How likely a text of this kind is one."""
+    is_file: bool = False
+    beside: tuple[str, str] | None = None
+    """Of a Chinese one: the characters before and after it, each empty where nothing is."""
+
+
+def candidates(message: Message) -> Iterator[Candidate]:
+    """Everything in a message that could name what it is about; some more than once."""
+    words = said(message)[: 2 * _SCANNED]
+    text = without_code(user_words(words) if message.role == "user" else words)[:_SCANNED]
+    for named in (text, *_inputs(message)):
+        yield from (Candidate(found[0], 2.0, is_file=True) for found in _FILE.finditer(named))
+    yield from (Candidate(found[0], 1.5) for found in _IDENTIFIER.finditer(text))
+    yield from (Candidate(found[1], 3.0, beside=("", "")) for found in _TITLE.finditer(text))
+    for run in _runs(text):
+        yield from _phrases(run)
+    for found in _HAN.finditer(text):
+        yield from _chinese(found[0])
+
+
+class _Word(NamedTuple):
+    text: str
+    begins: bool
+    """Whether a sentence may begin with it."""
+
+    @property
+    def is_name(self) -> bool:
+        return self.text[0].isupper() and not is_everyday(self.text)
+
+
+def _runs(text: str) -> Iterator[list[_Word]]:
+    """Words that follow each other with nothing but a blank between them."""
+    run: list[_Word] = []
+    last = 0
+    for found in _WORD.finditer(text):
+        between = text[last : found.start()]
+        if run and not _GAP.fullmatch(between):
+            yield run
+            run = []
+        begins = not run and bool(_BEGINS.search(text[max(0, found.start() - 8) : found.start()]))
+        run.append(_Word(found[0], begins))
+        last = found.end()
+    if run:
+        yield run
+
+
+def _phrases(run: list[_Word]) -> Iterator[Candidate]:
+    names: list[_Word] = []
+    for word in (*run, _Word(".", False)):
+        if word.text != "." and word.is_name:
+            names.append(word)
+            continue
+        yield from _name(names)
+        names = []
+    plain = [w.text if _tells(w.text) else "" for w in run]
+    yield from (Candidate(text, 0.6) for text in plain if len(text) > _SHORTEST)
+    for first, second in pairwise(plain):
+        if first and second:
+            yield Candidate(f"{first} {second}", 1.6)
+
+
+def _name(words: list[_Word]) -> Iterator[Candidate]:
+    if not words or len(words) > _MOST_CAPITALISED:
+        return
+    # A single word at the beginning of a sentence is capitalised for that alone.
+    if len(words) > 1 or not words[0].begins:
+        yield Candidate(" ".join(word.text for word in words), 1.5 if len(words) == 1 else 2.2)
+
+
+def _tells(word: str) -> bool:
+    return len(word) >= _SHORTEST and not is_everyday(word) and "'" not in word and "’" not in word
+
+
+def _chinese(run: str) -> Iterator[Candidate]:
+    """Every stretch of two to four characters that neither begins nor ends like a sentence goes on."""
+    for start in range(len(run)):
+        if run[start] in CHINESE_EDGES:
+            continue
+        for stop in range(start + 2, min(len(run), start + _LONGEST_HAN) + 1):
+            piece = run[start:stop]
+            if piece[-1] in CHINESE_PARTICLES:
+                break
+            if piece[-1] not in CHINESE_EDGES and not frames_everyday(piece):
+                beside = (run[start - 1 : start], run[stop : stop + 1])
+                yield Candidate(piece, 0.8 + 0.2 * len(piece), beside=beside)
+
+
+def _inputs(message: Message) -> Iterator[str]:
+    if isinstance(message.content, str):
+        return
+    for block in message.content:
+        if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            yield from (said[:_INPUT] for said in strings_in(block.get("input"), deepest=_DEEP))
+
 
 MOST_WORDS = 4
 LONGEST = 40

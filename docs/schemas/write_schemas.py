@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from refold.domain.json_data import is_list, is_object
+from refold.domain.value import is_list, is_object
 from refold.infrastructure.event_store.codec import NAMES, SHAPES
 
 FOLDER = Path(__file__).parent

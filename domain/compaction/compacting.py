@@ -16,7 +16,7 @@ from refold.domain.events import (
 )
 from refold.domain.evolve import evolve
 
-from .archiving import may_archive
+from .budget import may_archive
 from .policy import CompactionPolicy
 from .summary_rules import Summary, SummaryRefused, judge_length, judge_text
 

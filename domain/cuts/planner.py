@@ -13,15 +13,13 @@ from refold.domain.compaction.budget import (
 )
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.split_turn import Turns
-from refold.domain.compaction.summary_length import Expected
-from refold.domain.conversation import Conversation
-from refold.domain.coverage import Coverage
+from refold.domain.compaction.summary_rules import Expected
+from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import Trigger
 from refold.domain.value import Value, replace
 
 from . import KEPT, RULES
-from .candidates import Candidate, candidates
-from .choice import Choice
+from .choice import Candidate, Choice, candidates
 from .rule import CutRule, Cuts, all_cuts, uncovered
 
 

@@ -10,6 +10,7 @@ from refold.domain.messages import Message
 from refold.domain.text_cuts import last_mark
 from refold.domain.value import build_unvalidated
 
+from .cues import redact, squeeze
 from .exact_values import (
     branches,
     commands_hinted,
@@ -27,7 +28,6 @@ from .speech import is_line, lines, said_by_program, user_words
 from .talk import Said, said_by_assistant, said_by_user
 from .tool_calls import Deed, deed_of, outcome_of, written_by
 from .tool_calls import Kind as DeedKind
-from .wording import redact, squeeze
 
 _SCANNED = 8_000
 _SCANNED_RESULT = 3_000

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from refold.domain import lasting
+from refold.domain import lasting_facts as lasting
 
 from . import cues
 from .headings import Place, sense_of, shown

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from refold.domain.json_data import is_list, is_object
+from refold.domain.value import is_list, is_object
 
-from .wording import clean, excerpt, squeeze
+from .cues import clean, excerpt, squeeze
 
 _SAYS_ERROR = re.compile(
     r"\s*(?:<tool_use_error>|\W{0,3}(?:error|fatal|exception|traceback|failed|failure|permission denied|"

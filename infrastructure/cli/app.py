@@ -11,7 +11,7 @@ import typer
 from refold.domain.errors import RefoldError
 
 from .commands import CommandGroup
-from .log_level import Verbose
+from .options import Verbose
 from .output import clean, print_json, show_any_text, warn
 
 DONE, ANSWER_IS_NO, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

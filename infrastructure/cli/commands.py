@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .log_level import VERBOSE, Verbose
+from .options import VERBOSE, Verbose
 
 _HERE = __name__.rpartition(".")[0]
 
@@ -131,7 +131,7 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
             "Begin a new conversation as a copy of one, as it is or as it was.",
         ),
         "erase": Entry(
-            "erase_command",
+            "fork_commands",
             "erase",
             "Erase messages, a conversation or all that is an owner's, with all that was made from it, "
             "for good.",
@@ -139,40 +139,40 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = {
     },
     "Keep safe": {
         "verify": Entry(
-            "verify_commands",
+            "maintenance_commands",
             "verify",
             "Check every event, and compare every read model with a fresh fold.",
         ),
         "replay": Entry(
-            "verify_commands",
+            "maintenance_commands",
             "replay",
             "Rebuild every read model and the recall index from the log.",
         ),
         "backup": Entry(
-            "backup_commands", "backup", "Copy the log into a file and check the copy."
+            "maintenance_commands", "backup", "Copy the log into a file and check the copy."
         ),
         "restore": Entry(
-            "backup_commands",
+            "maintenance_commands",
             "restore",
             "Put a backup in the place of the log, once every event of it was found whole.",
         ),
         "salvage": Entry(
-            "verify_commands",
+            "maintenance_commands",
             "salvage",
             "Copy every intact event into a new log, and list what was lost.",
         ),
         "anchor": Entry(
-            "verify_commands",
+            "maintenance_commands",
             "anchor",
             "Show, export or accept the anchor: what the newest event of each conversation was.",
         ),
         "export": Entry(
-            "backup_commands",
+            "maintenance_commands",
             "export",
             "Write the original messages of a conversation, or its events, as JSON.",
         ),
         "compress": Entry(
-            "backup_commands",
+            "maintenance_commands",
             "compress",
             "Compress what lies before the live part of each conversation; everything reads as before.",
         ),

@@ -46,9 +46,9 @@ from .options import (
     Stop,
     Thread,
     Window,
+    read_at,
 )
 from .output import COLOURS, clean, console, in_words, paged, print_json, say, show_table
-from .times import read_at
 
 LARGEST = 3
 """Messages that are named as the largest."""

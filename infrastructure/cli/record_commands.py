@@ -26,11 +26,21 @@ from .arguments import (
     require,
     shown_span,
 )
-from .completion import threads
-from .options import DEFAULT_DB, Db, Json, Place, Positions, Range, Start, Thread
+from .options import (
+    DEFAULT_DB,
+    TO_SECONDS,
+    Db,
+    Json,
+    Place,
+    Positions,
+    Range,
+    Start,
+    Thread,
+    shown_time,
+    threads,
+)
 from .output import clean, one_line, print_json, say, say_parts, show_table
 from .recall_commands import Limit, MinScore, Mode
-from .times import TO_SECONDS, shown_time
 
 QUERY_EXAMPLE = (
     'Example: refold query thread-42 --range 10..40 --text "postgres" --db agent.db. '

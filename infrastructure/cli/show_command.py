@@ -13,7 +13,21 @@ from refold.domain.value import replace
 
 from .arguments import as_json, chosen, find_place, given_span, next_command, opened, refuse_unknown
 from .list_commands import shown_ids
-from .options import DEFAULT_DB, At, Db, Full, Json, Place, Positions, Range, Start, Stop
+from .options import (
+    DEFAULT_DB,
+    TO_SECONDS,
+    At,
+    Db,
+    Full,
+    Json,
+    Place,
+    Positions,
+    Range,
+    Start,
+    Stop,
+    read_at,
+    shown_time,
+)
 from .output import (
     COLOURS,
     begins_turn,
@@ -29,7 +43,6 @@ from .output import (
     speaker,
     width_of,
 )
-from .times import TO_SECONDS, read_at, shown_time
 
 COVERED = ("summarised", "omitted")
 QUIET = ("full", "preamble")

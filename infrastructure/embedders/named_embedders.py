@@ -6,7 +6,7 @@ from typing import assert_never
 
 from refold.application.ports.vectors import Embedder
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.missing_keys import warn_of_missing_key
+from refold.infrastructure.settings.option_checks import warn_of_missing_key
 from refold.infrastructure.settings.settings_model import EmbedderName
 
 _NEEDED = {

@@ -12,9 +12,8 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from refold.domain import events
 from refold.domain.conversation import Conversation
-from refold.domain.json_data import is_object
 from refold.domain.messages import Message
-from refold.domain.value import build_unvalidated, from_stored
+from refold.domain.value import build_unvalidated, from_stored, is_object
 
 Json = dict[str, Any]
 Upcaster = Callable[[Json], Json]

@@ -16,8 +16,7 @@ from refold.domain.value import Rewritten
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import retried
 
-from .envelope import EnvelopeError
-from .mapper import EventMapper
+from .envelope import EnvelopeError, EventMapper
 from .recorder import Head, LogRecorder, SealedRows, sealed_rows, sync_fully
 
 BATCH = 500

@@ -12,12 +12,11 @@ from eventsourcing.persistence import StoredEvent
 from refold.application.errors import LogDamaged
 from refold.application.runtime.plain_lines import conversation, plain_logger
 from refold.domain.events import MessageAppended
-from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, nobody
 from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, retried
 
 from .codec import CodecError, key_of
-from .envelope import EnvelopeError
-from .mapper import EventMapper
+from .envelope import EnvelopeError, EventMapper
 from .message_keys import Cursor, has_chain
 from .recorder import Head, LogRecorder
 

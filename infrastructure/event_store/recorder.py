@@ -27,9 +27,8 @@ from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import retried, retrying
 
 from .encodings import Encodings
-from .envelope import GENESIS, LONGEST_FRAME, PLAIN
+from .envelope import GENESIS, LONGEST_FRAME, PLAIN, EventMapper, UnsealedEvent, link_of
 from .file_format import identify
-from .mapper import EventMapper, UnsealedEvent, link_of
 from .message_keys import INDEX, MessageKeys
 from .shelf import TABLES, note_key
 

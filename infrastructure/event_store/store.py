@@ -24,18 +24,26 @@ from refold.application.runtime.opening_process import OpeningProcess
 from refold.domain.errors import RefoldError
 from refold.domain.events import Event
 from refold.infrastructure.maintenance.compressed_payloads import LogCompressor, old_versions
-from refold.infrastructure.observability.notices import Notice, nobody
-from refold.infrastructure.sqlite.second_look import looked_twice, translated
+from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.sqlite.sqlite_failures import looked_twice, translated
 
+from .conversation_loader import Stream, StreamLoader
 from .encryption import KeySource
+from .envelope import EventMapper
 from .erased_rows import Appended, StreamEraser
-from .forks import StreamCopier, stamp_of
-from .loading import Stream, StreamLoader
-from .log_file import open_log_file
-from .mapper import EventMapper
 from .recorder import DurableDatastore, Row, sealed_rows
 from .snapshots import is_due, state_after_erasing
-from .stream_reads import BATCH, CONFLICTS, RememberedStreams, overtaken, scanned, whole
+from .stream_reads import (
+    BATCH,
+    CONFLICTS,
+    RememberedStreams,
+    StreamCopier,
+    overtaken,
+    scanned,
+    stamp_of,
+    whole,
+)
+from .turn_files import open_log_file
 
 
 class SQLiteLog:

@@ -1,17 +1,34 @@
-"""Reads of streams: some events, all of the log in order, and the streams that were used last."""
+"""Read a stream of events, and that of a fork through the one it was copied from."""
 
+import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from refold.application.errors import LogDamaged, LogError
-from refold.application.ports.conversation_log import LoggedEvent
+from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.sqlite import SQLiteCursor
 
-from .envelope import Place
-from .loading import Stream, opened_columns
-from .mapper import EventMapper, RecordedEvent
-from .recorder import Row
+from refold.application.errors import LogDamaged, LogError, ThreadExists
+from refold.application.ports.conversation_log import Fork, LoggedEvent
+from refold.domain.events import ConversationForked, Event, MessageErased
+from refold.domain.notes import MemoriesChosen
+from refold.infrastructure.sqlite.sqlite_failures import retried
+
+from .codec import CodecError
+from .conversation_loader import Stream, opened, opened_columns
+from .envelope import (
+    LONGEST_FRAME,
+    EnvelopeError,
+    EventMapper,
+    Place,
+    RecordedEvent,
+    UnsealedEvent,
+    link_of,
+)
+from .recorder import Head, LogRecorder, Row
 
 CONFLICTS = 20
 """How often a decision is made again when a writer without the lock was quicker."""
@@ -136,3 +153,224 @@ def _read(
         if len(rows) < BATCH:
             return
         after = rows[-1][0]
+
+
+COPY_BATCH = 200
+"""Rows that are in memory at once."""
+
+
+class Copied(NamedTuple):
+    """A copy that was made."""
+
+    head: Head
+    """Of the new stream."""
+    links: Mapping[int, tuple[str, str]]
+    """Of each copied event that a snapshot of the source stands at: its link there, and here."""
+    link: str
+    """Of the last copied event, here."""
+
+
+class _Pair(NamedTuple):
+    original: StoredEvent
+    copy: StoredEvent
+    key: str | None
+
+
+class StreamCopier:
+    """Copies within one log; each copy is stored whole or not at all."""
+
+    def __init__(self, recorder: LogRecorder, mapper: EventMapper) -> None:
+        self._recorder = recorder
+        self._mapper = mapper
+
+    def copy(
+        self, source: str, version: int, into: str, events: Sequence[Event], stamp: str
+    ) -> Copied:
+        """Copy the events of ``source`` up to ``version``, with their times, and append ``events``.
+
+        Raises:
+            ThreadExists: ``into`` has events already.
+            LogDamaged: an event of ``source`` is missing or changed; nothing is stored.
+        """
+        known: list[Copied] = []
+
+        def store() -> Copied:
+            # A commit may have been made although it was reported to have failed.
+            if known and self._stands(into, known[-1].head):
+                return known[-1]
+            with self._recorder.datastore.transaction(commit=True) as c:
+                known.append(self._copied(c, source, version, into, events, stamp))
+            return known[-1]
+
+        try:
+            return retried(store)
+        except IntegrityError as error:
+            # A writer without the lock was quicker.
+            raise _exists(into) from error
+
+    def _stands(self, stream: str, head: Head) -> bool:
+        rows = self._recorder.select_versions(stream, [head.version])
+        return any(link_of(row) == head.link for row in rows)
+
+    def _copied(
+        self,
+        c: SQLiteCursor,
+        source: str,
+        version: int,
+        into: str,
+        events: Sequence[Event],
+        stamp: str,
+    ) -> Copied:
+        _begin(c, into)
+        self._recorder.note_key(c)
+        snapshots, links = _snapshots(c, source, version), dict[int, tuple[str, str]]()
+        last, keys = Head(), dict[str, int]()
+        recorded = self._recorded_erasures(c, source, version) | _rewritten(events)
+        for batch in self._copies(c, source, version, into, recorded):
+            self._insert(c, [pair.copy for pair in batch])
+            keys.update({p.key: p.copy.originator_version for p in batch if p.key is not None})
+            last = Head(batch[-1].copy.originator_version, link_of(batch[-1].copy))
+            links.update(_links(batch, snapshots))
+        added, head = self._sealed(into, events, last, stamp)
+        self._insert(c, added)
+        # As the events have them: what the index of the source says may be wrong.
+        self._recorder.keys.replace(c, into, keys)
+        return Copied(head, links, last.link)
+
+    def _copies(
+        self, c: SQLiteCursor, source: str, version: int, into: str, recorded: frozenset[int]
+    ) -> Iterator[list[_Pair]]:
+        before, link = Head(), Head().link
+        while before.version < version:
+            copies: list[_Pair] = []
+            for row in _rows(c, source, before.version, version):
+                if row.originator_version != before.version + 1:
+                    break
+                try:
+                    copy, key = self._mapper.moved(
+                        row,
+                        into,
+                        follows=before.link,
+                        previous=link,
+                        salt=secrets.token_hex(16),
+                        erased=row.originator_version in recorded,
+                    )
+                except (EnvelopeError, CodecError) as error:
+                    raise LogDamaged(source, row.originator_version, str(error)) from error
+                before, link = Head(row.originator_version, link_of(row)), link_of(copy)
+                copies.append(_Pair(row, copy, key))
+            if not copies:
+                raise LogDamaged(source, before.version + 1, "the event is missing")
+            yield copies
+
+    def _recorded_erasures(self, c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
+        # Only what an event of the copy says was erased is shown as erased there.
+        c.execute(
+            "SELECT originator_version, topic, state FROM stored_events "
+            "WHERE originator_id=? AND originator_version<=? AND topic='message_erased'",
+            (source, version),
+        )
+        return _rewritten(
+            opened(self._mapper, StoredEvent(source, *row)).event for row in c.fetchall()
+        )
+
+    def _sealed(
+        self, into: str, events: Sequence[Event], head: Head, stamp: str
+    ) -> tuple[list[StoredEvent], Head]:
+        rows: list[StoredEvent] = []
+        for event in events:
+            salt = secrets.token_hex(16)
+            new = UnsealedEvent(into, head.version + 1, stamp, event, head.link, salt)
+            row, link = self._mapper.store(new)
+            head = Head(head.version + 1, link)
+            rows.append(row)
+        return rows, head
+
+    def _insert(self, c: SQLiteCursor, rows: Sequence[StoredEvent]) -> None:
+        c.executemany(
+            self._recorder.insert_events_statement,
+            [(r.originator_id, r.originator_version, r.topic, r.state) for r in rows],
+        )
+
+    def forks(self) -> list[Fork]:
+        """Every conversation that began as a copy; one that is a copy of a copy, once for each."""
+        with self._recorder.datastore.transaction(commit=False) as c:
+            c.execute(
+                "SELECT originator_id, originator_version, topic, state FROM stored_events "
+                "WHERE topic='conversation_forked' ORDER BY rowid"
+            )
+            rows = [StoredEvent(*row) for row in c.fetchall()]
+        found: list[Fork] = []
+        for row in rows:
+            event = opened(self._mapper, row).event
+            if isinstance(event, ConversationForked):
+                found.append(Fork(str(row.originator_id), event.source, event.version))
+        return found
+
+    def version_at(self, thread_id: str, moment: datetime) -> int:
+        """The newest version that was logged at or before ``moment``, from the frames alone."""
+        # Stored times are text of one form, so that they sort as they are; newest first, since the
+        # clock may have run backwards.
+        with self._recorder.datastore.transaction(commit=False) as c:
+            c.execute(
+                "WITH frames AS (SELECT originator_version AS version, "
+                f"CAST(substr(state, 9, {LONGEST_FRAME}) AS TEXT) AS frame "
+                "FROM stored_events WHERE originator_id=?) "
+                "SELECT version FROM frames "
+                "WHERE substr(frame, instr(frame, ' ') + 1, 27) <= ? "
+                "ORDER BY version DESC LIMIT 1",
+                (thread_id, stamp_of(moment)),
+            )
+            row = c.fetchone()
+        return int(row[0]) if row else 0
+
+
+def stamp_of(moment: datetime) -> str:
+    """A time as frames hold it: ISO 8601, UTC, microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _rewritten(events: Iterable[Event]) -> frozenset[int]:
+    erased = (event for event in events if isinstance(event, MessageErased | MemoriesChosen))
+    return frozenset(rewritten.version for event in erased for rewritten in event.rewritten)
+
+
+def _begin(c: SQLiteCursor, into: str) -> None:
+    # A write first, of nothing: a transaction that reads before it writes can be refused at once.
+    c.execute("DELETE FROM stored_events WHERE 0")
+    c.execute("SELECT 1 FROM stored_events WHERE originator_id=? LIMIT 1", (into,))
+    if c.fetchone() is not None:
+        raise _exists(into)
+
+
+def _exists(thread_id: str) -> ThreadExists:
+    return ThreadExists(
+        f"there is a conversation {thread_id!r} already; give another thread id, or none"
+    )
+
+
+def _snapshots(c: SQLiteCursor, source: str, version: int) -> frozenset[int]:
+    c.execute(
+        "SELECT originator_version FROM stored_snapshots "
+        "WHERE originator_id=? AND originator_version<=?",
+        (source, version),
+    )
+    return frozenset(row[0] for row in c.fetchall())
+
+
+def _rows(c: SQLiteCursor, source: str, after: int, last: int) -> list[StoredEvent]:
+    c.execute(
+        "SELECT originator_id, originator_version, topic, state FROM stored_events "
+        "WHERE originator_id=? AND originator_version>? AND originator_version<=? "
+        "ORDER BY originator_version LIMIT ?",
+        (source, after, last, COPY_BATCH),
+    )
+    return [StoredEvent(*row) for row in c.fetchall()]
+
+
+def _links(
+    batch: Sequence[_Pair], versions: frozenset[int]
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    for original, copy, _ in batch:
+        if copy.originator_version in versions:
+            yield copy.originator_version, (link_of(original), link_of(copy))

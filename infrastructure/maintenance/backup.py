@@ -1,30 +1,132 @@
-"""Copying a log while others write to it: one moment of it, checked before it gets its name."""
+"""Back up a log, put a file in the place of another, and tell which files are its own."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from refold.application.errors import BackupDamaged, LogBusy
+from refold.application.errors import BackupDamaged, LogBusy, TargetExists
 from refold.application.maintenance.maintenance_results import BackedUp
 from refold.application.runtime.plain_lines import plain_logger
 from refold.domain.value import replace as copy_with
 from refold.infrastructure.event_store.anchor import Anchor, Mark, anchor_path
-from refold.infrastructure.event_store.held_log import HeldLog
-from refold.infrastructure.event_store.mapper import EventMapper
-from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder
+from refold.infrastructure.event_store.anchor_check import HeldLog
+from refold.infrastructure.event_store.envelope import EventMapper
+from refold.infrastructure.event_store.recorder import DurableDatastore, LogRecorder, sync_fully
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import new_file, sync
-from refold.infrastructure.sqlite.second_look import judged, looked_twice, translated
+from refold.infrastructure.projection_store.projection_file import DERIVED, derived_path
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, is_damage
+from refold.infrastructure.sqlite.sqlite_failures import (
+    STORE_ERRORS,
+    is_damage,
+    judged,
+    looked_twice,
+    translated,
+)
+from refold.infrastructure.write_ahead.damaged_copies import damaged_copies, is_damaged_copy
+from refold.infrastructure.write_ahead.examination import examine, write_ahead_path
 
 from .check import check_log
-from .own_files import refuse_own
-from .stream_checks import LOG
+from .scrubber import checked_path
+from .table_checks import LOG
+
+_BESIDE = ("", "-wal", "-shm", "-journal", ".lock")
+
+
+def refuse_own(to: Path, log: Path) -> None:
+    """Refuse a place that the log at ``log`` uses, whether there is a file now or not.
+
+    Raises:
+        TargetExists: it is one.
+    """
+    own = files_of(log)
+    linked = to.exists() and log.exists() and to.samefile(log)
+    if linked or os.path.realpath(to) in own or is_damaged_copy(Path(os.path.realpath(to)), log):
+        raise TargetExists(to, "is a file of the log itself; give another path")
+
+
+def files_of(log: Path) -> set[str]:
+    """The paths of all files that a log uses, whether there are such files now or not."""
+    place = Path(os.path.realpath(log))
+    files = (place, *(derived_path(place, name) for name in DERIVED))
+    beside = (str(anchor_path(place)), str(checked_path(place)))
+    return {*beside, *(f"{file}{suffix}" for file in files for suffix in _BESIDE)}
+
+
+def real_place(path: str | Path) -> str | Path:
+    """Return where a link to a log leads: locks and derived files lie beside the log itself."""
+    return Path(path).resolve() if os.path.islink(path) else path  # noqa: PTH114
+
+
+OF_SQLITE = ("", "-wal", "-shm")
+"""The files in which SQLite keeps a database while programs have it open."""
+
+
+def earlier_logs(log: Path) -> list[Path]:
+    """Return the logs that were moved aside from this place, the newest last."""
+    aside = re.compile(rf"{re.escape(log.stem)}\.replaced-[\dTZ-]+{re.escape(log.suffix)}")
+    found = sorted(path for path in log.parent.iterdir() if aside.fullmatch(path.name))
+    return [path for path in found if path.is_file()]
+
+
+def put_in_place(made: Path, log: Path) -> Path | None:
+    """Make ``made`` the log; where the one that was there has been moved to. Under its write lock."""
+    # Without its file, a write-ahead log may hold everything.
+    moved = _move_aside(log) if log.exists() or write_ahead_path(log).exists() else None
+    # The write-ahead log of the old file must not be taken for one of the new. Programs that have the
+    # old one open keep all of its files, and notice that they lie elsewhere now.
+    for suffix in OF_SQLITE[1:]:
+        Path(f"{log}{suffix}").unlink(missing_ok=True)
+    # What was found in the old file is not said of the new one.
+    checked_path(log).unlink(missing_ok=True)
+    made.replace(log)
+    # Not before: until there is the new log, the anchor tells of the old one.
+    anchor_path(made).replace(anchor_path(log))
+    return moved
+
+
+def _move_aside(log: Path) -> Path:
+    """Give the files of a log a second name, so that at every moment there is a log at the first."""
+    if log.exists() and examine(log) is None:
+        with suppress(sqlite3.Error), closing(open_sqlite(log, timeout=1)) as connection:
+            # As far as nobody reads it just now, the file has everything by itself afterwards.
+            sync_fully(connection)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    moved = _name_aside(log)
+    for suffix in OF_SQLITE:
+        _name_as_well(Path(f"{log}{suffix}"), Path(f"{moved}{suffix}"))
+    _name_as_well(anchor_path(log), anchor_path(moved))
+    for copy in damaged_copies(log):
+        copy.rename(copy.with_name(copy.name.replace(log.name, moved.name, 1)))
+    return moved
+
+
+def _name_aside(log: Path) -> Path:
+    # Before the suffix: read models are named after what stands before it.
+    name = f"{log.stem}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    moved = log.with_name(name + log.suffix)
+    number = 1
+    while moved.exists():
+        number += 1
+        moved = log.with_name(f"{name}-{number}{log.suffix}")
+    return moved
+
+
+def _name_as_well(path: Path, name: Path) -> None:
+    try:
+        os.link(path, name)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        # A file system without links.
+        path.replace(name)
+
 
 logger = plain_logger(__name__)
 

@@ -12,13 +12,26 @@ from refold.application.ports.log_keeper import Checked
 from refold.infrastructure.event_store.anchor import Anchored, fingerprint
 from refold.infrastructure.event_store.codec import CodecError, NewerShape
 from refold.infrastructure.event_store.encodings import DictionaryDamaged
-from refold.infrastructure.event_store.envelope import EnvelopeError, Unsealed
-from refold.infrastructure.event_store.mapper import EventMapper, RecordedEvent, link_of
+from refold.infrastructure.event_store.envelope import (
+    EnvelopeError,
+    EventMapper,
+    RecordedEvent,
+    Unsealed,
+    link_of,
+)
 from refold.infrastructure.event_store.recorder import LogRecorder
 
-from .row_reads import DAMAGE, RowReader, lenient, refuse_trouble
-from .stream_checks import LOG, StreamCheck
-from .table_checks import INDEX_TABLES, KEYS, check_chains, check_keys, check_snapshots, whereabouts
+from .row_proof import DAMAGE, RowReader, lenient, refuse_trouble
+from .table_checks import (
+    INDEX_TABLES,
+    KEYS,
+    LOG,
+    StreamCheck,
+    check_chains,
+    check_keys,
+    check_snapshots,
+    whereabouts,
+)
 
 PROBLEMS = 20
 """How many findings SQLite is asked for."""

@@ -9,8 +9,14 @@ from eventsourcing.sqlite import SQLiteCursor
 from refold.application.errors import LogDamaged
 from refold.application.maintenance.maintenance_results import Compressed
 from refold.domain.conversation import Conversation
-from refold.infrastructure.event_store.compression import require_zstandard, trained_dictionary
-from refold.infrastructure.event_store.encodings import ZSTD, DictionaryDamaged, Encodings
+from refold.infrastructure.event_store.conversation_loader import StreamLoader
+from refold.infrastructure.event_store.encodings import (
+    ZSTD,
+    DictionaryDamaged,
+    Encodings,
+    require_zstandard,
+    trained_dictionary,
+)
 from refold.infrastructure.event_store.envelope import (
     LONGEST_FRAME,
     Envelope,
@@ -21,7 +27,6 @@ from refold.infrastructure.event_store.envelope import (
     stored_bytes,
     unseal,
 )
-from refold.infrastructure.event_store.loading import StreamLoader
 from refold.infrastructure.event_store.recorder import LogRecorder
 from refold.infrastructure.event_store.shelf import dictionaries, opened_dictionary, put_dictionary
 from refold.infrastructure.event_store.snapshots import SnapshotStore

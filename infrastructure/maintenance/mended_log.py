@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from filecmp import cmp
 from functools import partial
@@ -12,13 +12,25 @@ from typing import Any, NamedTuple, cast
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from refold.application.maintenance.maintenance_results import Salvaged
+from refold.application.maintenance.maintenance_results import (
+    KnownErasures,
+    RecordedErasure,
+    Salvaged,
+)
 from refold.application.ports.conversation_log import Damage
 from refold.application.ports.log_keeper import Checked
+from refold.domain.events import ConversationErased, MessageErased
 from refold.infrastructure.event_store.anchor import Anchor, anchor_path
+from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys, KeySource
-from refold.infrastructure.event_store.mapper import EventMapper
+from refold.infrastructure.event_store.envelope import (
+    LONGEST_FRAME,
+    EnvelopeError,
+    EventMapper,
+    Place,
+    framed,
+)
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.files.private_files import open_private, refuse
 from refold.infrastructure.sqlite.read_only import connected
@@ -29,20 +41,26 @@ from refold.infrastructure.write_ahead.damaged_copies import (
     notices_of_copies,
 )
 from refold.infrastructure.write_ahead.examination import (
+    MendedRows,
+    RowsOf,
     WriteAheadDamage,
     examine,
     read_write_ahead,
     stored_frames,
     write_ahead_path,
 )
-from refold.infrastructure.write_ahead.main_file import Extent, MainFile, extent_if_cut
-from refold.infrastructure.write_ahead.mended_rows import MendedRows, RowsOf
+from refold.infrastructure.write_ahead.frames import (
+    Extent,
+    MainFile,
+    extent_if_cut,
+    is_without_pages,
+)
 from refold.infrastructure.write_ahead.page_images import Carved, PageImages, carve
 
 from .check import Held, check_connection, once_for_all
-from .row_reads import DAMAGE, RawRow, RowReader, lenient, refuse_trouble
+from .row_proof import DAMAGE, RawRow, RowReader, lenient, refuse_trouble
 from .salvage import refuse_target, salvage
-from .stream_checks import LOG
+from .table_checks import LOG
 
 
 @contextmanager
@@ -244,3 +262,55 @@ def _kept(log: Path, damage: WriteAheadDamage | None) -> Carved:
             for number, rows in carve(images, MainFile(log, images.page_size)).items():
                 found[number] += [row for row in rows if row not in found[number]]
     return found
+
+
+_NAMES = ("message_erased", "conversation_erased")
+_ERASURES = f"""
+SELECT originator_id, originator_version, topic, state FROM stored_events WHERE topic IN {_NAMES}
+"""
+_Row = tuple[str, int, str, object]
+_FIRST = """
+SELECT substr(state, 1, ?) FROM stored_events WHERE originator_id=? AND originator_version=1
+"""
+
+
+def erasures_in(path: Path, mapper: EventMapper) -> KnownErasures:
+    """Every erasure that the log in this file records, and whether all of them could be read."""
+    if is_without_pages(path) and read_write_ahead(write_ahead_path(path)) is None:
+        return KnownErasures()
+    found: list[RecordedErasure] = []
+    try:
+        with mended(path, path.parent) as log:
+            mapper = mapper.reading(shelf_of(log.connection))
+            for row in _recorded(log, mapper):
+                found.extend(_read(log.connection, row, mapper))
+            return KnownErasures(tuple(found), complete=log.is_whole)
+    except (sqlite3.Error, OSError, EnvelopeError, CodecError):
+        return KnownErasures(tuple(found), complete=False)
+
+
+def _recorded(log: Mended, mapper: EventMapper) -> Iterator[_Row]:
+    if not log.found:
+        return log.connection.execute(_ERASURES)
+    rows = log.rows_with(mapper)(log.connection).rows()
+    return ((r.stream, r.version, r.name, r.state) for r in rows if r.name in _NAMES)
+
+
+def _read(
+    connection: sqlite3.Connection, row: _Row, mapper: EventMapper
+) -> Iterator[RecordedErasure]:
+    stream, version, name, state = row
+    _, event = mapper.open(Place(stream, version, name), state)
+    match event:
+        case MessageErased(position=position, message_id=message_id):
+            yield RecordedErasure(stream, position, message_id, event.reason)
+        case ConversationErased():
+            yield RecordedErasure(stream, None, _begun_at(connection, stream), event.reason)
+        case _:
+            pass
+
+
+def _begun_at(connection: sqlite3.Connection, stream: str) -> str:
+    """When the first event was logged: its frame is there even when its content was erased."""
+    row = connection.execute(_FIRST, (LONGEST_FRAME, stream)).fetchone()
+    return "" if row is None else framed(row[0]).at

@@ -21,20 +21,25 @@ from refold.domain.events import (
 )
 from refold.domain.notes import MemoriesChosen
 from refold.infrastructure.event_store.anchor import Anchor, anchor_path
+from refold.infrastructure.event_store.anchor_check import HeldLog
 from refold.infrastructure.event_store.codec import CodecError
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys, KeySource
-from refold.infrastructure.event_store.envelope import EnvelopeError, Place
-from refold.infrastructure.event_store.held_log import HeldLog
-from refold.infrastructure.event_store.mapper import EventMapper, UnsealedEvent, link_of
+from refold.infrastructure.event_store.envelope import (
+    EnvelopeError,
+    EventMapper,
+    Place,
+    UnsealedEvent,
+    link_of,
+)
 from refold.infrastructure.event_store.recorder import Head, LogRecorder
 from refold.infrastructure.event_store.shelf import SQLiteShelf
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.files.private_files import new_file
-from refold.infrastructure.write_ahead.mended_rows import RowsOf
+from refold.infrastructure.write_ahead.examination import RowsOf
 
 from .check import Held, check_connection
-from .row_reads import RawRow, RowReader
+from .row_proof import RawRow, RowReader
 
 MESSAGE = "message_appended"
 

@@ -1,22 +1,275 @@
-"""The scrubber: reads some of the log at each opening, in a thread, and goes on at the next where it stopped."""
+"""What is known to be damaged, kept in a file beside the log: such a conversation takes no appends."""
 
 import atexit
+import json
 import threading
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
+from pydantic import ValidationError
+
+from refold.application.errors import LogBusy, LogDamaged
 from refold.application.runtime.opening_process import OpeningProcess
 from refold.application.runtime.plain_lines import plain_logger, raised
-from refold.domain.value import replace
-from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS
+from refold.domain.value import Value, replace
+from refold.infrastructure.event_store.anchor import fingerprint
+from refold.infrastructure.files.lock import WriteLock
+from refold.infrastructure.files.private_files import open_private
+from refold.infrastructure.observability.log_observer import Figure, Notice
+from refold.infrastructure.sqlite.sqlite_failures import STORE_ERRORS, may_be_damage
 
-from .known_damage import KnownDamage
+from .row_proof import ProvedRow, RowProver
+
+_TITLE = b"refold-checked-1"
+LOCK_TIMEOUT = 1.0
+"""Seconds: who writes holds it for less than a thousandth of one."""
+MOST = 10_000
+"""Findings that are kept."""
+
+logger = plain_logger(__name__)
+
+
+class Finding(Value, frozen=True):
+    """A damaged row. The conversation is named by its fingerprint: ids may be private."""
+
+    number: int
+    fingerprint: str
+    version: int
+    problem: str
+
+
+class ScrubRecord(Value, frozen=True):
+    """What the file says."""
+
+    log: str = ""
+    """The first event of the log that it is of."""
+    after: int = 0
+    """The row after which the next opening goes on; 0: from the start."""
+    words: str = ""
+    """The index of words that was checked last."""
+    findings: tuple[Finding, ...] = ()
+
+
+def checked_path(log: Path) -> Path:
+    """Where it lies: ``agent.db.checked`` beside ``agent.db``."""
+    return log.with_name(f"{log.name}.checked")
+
+
+class ScrubFile:
+    """The file of one log. A lost or damaged one costs only time: everything is read from the start."""
+
+    def __init__(self, path: Path | None, *, of: Path, writable: bool) -> None:
+        """``path`` None: of a log in memory, which has none. ``writable``: whether its folder is."""
+        self._path = path
+        self._of = of
+        self._writable = writable and path is not None
+        self._lock = WriteLock(path if self._writable else None, LOCK_TIMEOUT, of=of)
+        self._fails = False
+
+    @property
+    def stamp(self) -> tuple[int, int] | None:
+        """What tells one content from the next; None where there is no file."""
+        try:
+            status = self._path.stat() if self._path else None
+        except OSError:
+            return None
+        return None if status is None else (status.st_ino, status.st_mtime_ns)
+
+    def read(self) -> ScrubRecord:
+        """What it says; nothing, where it is not there, cannot be read or is damaged."""
+        if self._path is None:
+            return ScrubRecord()
+        try:
+            title, checksum, content = self._path.read_bytes().split(b"\n", 2)
+            if title == _TITLE and checksum == b"%08x" % zlib.crc32(content):
+                return ScrubRecord.model_validate_json(content)
+        except (OSError, ValueError, ValidationError):
+            pass
+        return ScrubRecord()
+
+    def write(self, record: ScrubRecord, *, lifted: Mapping[int, str]) -> None:
+        """Put the file in place; findings of other processes stay, but for those that are ``lifted``."""
+        if self._path is None or not self._writable:
+            return
+        try:
+            with self._lock.held():
+                self._replace(self._path, _joined(record, self.read(), lifted))
+            self._fails = False
+        except (OSError, LogBusy) as error:
+            if not self._fails:
+                logger.warning("%s cannot be written: %s", self._path, error)
+            self._fails = True
+        finally:
+            self._lock.close()
+
+    def _replace(self, path: Path, record: ScrubRecord) -> None:
+        content = json.dumps(record.model_dump(), separators=(",", ":")).encode()
+        place = path.with_name(f"{path.name}.new")
+        with suppress(FileNotFoundError):
+            place.unlink()
+        with open_private(place, "xb", like=self._of) as file:
+            file.write(b"%b\n%08x\n%b" % (_TITLE, zlib.crc32(content), content))
+        place.replace(path)
+
+
+def _joined(record: ScrubRecord, found: ScrubRecord, lifted: Mapping[int, str]) -> ScrubRecord:
+    others = found.findings if found.log == record.log else ()
+    kept = {one.number: one for one in others if lifted.get(one.number) != one.problem}
+    kept |= {one.number: one for one in record.findings}
+    return replace(record, findings=tuple(kept.values())[:MOST])
+
+
+ADVICE = "run `refold verify`, and restore a backup while there is one from before"
+
+
+class KnownDamage:
+    """The findings of this and other processes. Threads may share it."""
+
+    def __init__(self, file: ScrubFile, prover: RowProver, told: Callable[[Notice], None]) -> None:
+        self._file = file
+        self.prover = prover
+        self._told = told
+        self._threads = threading.RLock()
+        self._findings: dict[int, Finding] = {}
+        self._lifted: dict[int, str] = {}
+        self._stamp: tuple[int, int] | None = None
+        self.stop_reading: Callable[[], None] = _nothing
+        """Ends what reads the log in the background."""
+        self.record = ScrubRecord()
+        """As it was read or written last."""
+
+    def refuse(self, thread_id: str) -> None:
+        """Refuse to append to a conversation that has a damaged row, and still has it now.
+
+        Raises:
+            LogDamaged: as said.
+        """
+        if self._file.stamp != self._stamp:
+            self.look()
+        if not self._findings:
+            return
+        name = fingerprint(thread_id).decode()
+        for finding in [one for one in self._findings.values() if one.fingerprint == name]:
+            if self._is_damaged(finding):
+                raise LogDamaged(
+                    thread_id,
+                    finding.version,
+                    f"{finding.problem}; nothing is appended to a conversation that is known to be damaged",
+                )
+
+    def look(self) -> None:
+        """Take over what the file says."""
+        with self._threads:
+            stamp = self._file.stamp
+            self.record = self._file.read()
+            self._findings |= {one.number: one for one in self.record.findings}
+            self._stamp = stamp
+
+    def prove_again(self) -> None:
+        """Read every damaged row again: tell of those that still are, forget the others."""
+        for finding in list(self._findings.values()):
+            row = self.prover.at(finding.number)
+            if row.problem:
+                self._tell(row)
+            else:
+                self._lift(finding)
+
+    def note(self, row: ProvedRow, *, tell: bool = True) -> bool:
+        """Note a damaged row and tell of it, unless it is known; whether it is new."""
+        name = fingerprint(row.thread_id).decode()
+        with self._threads:
+            known = self._findings.get(row.number)
+            if known is not None and known.fingerprint == name:
+                return False
+            self._lifted.pop(row.number, None)
+            self._findings[row.number] = Finding(
+                number=row.number, fingerprint=name, version=row.version, problem=row.problem
+            )
+        if tell:
+            self._tell(row)
+        return True
+
+    @contextmanager
+    def noting(self, translated: AbstractContextManager[None]) -> Generator[None]:
+        """Have a damaged event that a read comes upon known from then on, and errors ``translated``."""
+        try:
+            with translated:
+                yield
+        except LogDamaged as error:
+            self.note_event(error.thread_id, error.version)
+            raise
+
+    def note_event(self, thread_id: str, version: int) -> None:
+        """Note an event that a read found to be damaged or missing, where its row bears that out."""
+        try:
+            numbers = [self.prover.number_of(thread_id, at) for at in (version, version + 1)]
+            rows = [self.prover.at(number) for number in numbers if number is not None]
+        except STORE_ERRORS:
+            return  # Nothing more can be told of it.
+        # Whoever read it tells of it.
+        new = [self.note(row, tell=False) for row in rows if row.problem]
+        if any(new):
+            self.keep(self.record)
+
+    def keep(self, record: ScrubRecord) -> None:
+        """Write how far the log was read, with everything that is known."""
+        with self._threads:
+            self.record = replace(record, findings=tuple(self._findings.values()))
+            if not self.record.log and not self._findings:
+                return  # There is nothing to say of an empty log.
+            self._file.write(self.record, lifted=self._lifted)
+            self._lifted.clear()
+            self._stamp = self._file.stamp
+
+    def begin_anew(self) -> None:
+        """Forget what was known of another log."""
+        with self._threads:
+            self._findings.clear()
+
+    def keep_words(self, name: str) -> None:
+        """Note which index of words was checked last."""
+        self.keep(replace(self.record, words=name))
+
+    def _is_damaged(self, finding: Finding) -> bool:
+        try:
+            damaged = bool(self.prover.at(finding.number).problem)
+        except STORE_ERRORS as error:
+            if may_be_damage(error):
+                return True
+            raise
+        if not damaged:
+            self._lift(finding)
+            self.keep(self.record)
+        return damaged
+
+    def _lift(self, finding: Finding) -> None:
+        with self._threads:
+            self._findings.pop(finding.number, None)
+            self._lifted[finding.number] = finding.problem
+
+    def _tell(self, row: ProvedRow) -> None:
+        figures: dict[str, Figure] = {
+            "error": "LogDamaged",
+            "version": row.version,
+            "advice": ADVICE,
+        }
+        self._told(Notice("log.damaged", row.thread_id, figures))
+
+    def close(self) -> None:
+        """End the reading in the background, which uses the connections of the log."""
+        self.stop_reading()
+
+
+def _nothing() -> None:
+    """There is nothing to end."""
+
 
 PAUSE = 0.002
 """Seconds between two steps, in which others have the processor."""
-
-logger = plain_logger(__name__)
 
 
 class Job(Protocol):

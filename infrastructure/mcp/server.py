@@ -11,14 +11,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from refold.application.agent_tools.answers import well_formed
-from refold.application.agent_tools.names import (
+from refold.application.agent_tools.arguments import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
-from refold.application.agent_tools.tool import Tool
+from refold.application.agent_tools.tool_scope import Tool
 from refold.application.agent_tools.toolbox import Toolbox
 from refold.application.api.memory import Memory
 from refold.application.conversation.owner_scope import Scope

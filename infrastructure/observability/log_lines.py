@@ -1,12 +1,23 @@
-"""Log lines: one for each thing that happened, with a stable name and the same figures for programs."""
+"""How conversations are named to the outside: by their id, by a digest of it, or not at all."""
 
 import json
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from refold.application.api.results import CompactionResult
+from refold.application.runtime.plain_lines import ShownThreadIds, shown_id
 
-from .notices import Figure, Notice, of_result
-from .thread_names import Naming
+from .log_observer import Figure, Notice, of_result
+
+Naming = Callable[[str], str]
+"""What stands for a thread id; empty where nothing does."""
+
+
+def naming(shown: ShownThreadIds) -> Naming:
+    """The way to name conversations that a setting asks for."""
+    return partial(shown_id, shown=shown)
+
 
 logging.getLogger("refold").addHandler(logging.NullHandler())
 

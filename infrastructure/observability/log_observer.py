@@ -1,15 +1,163 @@
-"""Notices of stored decisions, of damage, and of summaries by another summariser than the configured one."""
+"""What is worth telling of decisions and compactions: a stable name, and figures. Never a text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from refold.application.api.results import CompactionResult
 from refold.application.errors import LogBehindAnchor, LogDamaged
 from refold.application.runtime.foreign_code import Contained
 from refold.application.runtime.plain_lines import plain_logger, raised
 from refold.domain.conversation import Conversation
-from refold.domain.events import Event
+from refold.domain.events import (
+    CompactionFailed,
+    CompactionRequested,
+    ConversationErased,
+    ConversationForked,
+    Event,
+    MessageErased,
+    MessagePinned,
+    MessagesCondensed,
+    MessageUnpinned,
+    SaidPart,
+    ShortenedPart,
+    ToolContentOffloaded,
+    UserContentShortened,
+)
+from refold.domain.notes import MemoriesChosen, NotesFlushed
 
-from .notices import Notice, of_damage, of_decisions, of_fallback
+Figure = str | int | float | bool
+
+
+class Notice(NamedTuple):
+    """Something that happened to a conversation."""
+
+    name: str
+    thread_id: str
+    figures: Mapping[str, Figure]
+
+
+def nobody(notice: Notice) -> None:
+    """Whom a thing is told that nobody wants to know."""
+
+
+def of_result(result: CompactionResult) -> Notice:
+    """How a compaction ended. Its detail stays out: it may quote what a summariser said."""
+    figures: dict[str, Figure | None] = {
+        "trigger": result.trigger,
+        "reason": result.reason or None,
+        "summariser": result.summariser,
+        "attempt_id": result.attempt_id,
+        "summary_id": result.summary_id,
+        "tokens_before": result.tokens_before,
+        "tokens_after": result.tokens_after,
+        "freed": result.freed,
+        "messages_covered": result.messages_covered,
+        "messages_kept": result.messages_kept,
+        "results_offloaded": result.results_offloaded,
+        "results_condensed": result.results_condensed,
+        "omitted": len(result.omitted),
+        "effective": result.effective,
+        "split_turn": result.is_split_turn,
+        "rebuilt": result.rebuilt,
+        "model_calls": result.model_calls,
+        "retries": result.retries,
+        "seconds": round(result.seconds, 3),
+        "breaker_open": result.breaker_open,
+        "blocked_since": result.blocked_since,
+    }
+    said = {name: figure for name, figure in figures.items() if figure is not None}
+    return Notice(f"compaction.{result.outcome}", result.thread_id, said)
+
+
+def of_fallback(result: CompactionResult, configured: str) -> Notice | None:
+    """That another summariser stepped in than the one that was asked for, if so."""
+    if result.attempt_id is None or result.summariser in (None, configured):
+        return None
+    figures: dict[str, Figure] = {"configured": configured, "summariser": result.summariser}
+    return Notice("compaction.fallback", result.thread_id, figures)
+
+
+def of_damage(error: LogDamaged | LogBehindAnchor) -> Notice:
+    """That something of the log could not be read as it was stored."""
+    match error:
+        case LogBehindAnchor():
+            figures: dict[str, Figure] = {"stored": error.stored, "found": error.found}
+        case LogDamaged():
+            figures = {"version": error.version}
+    return Notice("log.damaged", error.thread_id, {"error": type(error).__name__, **figures})
+
+
+def of_decisions(
+    thread_id: str,
+    before: Conversation,
+    after: Conversation,
+    events: Sequence[Event],
+    *,
+    breaker_after: int,
+) -> Iterator[Notice]:
+    """What these recorded events decided. How a compaction ended is told by its result."""
+    for event in events:
+        if (said := _of_event(event)) is not None:
+            yield Notice(said[0], thread_id, said[1])
+    was_open, is_open = (s.setbacks.count >= breaker_after for s in (before, after))
+    if was_open != is_open:
+        name = "breaker.opened" if is_open else "breaker.closed"
+        yield Notice(
+            name, thread_id, {"failures": max(before.setbacks.count, after.setbacks.count)}
+        )
+
+
+def _of_event(event: Event) -> tuple[str, Mapping[str, Figure]] | None:
+    match event:
+        case CompactionRequested():
+            return "compaction.requested", _of_request(event)
+        case CompactionFailed(reason="abandoned"):
+            return "compaction.abandoned", {"attempt_id": event.attempt_id}
+        case ToolContentOffloaded():
+            return "content.offloaded", _of_parts(event.parts)
+        case MessagesCondensed():
+            return "content.condensed", _of_parts(event.parts)
+        case UserContentShortened():
+            return "content.shortened", _of_parts(event.parts)
+        case MessagePinned():
+            return "message.pinned", {"pin_id": event.pin_id}
+        case MessageUnpinned():
+            return "message.unpinned", {"pin_id": event.pin_id}
+        case NotesFlushed():
+            return "notes.flushed", _of_notes(event)
+        case MemoriesChosen():
+            return "memories.chosen", {"memories": len(event.memories), "tokens": event.tokens}
+        case MessageErased():
+            return "message.erased", {"rewritten": len(event.rewritten)}
+        case ConversationErased():
+            return "conversation.erased", {}
+        case ConversationForked():
+            return "conversation.forked", {"at_version": event.version}
+        case _:
+            return None
+
+
+def _of_request(event: CompactionRequested) -> Mapping[str, Figure]:
+    return {
+        "attempt_id": event.attempt_id,
+        "trigger": event.trigger,
+        "summariser": event.summariser,
+        "tokens_before": event.tokens_before,
+    }
+
+
+def _of_notes(event: NotesFlushed) -> Mapping[str, Figure]:
+    figures: dict[str, Figure] = {
+        "notes": len(event.notes),
+        "taken_by": event.taken_by,
+        "model_calls": event.model_calls,
+    }
+    return {**figures, "reason": event.reason} if event.reason else figures
+
+
+def _of_parts(parts: Sequence[ShortenedPart | SaidPart]) -> Mapping[str, Figure]:
+    return {"parts": len(parts), "tokens_freed": sum(part.tokens_freed for part in parts)}
+
 
 logger = plain_logger(__name__)
 

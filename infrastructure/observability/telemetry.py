@@ -1,26 +1,85 @@
-"""Spans and metrics for OpenTelemetry; imported only where its API is installed.
+"""A summariser whose every call is told, one by one: tries after a passing trouble as well."""
 
-Names that the semantic conventions for generative AI have are theirs (``gen_ai.*``, ``error.type``);
-they are written out here, since the conventions' own module still moves them about.
-"""
-
-from collections.abc import Generator
-from contextlib import contextmanager
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
+from typing import Protocol, TypeVar
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
-from refold.application.ports.summariser import Summariser
+from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNotes
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
+from refold.application.summaries.summariser_calls import relayed
 from refold.domain.events import Trigger
 
-from .notices import Notice, of_result
-from .thread_names import Naming
-from .watched_calls import Answered
+from .log_lines import Naming
+from .log_observer import Notice, of_result
+
+
+class Answered(Protocol):
+    """What is told of a draft."""
+
+    @property
+    def model(self) -> str:
+        """The model that wrote it."""
+        ...
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why it stopped."""
+        ...
+
+
+Draft = TypeVar("Draft", bound=Answered)
+
+
+class Call(Protocol):
+    """One call of a summariser, while it runs."""
+
+    def answered(self, draft: Answered, seconds: float) -> None:
+        """It gave this."""
+        ...
+
+    def failed(self, error: BaseException, seconds: float) -> None:
+        """It raised this."""
+        ...
+
+
+Following = Callable[[Summariser], AbstractContextManager[Call]]
+"""Entered for each call."""
+
+
+def watched(summariser: Summariser, following: Following) -> Summariser:
+    """``summariser``, with each call followed."""
+
+    async def ask(behind: Summariser, request: SummaryRequest) -> SummaryDraft:
+        return await _followed(following(behind), lambda: behind.summarise(request))
+
+    async def ask_notes(behind: TakeNotes, request: NotesRequest) -> NotesDraft:
+        return await _followed(following(summariser), lambda: behind(request))
+
+    return relayed(summariser, ask, ask_notes)
+
+
+async def _followed(
+    followed: AbstractContextManager[Call], ask: Callable[[], Awaitable[Draft]]
+) -> Draft:
+    started = time.monotonic()
+    with followed as call:
+        try:
+            draft = await ask()
+        except BaseException as error:
+            call.failed(error, time.monotonic() - started)
+            raise
+        call.answered(draft, time.monotonic() - started)
+    return draft
+
 
 _span: ContextVar[Span | None] = ContextVar("refold.compaction", default=None)
 

@@ -1,4 +1,4 @@
-"""A fold of a log in a file beside it: caught up when it is asked, rebuilt by replay when it is damaged."""
+"""Asking a file that others may damage, or delete and make anew, while it is asked."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,24 +13,77 @@ from refold.application.errors import LogError
 from refold.application.ports.conversation_log import ConversationLog, Damage
 from refold.application.runtime.plain_lines import plain_logger, unquoted
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, nobody
 from refold.infrastructure.sqlite.sqlite_connection import transaction
 
-from .checkpoint import events_after, read_progress
-from .database_file import DatabaseFile
-from .guarded_reads import NoAnswer, answered
-from .invalidation import (
+from .checkpoint import (
     FoldOutdated,
+    events_after,
     left_in,
+    read_progress,
     reading_from,
     still_valid,
     write_reading_from,
 )
+from .database_file import DatabaseFile
 from .ownership import declared_in
 from .projection import Content, wrapped
 from .projection_check import check_file, check_place, fold_all
-from .projection_damage import BROKEN, FoldDamaged, blamed_on_file, is_unusable
 from .projection_file import kind_of
+from .row_checksums import BROKEN, FoldDamaged, MemoryShort, blamed_on_file, is_unusable
+
+TRIES = 4
+"""As it is, made anew, in memory, and anew in memory."""
+RENEWALS = 100
+"""How often a question is asked again of a file that others made meanwhile: erasures drop the old one."""
+
+Answer = TypeVar("Answer")
+
+
+class NoAnswer(Exception):
+    """Nothing helped. Never leaves the infrastructure."""
+
+
+def answered(
+    ask: Callable[[], Answer],
+    *,
+    is_replaced: Callable[[], bool],
+    repair: Callable[[Exception, int], None],
+) -> Answer:
+    """Ask, and where that fails ask again: another file as it is, the same one repaired.
+
+    ``repair`` is told how often it was called before. What an erasure outdates is no damage: it is not
+    counted. Where memory is short, the same file is asked once more before it is repaired.
+
+    Raises:
+        NoAnswer: it failed after every repair.
+        LogError: memory is still short after a repair.
+    """
+    renewals = repairs = shortages = 0
+    while repairs < TRIES:
+        try:
+            with blamed_on_file():
+                return ask()
+        except BROKEN as error:
+            is_outdated = isinstance(error, FoldOutdated)
+            if isinstance(error, MemoryShort) and (shortages := shortages + 1) != 2:
+                _refuse_third(shortages, error)
+            elif renewals < RENEWALS and (is_outdated or is_replaced()):
+                renewals += 1
+                if is_outdated:
+                    repair(error, repairs)
+            else:
+                repair(error, repairs)
+                repairs += 1
+    raise NoAnswer
+
+
+def _refuse_third(shortages: int, error: MemoryShort) -> None:
+    if shortages > 2:
+        raise LogError(
+            "there is not enough memory to answer; free some and ask again, nothing is lost"
+        ) from error
+
 
 BULK = 200_000
 """Events that a new file is filled with before others may open it: some seconds of work."""
@@ -39,7 +92,6 @@ SOON = 1_000
 """Events that are folded in by an erasure, whatever there is."""
 
 logger = plain_logger(__name__)
-Answer = TypeVar("Answer")
 
 
 class FollowedLog:

@@ -8,8 +8,7 @@ from sqlite_utils import Database
 
 from refold.application.ports.conversation_log import Damage, LoggedEvent
 
-from .checkpoint import Progress, Projections
-from .invalidation import Left
+from .checkpoint import Left, Progress, Projections
 
 
 class Comparable(NamedTuple):

@@ -13,13 +13,22 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 from refold.infrastructure.sqlite.sqlite_failures import is_forbidden
 
-from .checkpoint import POSITION_COLUMNS, POSITIONS, has_earlier_fold, nowhere, up_to
+from .checkpoint import (
+    POSITION_COLUMNS,
+    POSITIONS,
+    Left,
+    has_earlier_fold,
+    is_outdated,
+    nothing_left,
+    nowhere,
+    up_to,
+    was_made_before,
+)
 from .database_file import DatabaseFile
-from .invalidation import Left, is_outdated, nothing_left, was_made_before
 from .ownership import PlaceTaken, declared_in
 from .projection import Comparable, Content, wrapped
-from .projection_damage import BROKEN, blamed_on_file
 from .projection_file import begin, expected_schema
+from .row_checksums import BROKEN, blamed_on_file
 
 Row = Mapping[str, Any]
 

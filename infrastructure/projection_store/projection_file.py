@@ -4,15 +4,23 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cache, partial
+from pathlib import Path
 
+from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
-from .checkpoint import create_positions, has_earlier_fold, nowhere, write_progress
-from .database_file import FileKind
-from .invalidation import FoldOutdated, create_reading_from
+from .checkpoint import (
+    FoldOutdated,
+    create_positions,
+    create_reading_from,
+    has_earlier_fold,
+    nowhere,
+    write_progress,
+)
+from .database_file import DatabaseFile, FileKind
 from .ownership import declared_in
 from .projection import Content, wrapped
-from .projection_damage import FoldDamaged
+from .row_checksums import FoldDamaged
 
 CACHE_KIB = 16_384
 """Page cache of a connection: a batch of a bulk load stays in memory until it is committed."""
@@ -69,3 +77,31 @@ def _check_tables(content: Content, connection: sqlite3.Connection) -> None:
         if has_earlier_fold(wrapped(connection), content.projections):
             raise FoldOutdated("an earlier version of refold filled it")
         raise FoldDamaged(f"the tables differ: {', '.join(sorted(differing))}")
+
+
+MEMORY = ":memory:"
+DERIVED = ("views", "recall", "vectors")
+"""The names of all such files, as they stand in their paths."""
+
+logger = plain_logger(__name__)
+
+
+def derived_path(log: str | Path, name: str) -> str | Path:
+    """Where a file beside a log lies: ``agent.views.db`` beside ``agent.db``."""
+    if str(log) == MEMORY:
+        return MEMORY
+    path = Path(log)
+    return path.with_name(f"{path.stem}.{name}{path.suffix or '.db'}")
+
+
+def place_of(log: str | Path, kind: FileKind, *, encrypted: bool) -> str | Path:
+    """Return the place of a file: memory for an encrypted log, whose file of before is removed."""
+    place = derived_path(log, kind.name)
+    if not encrypted or place == MEMORY:
+        return place
+    try:
+        with closing(DatabaseFile(Path(place).absolute(), kind, of=Path(log))) as file:
+            file.drop(any_file=True)
+    except OSError as error:
+        logger.warning("%s is not encrypted and cannot be removed (%s)", place, error)
+    return MEMORY

@@ -14,15 +14,14 @@ from refold.application.ports.read_models import (
     SummaryRow,
     TopicSeen,
 )
-from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, nobody
 
 from . import view_answers as answers
 from .catch_up import FollowedLog
-from .checkpoint import Progress
-from .invalidation import Left
+from .checkpoint import Left, Progress
 from .projection import Comparable
 from .view_answers import count_events
-from .view_folding import fold_into
+from .view_folds import fold_into
 from .view_tables import (
     LATE_INDEX,
     PROJECTIONS,

@@ -18,9 +18,8 @@ from refold.application.projections.row_changes import Cell
 from refold.domain.value import from_stored, replace
 
 from .checkpoint import Total, read_progress
-from .projection_damage import FoldDamaged
-from .row_checksums import opened, storable
-from .view_folding import tally
+from .row_checksums import FoldDamaged, opened, storable
+from .view_folds import tally
 from .view_tables import PROJECTIONS, TABLES, Table
 
 CONVERSATIONS, MESSAGES, SUMMARIES, COMPACTIONS, TOPICS, NOTES = TABLES

@@ -13,14 +13,14 @@ from sqlite_utils import Database
 from refold.application.conversation.owners import Visible
 from refold.application.ports.recall_index import Filters, Found
 from refold.application.recall.passages import Passage
-from refold.infrastructure.projection_store.projection_damage import FoldDamaged
-from refold.infrastructure.projection_store.row_checksums import opened, storable
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged, opened, storable
 
 from .index_tables import (
     IS_THERE,
     LOCAL_BITS,
     PASSAGES,
     Posting,
+    Proved,
     local_of,
     place_of,
     postings_at,
@@ -29,7 +29,6 @@ from .index_tables import (
     term_of,
     thread_token,
 )
-from .index_threads import Proved
 
 COMMON = 2_000
 """A token that stands in more passages than this finds none by itself where there are enough others."""

@@ -9,14 +9,18 @@ from sqlite_utils import Database
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
 from refold.application.ports.recall_index import NO_FILTERS, Filters, Found
 from refold.application.recall.passages import Passage
-from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, nobody
 from refold.infrastructure.projection_store.catch_up import FollowedLog
-from refold.infrastructure.projection_store.checkpoint import Progress, read_progress
-from refold.infrastructure.projection_store.invalidation import Left, reading_from
+from refold.infrastructure.projection_store.checkpoint import (
+    Left,
+    Progress,
+    read_progress,
+    reading_from,
+)
 from refold.infrastructure.projection_store.projection import Comparable
 
 from . import index_search as finding
-from .index_folding import fold_into
+from .index_folds import fold_into
 from .index_tables import (
     IS_THERE,
     PASSAGE_COLUMNS,
@@ -29,9 +33,9 @@ from .index_tables import (
     TERMS,
     THREAD_COLUMNS,
     THREADS,
+    Proved,
     create_tables,
 )
-from .index_threads import Proved
 from .segments import PassageDamaged, problem_of, segments_in
 
 

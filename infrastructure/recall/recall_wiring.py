@@ -9,13 +9,12 @@ from refold.application.ports.conversation_log import ConversationLog
 from refold.application.ports.search_backend import SearchBackend
 from refold.application.ports.vectors import Embedder
 from refold.application.recall.embedding import Embedding
-from refold.application.recall.passage_words import words_in
-from refold.application.recall.recall_parts import RecallParts
+from refold.application.recall.ranking import words_in
+from refold.application.recall.thread_recall import RecallParts
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.embedders.named_embedders import chosen_embedder, require_numpy
-from refold.infrastructure.observability.notices import Notice
-from refold.infrastructure.projection_store.derived_places import place_of
-from refold.infrastructure.projection_store.projection_file import kind_of
+from refold.infrastructure.observability.log_observer import Notice
+from refold.infrastructure.projection_store.projection_file import kind_of, place_of
 from refold.infrastructure.search_backends.named_backends import drop_handed_over
 from refold.infrastructure.settings.option_checks import refuse_unfit
 from refold.infrastructure.settings.settings_model import EmbedderName, RefoldSettings

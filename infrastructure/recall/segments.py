@@ -11,13 +11,14 @@ from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.projection_store.checkpoint import Total
 from refold.infrastructure.projection_store.projection import wrapped
-from refold.infrastructure.projection_store.projection_damage import (
+from refold.infrastructure.projection_store.row_checksums import (
     BROKEN,
     FoldDamaged,
     blamed_on_file,
     is_unusable,
+    opened,
+    sealed,
 )
-from refold.infrastructure.projection_store.row_checksums import opened, sealed
 from refold.infrastructure.sqlite.sqlite_connection import open_sqlite
 
 from .index_tables import (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from refold.application.errors import EmbedderError
-from refold.infrastructure.projection_store.projection_damage import FoldDamaged
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged
 
 _OVERWRITTEN = "-"
 _FEW = 4

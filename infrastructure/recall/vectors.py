@@ -12,14 +12,10 @@ from refold.application.ports.vectors import Nearest, Vector, always
 from refold.application.recall.passages import Passage
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.fork_gate import FileTurn
-from refold.infrastructure.observability.notices import Notice, nobody
-from refold.infrastructure.projection_store.guarded_reads import TRIES, NoAnswer, answered
+from refold.infrastructure.observability.log_observer import Notice, nobody
+from refold.infrastructure.projection_store.catch_up import TRIES, NoAnswer, answered
 from refold.infrastructure.projection_store.projection_check import check_place
-from refold.infrastructure.projection_store.projection_damage import (
-    BROKEN,
-    blamed_on_file,
-    is_unusable,
-)
+from refold.infrastructure.projection_store.row_checksums import BROKEN, blamed_on_file, is_unusable
 
 from .vector_file import VectorsFile, damage_of, delete_damaged, delete_of_other_dimension
 from .vector_rows import (

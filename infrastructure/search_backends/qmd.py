@@ -18,8 +18,17 @@ from refold.application.recall.tokens import tokens_of
 from refold.application.runtime.plain_lines import plain_logger
 from refold.infrastructure.files.lock import WriteLock
 
-from .message_files import MessageFiles, Outdated, delete, folder_of, left_of
-from .programs import NotStarted, Ran, TimedOut, run
+from .programs import (
+    MessageFiles,
+    NotStarted,
+    Outdated,
+    Ran,
+    TimedOut,
+    delete,
+    folder_of,
+    left_of,
+    run,
+)
 from .qmd_answers import (
     INSTALL,
     Rests,

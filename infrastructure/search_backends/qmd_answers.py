@@ -11,8 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from refold.application.errors import BackendError
 from refold.application.ports.search_backend import BackendHit
 
-from .message_files import place_in
-from .programs import Ran, TimedOut
+from .programs import Ran, TimedOut, place_in
 
 REST = 300.0
 """Seconds for which it is left alone after it hung."""

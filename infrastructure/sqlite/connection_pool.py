@@ -14,7 +14,7 @@ from refold.application.errors import LogGone
 from refold.application.runtime.opening_process import LOCK_WAIT, OpeningProcess
 from refold.infrastructure.files.fork_gate import GATE
 
-from .second_look import left_as_it_is
+from .sqlite_failures import left_as_it_is
 
 LET_GO = 0.1
 """Seconds that closing idle connections waits for a pool that is still in use."""

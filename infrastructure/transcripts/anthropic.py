@@ -18,18 +18,20 @@ from .chats import (
     speaks_openai,
     tools_of,
 )
-from .pieces import (
+from .transcript_source import (
     Names,
     Reading,
+    Source,
     as_content,
+    as_object,
     extra_of,
     moment,
     not_a_message,
+    objects_in,
     text_or_none,
     usable_id,
     why_no_role,
 )
-from .transcript_source import Source, as_object, objects_in
 
 
 def detect(source: Source) -> bool:

@@ -10,8 +10,7 @@ from refold.application.conversation.transcripts import Skipped
 from refold.domain.messages import Author
 from refold.domain.value import Value
 
-from .pieces import thread_id, usable_id
-from .transcript_source import Source, as_list, as_object, objects_in
+from .transcript_source import Source, as_list, as_object, objects_in, thread_id, usable_id
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 

@@ -12,19 +12,21 @@ from refold.application.conversation.transcripts import (
 from refold.domain.ledger.speech import said_by_program
 from refold.domain.messages import Author, Block, Message, Role, gist, said
 
-from .pieces import (
+from .transcript_source import (
     Content,
     Names,
     Reading,
+    Record,
+    Source,
     as_blocks,
     as_content,
+    as_object,
     moment,
     not_a_message,
     text_or_none,
     thread_id,
     usable_id,
 )
-from .transcript_source import Record, Source, as_object
 
 
 @dataclass

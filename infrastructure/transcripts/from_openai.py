@@ -7,11 +7,11 @@ from refold.application.agent_tools.definitions import refuse_names_of_two
 from refold.application.conversation.block_checks import CHUNK, is_chunk, refuse_ids_of_two
 from refold.domain.blocks import name_problem
 from refold.domain.errors import InvalidMessage
-from refold.domain.json_data import is_list, is_object
 from refold.domain.messages import Block
+from refold.domain.value import is_list, is_object
 
 from .openai import TAKEN, MessageConverter, converted_content, converted_tool, tool_named
-from .pieces import extra_of, text_block, text_or_none
+from .transcript_source import extra_of, text_block, text_or_none
 
 
 def refuse_calls(item: dict[str, Any], place: str) -> None:

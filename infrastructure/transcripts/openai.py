@@ -20,24 +20,27 @@ from .chats import (
     speaks_openai,
     tools_of,
 )
-from .pieces import (
+from .transcript_source import (
     Content,
     Names,
     Reading,
+    Source,
     arguments_of,
     as_blocks,
     as_content,
+    as_list,
+    as_object,
     extra_of,
     image_block,
     moment,
     not_a_message,
+    objects_in,
     text_block,
     text_or_none,
     tool_use,
     usable_id,
     why_no_role,
 )
-from .transcript_source import Source, as_list, as_object, objects_in
 
 
 def converted_content(value: Any) -> Content | None:

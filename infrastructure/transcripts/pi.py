@@ -9,12 +9,14 @@ from refold.application.conversation.transcripts import (
 )
 from refold.domain.messages import Author, Block, Message, Role
 
-from .pieces import (
+from .transcript_source import (
     Content,
     Names,
     Reading,
+    Source,
     arguments_of,
     as_content,
+    as_object,
     image_block,
     moment,
     not_a_message,
@@ -24,7 +26,6 @@ from .pieces import (
     tool_use,
     usable_id,
 )
-from .transcript_source import Source, as_object
 
 _ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom")
 _OTHER_RECORDS = {

@@ -10,8 +10,7 @@ from refold.domain.value import Value, replace
 
 from . import anthropic, claude_code, openai, pi
 from .chats import ROLES, odd_role
-from .pieces import Names, Reading
-from .transcript_source import Source, as_list, as_object, open_source
+from .transcript_source import Names, Reading, Source, as_list, as_object, open_source
 
 
 def describe(source: Source) -> str:

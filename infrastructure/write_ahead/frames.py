@@ -1,15 +1,14 @@
-"""The checksums in SQLite's write-ahead log, computed for many frames at once.
+"""Frames of a write-ahead log with their checksums, and the pages of the main file behind them."""
 
-SQLite sums the words of a frame in pairs, ``s1 += x + s2; s2 += y + s1``, and begins with the checksum
-of the frame before. A loop over single words would take a second for 4 MB. Here every frame has a lane
-of 64 bits in one large integer, so that one addition adds a word to the sums of all frames.
-"""
-
+import os
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from refold.infrastructure.files.private_files import read_at
 
 FRAME_HEAD = 24
 """Bytes before the page in a frame. The first 8 are summed; salts and the checksum are not."""
@@ -215,3 +214,87 @@ def _frames(file: BinaryIO, header: Header) -> Iterator[Frame]:
                 follows = frame_sums(part, size, [before.computed], big=header.big) == [stored]
             before = Frame(page, pages, salts, stored, sums, follows)
             yield before
+
+
+SMALLEST_PAGE = 512
+_HEADER = 100
+
+_kept: dict[tuple[int, int], int] = {}
+"""Open descriptors by file: closing one would end all POSIX locks of this process on its file."""
+
+
+def is_without_pages(log: Path) -> bool:
+    """Return whether a file is missing or empty: then SQLite deletes its write-ahead log unread."""
+    try:
+        return log.stat().st_size < SMALLEST_PAGE
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+
+
+class Extent(NamedTuple):
+    """How many pages a database file should have, and of how many bytes, by its header."""
+
+    pages: int
+    page_size: int
+
+
+def extent_if_cut(log: Path) -> Extent | None:
+    """Return what a file should be that lost pages at its end; None of a whole one, and where nothing tells."""
+    try:
+        descriptor = _opened(log)
+    except PermissionError:
+        return None  # SQLite cannot read it either, and says so.
+    header = b"" if descriptor is None else read_at(descriptor, _HEADER, 0)
+    # The size holds only where the same change of the file wrote it.
+    if descriptor is None or len(header) < _HEADER or header[24:28] != header[92:96]:
+        return None
+    size = int.from_bytes(header[16:18])
+    extent = Extent(int.from_bytes(header[28:32]), 1 << 16 if size == 1 else size)
+    if not header.startswith(b"SQLite format 3\0") or extent.page_size < SMALLEST_PAGE:
+        return None
+    is_cut = os.fstat(descriptor).st_size < extent.pages * extent.page_size
+    return extent if is_cut else None
+
+
+class MainFile:
+    """The pages of a database file. Only for files with damage: each stays open for good."""
+
+    def __init__(self, path: Path, page_size: int) -> None:
+        self._descriptor = _opened(path)
+        self.page_size = page_size
+
+    @property
+    def pages(self) -> int:
+        """How many whole pages there are."""
+        if self._descriptor is None:
+            return 0
+        return os.fstat(self._descriptor).st_size // self.page_size
+
+    def page(self, number: int) -> bytes:
+        """Return a page; empty where there is none."""
+        if self._descriptor is None or not 0 < number <= self.pages:
+            return b""
+        return read_at(self._descriptor, self.page_size, (number - 1) * self.page_size)
+
+
+def has_every_page(log: Path, file: BinaryIO, chain: Chain, frames: int) -> bool:
+    """Return whether a database file has the newest image of every page in ``frames`` already."""
+    newest = {chain.frames[index].page: index for index in range(frames) if chain.is_linked(index)}
+    pages = next((f.size for f in reversed(chain.frames[:frames]) if f.size), 0)
+    main = MainFile(log, chain.header.page_size)
+    return all(
+        main.page(page) == read_frame(file, chain, index)[FRAME_HEAD:]
+        for page, index in newest.items()
+        if page <= pages
+    )
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    identity = (status.st_dev, status.st_ino)
+    if identity not in _kept:
+        _kept[identity] = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    return _kept[identity]

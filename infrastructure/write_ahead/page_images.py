@@ -6,10 +6,9 @@ from typing import BinaryIO, NamedTuple, cast
 
 from refold.infrastructure.event_store.codec import NAMES
 from refold.infrastructure.event_store.envelope import ERASED, MAGIC
-from refold.infrastructure.maintenance.row_reads import RawRow
+from refold.infrastructure.maintenance.row_proof import RawRow
 
-from .frames import FRAME_HEAD, Chain, Sums, frame_sums, read_frame
-from .main_file import MainFile
+from .frames import FRAME_HEAD, Chain, MainFile, Sums, frame_sums, read_frame
 
 _WORD = 0xFFFF_FFFF
 

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refold.application.agent_tools.tool import Tool
-    from refold.application.agent_tools.tool_checks import UnknownToolFieldWarning
+    from refold.application.agent_tools.definitions import UnknownToolFieldWarning
+    from refold.application.agent_tools.tool_scope import Tool
     from refold.application.agent_tools.toolbox import Toolbox
     from refold.application.api.async_memory import AsyncChat, AsyncMemory, AsyncToolbox
     from refold.application.api.context import Context
@@ -73,11 +73,7 @@ if TYPE_CHECKING:
         Share,
         Sizes,
     )
-    from refold.application.maintenance.verifying import (
-        DamageReport,
-        Replayed,
-        Verification,
-    )
+    from refold.application.maintenance.verifying import DamageReport, Replayed, Verification
     from refold.application.ports.note_taker import NotesDraft, NotesRequest, NoteTaker
     from refold.application.ports.read_models import (
         CompactionRow,
@@ -127,7 +123,7 @@ if TYPE_CHECKING:
     from refold.infrastructure.bootstrap import open_async_memory as aopen
     from refold.infrastructure.bootstrap import open_memory as open
     from refold.infrastructure.maintenance.restore import restore_log as restore
-    from refold.infrastructure.settings.options import Options
+    from refold.infrastructure.settings.option_checks import Options
     from refold.infrastructure.transcripts.from_openai import from_openai, tools_from_openai
     from refold.infrastructure.transcripts.read_transcript import read_transcript
 
@@ -261,8 +257,8 @@ __all__ = [
 
 # Imported when first used: ``import refold`` costs next to nothing, stores and vendors come later.
 _PLACES = {
-    "refold.application.agent_tools.tool": "Tool",
-    "refold.application.agent_tools.tool_checks": "UnknownToolFieldWarning",
+    "refold.application.agent_tools.definitions": "UnknownToolFieldWarning",
+    "refold.application.agent_tools.tool_scope": "Tool",
     "refold.application.agent_tools.toolbox": "Toolbox",
     "refold.application.api.async_memory": "AsyncChat AsyncMemory AsyncToolbox",
     "refold.application.api.context": "Context",
@@ -289,14 +285,15 @@ _PLACES = {
     "refold.application.history.export": "TextPart",
     "refold.application.history.query": "HistoryPage HistoryRecord",
     "refold.application.maintenance.maintenance_results": (
-        "AnchorState BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged Share Sizes"
+        "AnchorState BackedUp ConversationSize ErasedAgain FileSize LostEvent Restored Salvaged "
+        "Share Sizes"
     ),
     "refold.application.maintenance.verifying": "DamageReport Replayed Verification",
-    "refold.application.ports.sdk_tools": "ToolOutput",
     "refold.application.ports.note_taker": "NoteTaker NotesDraft NotesRequest",
     "refold.application.ports.read_models": (
         "CompactionRow ConversationRow NoteRow SummaryRow TopicSeen"
     ),
+    "refold.application.ports.sdk_tools": "ToolOutput",
     "refold.application.ports.summariser": (
         "BoundedSummariser Observer SourceMessage Summariser SummaryDraft SummaryRequest "
         "TokenCount TokenCounter"
@@ -318,7 +315,7 @@ _PLACES = {
     "refold.domain.notes": "Note",
     "refold.infrastructure.bootstrap": "aopen open",
     "refold.infrastructure.maintenance.restore": "restore",
-    "refold.infrastructure.settings.options": "Options",
+    "refold.infrastructure.settings.option_checks": "Options",
     "refold.infrastructure.transcripts.from_openai": "from_openai tools_from_openai",
     "refold.infrastructure.transcripts.read_transcript": "read_transcript",
 }

@@ -61,7 +61,7 @@ def test_the_layers_are_there_to_be_checked() -> None:
     ("rule", "path", "text"),
     [
         (rules.without_docstring, "domain/a.py", "x = 1"),
-        (rules.too_long, "domain/a.py", "x = 1\n" * 401),
+        (rules.too_long, "domain/a.py", "x = 1\n" * 451),
         (rules.vaguely_named, "domain/text_utils.py", ""),
         (rules.vaguely_named, "application/common/a.py", ""),
         (rules.with_long_functions, "domain/a.py", "def f():\n" + "    x = 1\n" * 40),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import refold
-from refold.infrastructure.maintenance.lost_logs import salvage_file
+from refold.infrastructure.maintenance.restore import salvage_file
 from refold.infrastructure.write_ahead.examination import examine
 from tests.support.damaged_ahead import ahead, copy_store, flip, killed_store, messages_of, places
 

@@ -7,7 +7,7 @@ import pytest
 
 from refold.domain.conversation import Conversation
 from refold.domain.events import Event
-from refold.domain.json_data import is_list, is_object
+from refold.domain.value import is_list, is_object
 from refold.infrastructure.event_store.codec import (
     NAMES,
     SHAPES,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import refold
-from refold.testing import CheckFailed, check_store
+from refold.testing.findings import CheckFailed
+from refold.testing.store_checks import check_store
 from tests.support.broken_stores import (
     Aliasing,
     Ascii,

@@ -327,7 +327,9 @@ def test_playing_again_into_the_same_log_sends_nothing_and_stores_nothing(
     assert again["verify"] == first["verify"]
 
 
-@pytest.mark.filterwarnings("default::refold.infrastructure.missing_keys.MissingKeyWarning")
+@pytest.mark.filterwarnings(
+    "default::refold.infrastructure.settings.option_checks.MissingKeyWarning"
+)
 def test_why_a_compaction_failed_and_a_request_was_not_made_is_told_once(
     refold: Refold, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import refold as library
-from refold.infrastructure.settings.setting_list import as_markdown
+from refold.infrastructure.cli.serve_commands import as_markdown
 from tests.support.command_line import Refold, ran, talk_file
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from refold.infrastructure.cli.times import TO_SECONDS, read_at, read_time, shown_time
+from refold.infrastructure.cli.options import TO_SECONDS, read_at, read_time, shown_time
 
 
 @pytest.mark.parametrize(

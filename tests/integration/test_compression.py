@@ -11,7 +11,7 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged
 from refold.domain.errors import InvalidSetting
-from refold.infrastructure.event_store import compression
+from refold.infrastructure.event_store import encodings as compression
 from refold.infrastructure.event_store.encodings import Encodings
 from refold.infrastructure.event_store.encryption import Keys
 from refold.infrastructure.event_store.envelope import Encoder, Place, PlainHead, framed, unseal

@@ -13,8 +13,12 @@ from typing import Any
 import pytest
 
 import refold
-from refold.infrastructure.maintenance.lost_logs import accept_lost, salvage_file, verify_file
-from refold.infrastructure.maintenance.restore import restore_log
+from refold.infrastructure.maintenance.restore import (
+    accept_lost,
+    restore_log,
+    salvage_file,
+    verify_file,
+)
 from refold.infrastructure.write_ahead import damaged_copies as refusing
 from refold.infrastructure.write_ahead.damaged_copies import damaged_copies
 from refold.infrastructure.write_ahead.examination import examine

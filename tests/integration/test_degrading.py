@@ -17,7 +17,7 @@ from refold.application.api.conversation_memory import Chat
 from refold.application.api.results import CompactionResult
 from refold.application.errors import LogNotWritable
 from refold.infrastructure.observability import log_lines, telemetry
-from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
+from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter
 from tests.support.fake_summarisers import GoodSummariser, RaisingSummariser
 
 NOBODY = 65534

@@ -17,7 +17,7 @@ import refold
 from refold.application.api.conversation_memory import Chat
 from refold.application.api.memory import Memory
 from refold.application.erasure import rebuilt_summary as rereading
-from refold.infrastructure.event_store.mapper import EventMapper
+from refold.infrastructure.event_store.envelope import EventMapper
 from refold.infrastructure.projection_store.catch_up import FollowedLog
 from refold.infrastructure.recall import index_tables as postings
 from refold.infrastructure.recall.index_tables import thread_token

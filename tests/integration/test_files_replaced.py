@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.projection_store.guarded_reads import RENEWALS, TRIES
+from refold.infrastructure.projection_store.catch_up import RENEWALS, TRIES
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.vectors import SQLiteVectorStore

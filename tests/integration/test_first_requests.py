@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.rendering.texts import MEMORIES_HEADING
+from refold.application.rendering.request_blocks import MEMORIES_HEADING
 from tests.support.owner_talk import ASKED, FILLER, LIKING, Open, assistant, opener, user
 
 GREETING = "Hello! How can I help you today?"

@@ -17,9 +17,8 @@ import refold
 from refold.application.recall.missing_vectors import understood
 from refold.application.runtime.plain_lines import unquoted
 from refold.infrastructure.embedders.named_embedders import chosen_embedder
-from refold.infrastructure.missing_keys import MissingKeyWarning
-from refold.infrastructure.projection_store.projection_damage import FoldDamaged
-from refold.infrastructure.projection_store.row_checksums import shown
+from refold.infrastructure.projection_store.row_checksums import FoldDamaged, shown
+from refold.infrastructure.settings.option_checks import MissingKeyWarning
 
 SECRET = "my number is 4711"
 REPLY = {"role": "assistant", "content": "ok", "id": "msg_1", "usage": {"output_tokens": 3}}

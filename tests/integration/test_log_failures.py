@@ -32,8 +32,7 @@ from refold.infrastructure.event_store.recorder import DurableDatastore, Durable
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance import compressed_payloads as compressing
 from refold.infrastructure.sqlite import sqlite_failures as retries
-from refold.infrastructure.sqlite.second_look import translated
-from refold.infrastructure.sqlite.sqlite_failures import retried
+from refold.infrastructure.sqlite.sqlite_failures import retried, translated
 from tests.support.log_files import log_of, rows, say, words_of
 
 SAID = "the words of somebody"

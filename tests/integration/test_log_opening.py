@@ -25,7 +25,7 @@ from refold.application.errors import (
 )
 from refold.infrastructure.event_store.file_format import APPLICATION_ID, FORMAT_VERSION, identify
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.sqlite.second_look import translated
+from refold.infrastructure.sqlite.sqlite_failures import translated
 from tests.support.log_files import execute, log_of, rows, say, words_of
 
 

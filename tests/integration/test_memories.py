@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.rendering.texts import MEMORIES_HEADING
+from refold.application.rendering.request_blocks import MEMORIES_HEADING
 
 SECRET = "Remember: the staging postgres of Zanzibar listens on port 54331."
 QUESTION = "Which port does the staging postgres of Zanzibar listen on?"

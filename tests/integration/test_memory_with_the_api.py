@@ -8,8 +8,8 @@ import pytest
 
 import refold
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.retried import retrying
-from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
+from refold.infrastructure.summarisers.named_summarisers import retrying
+from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter
 from tests.support.anthropic_server import AnthropicServer, ok, overloaded, truncated
 
 MODEL = "claude-opus-5-5"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.infrastructure.observability.notices import Notice
-from refold.infrastructure.sqlite import network
-from refold.infrastructure.sqlite.network import KINDS, Mount, NetworkWarnings, network_mount
+from refold.infrastructure.observability.log_observer import Notice
+from refold.infrastructure.sqlite import read_only as network
+from refold.infrastructure.sqlite.read_only import KINDS, Mount, NetworkWarnings, network_mount
 
 LOCAL = [Mount("/", "ext4"), Mount("/proc", "proc"), Mount("/tmp", "tmpfs")]
 

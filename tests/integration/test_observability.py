@@ -26,8 +26,8 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.observability.log_lines import LEVELS
-from refold.infrastructure.observability.notices import of_decisions
-from refold.infrastructure.sqlite.network import Mount, NetworkWarnings
+from refold.infrastructure.observability.log_observer import of_decisions
+from refold.infrastructure.sqlite.read_only import Mount, NetworkWarnings
 from tests.architecture.rules import ROOT
 from tests.support.bounded_summarisers import Bounded
 from tests.support.fake_embedders import DigestEmbedder, FailingEmbedder, unreachable
@@ -200,7 +200,7 @@ def network() -> None:
     """The log lies on a network file system, as the table of mounts has it."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         on_network = NetworkWarnings(lambda: [Mount("/", "nfs4")])
-        patch.setattr("refold.infrastructure.sqlite.network.NETWORK", on_network)
+        patch.setattr("refold.infrastructure.sqlite.read_only.NETWORK", on_network)
         refold.open(Path(folder) / "a.db").close()
 
 

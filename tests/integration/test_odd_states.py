@@ -15,8 +15,8 @@ import pytest
 import refold
 from refold.application.api.conversation_memory import Chat
 from refold.application.errors import LogBusy, LogGone, NewerLog
-from refold.infrastructure.event_store import log_file
 from refold.infrastructure.event_store import recorder as log_sqlite
+from refold.infrastructure.event_store import turn_files as log_file
 from refold.infrastructure.event_store.anchor import anchor_path
 from refold.infrastructure.event_store.envelope import Place, framed, seal
 from refold.infrastructure.event_store.store import SQLiteLog

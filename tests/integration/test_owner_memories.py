@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.rendering.texts import (
+from refold.application.rendering.request_blocks import (
     MEMORIES_GUIDANCE,
     MEMORIES_HEADING,
     OWNER_MEMORIES_GUIDANCE,

@@ -7,7 +7,7 @@ import pytest
 
 from refold.application.api.memory import Memory
 from refold.application.recall.hits import RecallMode
-from refold.infrastructure.search_backends.message_files import MessageFiles, State
+from refold.infrastructure.search_backends.programs import MessageFiles, State
 from tests.support.fake_qmd import FakeQmd, places, say, searched_by_qmd
 
 MODELS = "qmd pull"

@@ -12,7 +12,7 @@ import pytest
 import refold
 from refold.application.api.memory import Memory
 from refold.application.errors import LogBusy, LogDamaged, LogNotWritable
-from refold.infrastructure.maintenance.lost_logs import salvage_file, verify_file
+from refold.infrastructure.maintenance.restore import salvage_file, verify_file
 from tests.support.other_user import as_other_user, readable_by_all
 
 MESSAGES = 24

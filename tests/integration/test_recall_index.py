@@ -15,7 +15,7 @@ from refold.application.recall.tokens import tokens_of
 from refold.domain.events import MessageAppended
 from refold.domain.messages import Block, Message, Role
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.recall import index_folding as folding
+from refold.infrastructure.recall import index_folds as folding
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from tests.support.fake_recall import MemoryIndex
 from tests.support.hostile_texts import ALL, LIVE

@@ -11,7 +11,7 @@ from refold.application.errors import LogDamaged, LogNotFound, TargetExists
 from refold.application.maintenance.maintenance_results import Salvaged
 from refold.domain.errors import UnknownMessage
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.maintenance.lost_logs import salvage_file
+from refold.infrastructure.maintenance.restore import salvage_file
 from refold.testing.request_judge import violations
 from tests.support.log_files import execute, flipped, log_of, rows, set_state, words_of
 

@@ -11,8 +11,8 @@ import pytest
 import refold
 from refold.application.errors import LogDamaged, TargetExists
 from refold.infrastructure.bootstrap import open_core
-from refold.infrastructure.maintenance.known_damage import ScrubFile, ScrubRecord, checked_path
-from refold.infrastructure.observability.notices import Notice
+from refold.infrastructure.maintenance.scrubber import ScrubFile, ScrubRecord, checked_path
+from refold.infrastructure.observability.log_observer import Notice
 from tests.support.scrubbing import changed, covered, flip, flip_at, quiet, scrubbed
 
 MORE = {"role": "user", "content": "one more"}

@@ -9,7 +9,7 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, LogError
-from refold.infrastructure.sqlite.second_look import judged
+from refold.infrastructure.sqlite.sqlite_failures import judged
 
 
 @pytest.fixture

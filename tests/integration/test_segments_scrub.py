@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.observability.notices import Notice
+from refold.infrastructure.observability.log_observer import Notice
 from refold.infrastructure.recall.index_tables import EVENTS
 from refold.infrastructure.recall.recall_index import SQLiteRecallIndex
 from refold.infrastructure.recall.segments import SegmentsScrub

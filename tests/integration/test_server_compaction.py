@@ -9,9 +9,9 @@ import pytest
 
 import refold
 from refold.application.conversation.models import COMPACTION_BETA
-from refold.infrastructure.summarisers.retried import retrying
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
-from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
+from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter
 from refold.testing.request_judge import violations
 from tests.support import anthropic_server as api
 from tests.support.anthropic_server import AnthropicServer

@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold.application.errors import LogDamaged, LogLocked
-from refold.infrastructure.maintenance.lost_logs import salvage_file
+from refold.infrastructure.maintenance.restore import salvage_file
 
 KEY = bytes(range(32))
 TABLES = {

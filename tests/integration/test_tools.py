@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import refold
-from refold.application.agent_tools.names import (
+from refold.application.agent_tools.arguments import (
     EXPAND_SUMMARY,
     LIST_CONVERSATIONS,
     QUERY_HISTORY,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.projection_store import view_folding as folding
+from refold.infrastructure.projection_store import view_folds as folding
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.projection_store.row_checksums import sealed
 from tests.support.view_events import Scribe

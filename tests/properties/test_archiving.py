@@ -3,8 +3,13 @@
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from refold.domain.compaction.archiving import archiving_leaves, live_messages, may_archive
-from refold.domain.compaction.budget import budget_for, kept_target
+from refold.domain.compaction.budget import (
+    archiving_leaves,
+    budget_for,
+    kept_target,
+    live_messages,
+    may_archive,
+)
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.cuts.planner import CompactionPlan, plan_compaction
 from refold.domain.events import CompactionFailed, Trigger

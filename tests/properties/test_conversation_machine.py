@@ -14,7 +14,7 @@ from hypothesis.stateful import (
 import refold
 from refold import SummaryDraft, SummaryRequest
 from refold.domain.value import replace
-from refold.testing import ConversationMachine
+from refold.testing.conversation_machine import ConversationMachine
 from tests.support.broken_stores import (
     Ascii,
     NeverErasing,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from refold.application.api.conversation_memory import Chat
 from refold.application.api.memory import Memory
 from refold.application.history.explain import MessageFate
-from refold.application.rendering.texts import LEDGER_HEADING, SUMMARY_HEADING
+from refold.application.rendering.request_blocks import LEDGER_HEADING, SUMMARY_HEADING
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import ContextWindowExceeded, InvalidMessage
-from refold.domain.json_data import is_list, is_object
+from refold.domain.value import is_list, is_object
 from tests.support.fake_ports import MemoryLog, core_of
 
 POLICY = CompactionPolicy(

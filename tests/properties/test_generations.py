@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.domain.json_data import is_object
+from refold.domain.value import is_object
 from refold.testing.history_layout import Message, Step, marker
 from refold.testing.history_strategies import turns
 from refold.testing.numbering import numbered_through

@@ -5,12 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.rendering.context_blocks import (
-    HEADINGS,
-    heading_text,
-    ledger_line,
-    ledger_text,
-)
+from refold.application.rendering.render import HEADINGS, heading_text, ledger_line, ledger_text
 from refold.domain.blocks import strings
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine

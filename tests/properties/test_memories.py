@@ -11,9 +11,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from refold.application.projections.message_list import readable
-from refold.application.recall.recall_parts import RecallParts
-from refold.application.rendering.context_blocks import memories_size
-from refold.application.rendering.render import Rendered, render
+from refold.application.recall.thread_recall import RecallParts
+from refold.application.rendering.render import Rendered, memories_size, render
 from refold.application.rendering.request_blocks import copied
 from refold.application.runtime.core import MemoriesSettings
 from refold.domain.compaction.budget import Budget

@@ -12,7 +12,7 @@ from refold.application.projections.window import Window, project
 from refold.application.rendering.render import Rendered, render
 from refold.application.rendering.request_forms import render_covered
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.events import (
     CompactionPerformed,
     Event,
@@ -20,8 +20,7 @@ from refold.domain.events import (
     ShortenedPart,
     ToolContentOffloaded,
 )
-from refold.domain.json_data import is_object
-from refold.domain.value import replace
+from refold.domain.value import is_object, replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.history_layout import Message
 from refold.testing.history_strategies import live_histories, recorded_histories

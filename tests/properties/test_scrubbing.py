@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.application.errors import LogDamaged
-from refold.infrastructure.maintenance.known_damage import checked_path
+from refold.infrastructure.maintenance.scrubber import checked_path
 from tests.support.scrubbing import covered, flip_at, quiet, scrubbed
 
 BUDGET = 30_000

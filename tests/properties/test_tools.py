@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.agent_tools.names import (
+from refold.application.agent_tools.arguments import (
     EXPAND_SUMMARY,
     QUERY_HISTORY,
     READ_OFFLOADED,
     RECALL_MEMORY,
 )
 from refold.application.api.memory import Memory
-from refold.domain.json_data import is_object
+from refold.domain.value import is_object
 from tests.support.effort import one_in
 from tests.support.hostile_texts import ALL
 from tests.support.tool_talks import HOSTILE, allowed_by, filled, unquoted

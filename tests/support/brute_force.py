@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from refold.domain.conversation import Conversation
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import CompactionPerformed, Event, MessageAppended
 from refold.domain.messages import said
 

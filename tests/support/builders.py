@@ -7,8 +7,7 @@ from typing import Any
 from refold.domain.appending import IncomingMessage
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.compaction.summary_rules import Summary
-from refold.domain.conversation import Conversation
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Conversation, Coverage
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event, MessageAppended
 from refold.domain.evolve import fold
 from refold.domain.messages import Block, Message

@@ -14,7 +14,7 @@ from refold.application.erasure.erasing import erase_all
 from refold.application.runtime.core import Core
 from refold.domain.messages import Message
 from refold.infrastructure.event_store.store import SQLiteLog
-from refold.infrastructure.maintenance.lost_logs import salvage_file
+from refold.infrastructure.maintenance.restore import salvage_file
 
 from .builders import assistant, calls, system, talk, text, thinking, tool_result, tool_use, user
 from .fake_ports import core_of

@@ -12,7 +12,7 @@ from refold.application.api.conversation_memory import Chat
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.background import Background
 from refold.application.errors import LogFull
-from refold.application.maintenance.derived_files import close_derived
+from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.summariser import Summariser
 from refold.domain.events import CompactionFailed
 

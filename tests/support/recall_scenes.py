@@ -12,7 +12,7 @@ from refold.application.ports.search_backend import BackendHit
 from refold.application.ports.vectors import Nearest, Vector, always
 from refold.application.recall.hits import RecallMode
 from refold.application.recall.passages import BEGINNING, Passage, passages_of
-from refold.application.recall.recall_parts import RecallParts
+from refold.application.recall.thread_recall import RecallParts
 from refold.application.runtime.core import Core
 from refold.domain.events import Event, MessageAppended
 from tests.support.fake_ports import MemoryLog, core_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
 from refold.application.api.conversation_memory import Chat
-from refold.application.recall.recall_parts import RecallParts
-from refold.application.rendering.texts import MEMORIES_HEADING
+from refold.application.recall.thread_recall import RecallParts
+from refold.application.rendering.request_blocks import MEMORIES_HEADING
 from refold.application.runtime.core import Core, MemoriesSettings
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import Event

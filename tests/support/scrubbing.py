@@ -8,7 +8,7 @@ import refold
 from refold.application.api.memory import Memory
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance.scrubber import LogScrubber
-from refold.infrastructure.observability.notices import Notice
+from refold.infrastructure.observability.log_observer import Notice
 
 WORDS = "word " * 100
 

@@ -17,7 +17,7 @@ from refold.application.ports.summariser import (
 )
 from refold.domain.messages import Message, Role
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
-from refold.infrastructure.summarisers.retried import retrying
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from tests.support.anthropic_server import Answer, AnthropicServer
 
 KEY = "sk-ant-test-0123456789-secret"

@@ -7,9 +7,8 @@ from typing import Any
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SourceMessage, Summariser
 from refold.application.runtime.core import Core
-from refold.application.summaries.asking import Asking
-from refold.application.summaries.source import Source
-from refold.application.summaries.summary import summarised
+from refold.application.summaries.summariser_calls import Asking
+from refold.application.summaries.summary import Source, summarised
 from refold.domain.compaction.budget import budget_for
 from refold.domain.compaction.summary_rules import Summary
 from refold.domain.cuts.planner import CompactionPlan

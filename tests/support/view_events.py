@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,

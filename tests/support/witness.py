@@ -11,20 +11,20 @@ from refold.application.api.context import Context
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.thread_log import ThreadLog
 from refold.application.conversation.transcripts import RecordedMessage
-from refold.application.maintenance.derived_files import close_derived
+from refold.application.maintenance.verifying import close_derived
 from refold.application.ports.conversation_log import LoggedEvent
-from refold.application.rendering.texts import BEGINS_WITH_ASSISTANT
+from refold.application.rendering.request_blocks import BEGINS_WITH_ASSISTANT
 from refold.application.runtime.core import Core
 from refold.domain.events import CompactionPerformed
 from refold.domain.frames import RequestFrameChanged
 from refold.infrastructure.bootstrap import open_core
 from refold.infrastructure.event_store.store import SQLiteLog
 from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
-from refold.infrastructure.observability.notices import nobody
-from refold.infrastructure.projection_store.derived_places import derived_path
+from refold.infrastructure.observability.log_observer import nobody
+from refold.infrastructure.projection_store.projection_file import derived_path
 from refold.infrastructure.projection_store.read_models import SQLiteViews
 from refold.infrastructure.recall.recall_wiring import recall_parts
-from refold.infrastructure.summarisers.retried import retrying
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 from refold.testing.history_layout import Message
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from refold.domain.ledger import cues
+from refold.domain.ledger.cues import shorten, squeeze
 from refold.domain.ledger.exact_values import is_changing, is_trivial
 from refold.domain.ledger.tool_calls import looks_only
-from refold.domain.ledger.wording import shorten, squeeze
 
 from .summary_lines import Line, Section, written
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from refold.application.ports.summariser import SourceMessage, SummaryDraft, SummaryRequest
-from refold.domain.json_data import is_list, is_object
+from refold.domain.ledger.cues import clean, excerpt, shorten
 from refold.domain.ledger.exact_values import is_trivial, steps_of, without_trimming
 from refold.domain.ledger.tool_calls import result_text
-from refold.domain.ledger.wording import clean, excerpt, shorten
+from refold.domain.value import is_list, is_object
 
 from .line_choice import Room, TextCounter, fit
-from .line_gathering import gather
+from .line_sources import gather
 from .summary_lines import REPEATED, Line, Section, identity, read_line
 
 _SOURCE = re.compile(r"^\[(?:\d+|pin)\] ", re.MULTILINE)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, cast
 
-from refold.domain.json_data import is_list, is_object
 from refold.domain.ledger import cues
-from refold.domain.ledger.wording import clean, excerpt, redact, shorten, squeeze
+from refold.domain.ledger.cues import clean, excerpt, redact, shorten, squeeze
+from refold.domain.value import is_list, is_object
 
 
 class Section(Enum):

@@ -17,16 +17,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .conversation_machine import ConversationMachine
-    from .embedder_checks import check_embedder
-    from .findings import CheckFailed, Finding, Report
-    from .given_when_then import given
-    from .history_strategies import histories
-    from .places import Opening, Place
-    from .request_judge import violations
-    from .store_checks import check_store
-    from .summariser_checks import check_summariser, text_counter
-    from .token_counter_checks import check_token_counter
+    from refold.testing.conversation_machine import ConversationMachine
+    from refold.testing.embedder_checks import check_embedder
+    from refold.testing.findings import CheckFailed, Finding, Report
+    from refold.testing.given_when_then import given
+    from refold.testing.history_strategies import histories
+    from refold.testing.places import Opening, Place
+    from refold.testing.request_judge import violations
+    from refold.testing.store_checks import check_store
+    from refold.testing.summariser_checks import check_summariser, text_counter
+    from refold.testing.token_counter_checks import check_token_counter
 
 __all__ = [
     "CheckFailed",

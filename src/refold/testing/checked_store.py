@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from refold.application.api.conversation_memory import Chat as Conversation
 from refold.application.api.memory import Memory
-
-from .embedder_checks import ended_in
-from .findings import Findings, shown
-from .places import Opening
+from refold.testing.embedder_checks import ended_in
+from refold.testing.findings import Findings, shown
+from refold.testing.places import Opening
 
 Fields = dict[str, Any]
 

@@ -15,13 +15,12 @@ from refold.application.ports.summariser import Summariser, TokenCounter
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-
-from .history_layout import Step
-from .history_strategies import turns
-from .machine_conversation import Broken, MachineConversation
-from .numbering import numbered_through
-from .places import Place, opening_of
-from .watched_summariser import Watch
+from refold.testing.history_layout import Step
+from refold.testing.history_strategies import turns
+from refold.testing.machine_conversation import Broken, MachineConversation
+from refold.testing.numbering import numbered_through
+from refold.testing.places import Place, opening_of
+from refold.testing.watched_summariser import Watch
 
 MOST_PINS = 3
 SMALL_IMAGE = 60

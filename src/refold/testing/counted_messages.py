@@ -5,10 +5,9 @@ from copy import deepcopy
 
 from refold.domain.messages import Message
 from refold.domain.value import replace
-
-from . import counted_samples as samples
-from .counting import Counting
-from .sample_talks import message, thought
+from refold.testing import counted_samples as samples
+from refold.testing.counting import Counting
+from refold.testing.sample_talks import message, thought
 
 _BLOCKS = "Go through message.blocks() and count every block, by its type; what is unknown as JSON."
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refold.domain.messages import Block, Message
-
-from .sample_talks import called, message, result, thought
+from refold.testing.sample_talks import called, message, result, thought
 
 PROSE = (
     "The invoice totals are off by one cent because the amounts are converted to binary floating "

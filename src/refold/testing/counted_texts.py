@@ -8,11 +8,10 @@ from itertools import combinations, pairwise
 
 from refold.domain.messages import Message
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-
-from . import counted_samples as samples
-from .counting import Counting
-from .findings import shown
-from .sample_talks import message
+from refold.testing import counted_samples as samples
+from refold.testing.counting import Counting
+from refold.testing.findings import shown
+from refold.testing.sample_talks import message
 
 LEAST_SHARE, MOST_SHARE = 0.4, 3.0
 """How far a count may lie from the built-in estimate, which itself is up to a third too high."""

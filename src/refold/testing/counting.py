@@ -4,8 +4,7 @@ from typing import cast
 
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
-
-from .findings import Findings, shown
+from refold.testing.findings import Findings, shown
 
 _WHOLE = "Return int: round up with math.ceil where you divide."
 

@@ -11,9 +11,8 @@ from typing import cast
 from refold.application.errors import EmbedderError
 from refold.application.ports.vectors import Embedder, Vector
 from refold.application.runtime.foreign_code import Contained
-
-from .counted_samples import ODD
-from .findings import Findings, NeverEnded, Report, described, name_of, shown
+from refold.testing.counted_samples import ODD
+from refold.testing.findings import Findings, NeverEnded, Report, described, name_of, shown
 
 SAME = 0.99
 """The least cosine of two vectors of the same text: small models of whole numbers vary a little."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from .history_moves import (
+from refold.testing.history_moves import (
     Blank,
     Interjection,
     Move,

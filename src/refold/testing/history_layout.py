@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from .history_moves import (
+from refold.testing.history_moves import (
     Blank,
     Foreign,
     Interjection,

@@ -11,9 +11,9 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from .history_kinds import EVERY_KIND, Kinds
-from .history_layout import Layout, Message, Step, marked, marker
-from .history_moves import (
+from refold.testing.history_kinds import EVERY_KIND, Kinds
+from refold.testing.history_layout import Layout, Message, Step, marked, marker
+from refold.testing.history_moves import (
     Blank,
     Foreign,
     Interjection,

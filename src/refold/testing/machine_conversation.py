@@ -7,12 +7,11 @@ import refold
 from refold.application.api.context import Context
 from refold.application.api.conversation_memory import Chat as Conversation
 from refold.application.api.memory import Memory
-
-from .checked_store import as_json
-from .findings import shown
-from .history_layout import Message
-from .request_judge import violations
-from .request_rules.request import blocks_of, message_blocks
+from refold.testing.checked_store import as_json
+from refold.testing.findings import shown
+from refold.testing.history_layout import Message
+from refold.testing.request_judge import violations
+from refold.testing.request_rules.request import blocks_of, message_blocks
 
 COMPACTED = ("performed", "shortened")
 

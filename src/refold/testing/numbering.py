@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from refold.domain.json_data import is_list, is_object
-
-from .history_layout import Message, Step
+from refold.domain.value import is_list, is_object
+from refold.testing.history_layout import Message, Step
 
 _MARKER = re.compile(r"⟦m(\d+)⟧")
 _IDS = frozenset({"id", "tool_use_id"})

@@ -7,9 +7,9 @@ It knows nothing of refold's code, so that it can judge it.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .request_rules import contents, limits, pairing, roles, signed
-from .request_rules.request import Json
-from .request_rules.sequences import prefix_violations, preserved_thinking_violations
+from refold.testing.request_rules import contents, limits, pairing, roles, signed
+from refold.testing.request_rules.request import Json
+from refold.testing.request_rules.sequences import prefix_violations, preserved_thinking_violations
 
 __all__ = ["prefix_violations", "preserved_thinking_violations", "violations"]
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from refold.application.api.memory import Memory
-
-from . import store_contents, store_guarantees, store_history
-from .checked_store import CheckedStore
-from .findings import Findings, NeverEnded, Report, name_of
-from .places import Place, file_at, opening_of
+from refold.testing import store_contents, store_guarantees, store_history
+from refold.testing.checked_store import CheckedStore
+from refold.testing.findings import Findings, NeverEnded, Report, name_of
+from refold.testing.places import Place, file_at, opening_of
 
 PROBES: tuple[Callable[[CheckedStore], None], ...] = (
     store_guarantees.appends_are_seen_at_once,

@@ -2,10 +2,10 @@
 
 from copy import deepcopy
 
-from .checked_store import CheckedStore, Fields, as_json, read, said, talk
-from .counted_samples import CHINESE, JAPANESE, KOREAN, ODD
-from .findings import shown
-from .sample_talks import PIXEL, called, result, thought
+from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
+from refold.testing.counted_samples import CHINESE, JAPANESE, KOREAN, ODD
+from refold.testing.findings import shown
+from refold.testing.sample_talks import PIXEL, called, result, thought
 
 LARGE = 400_000
 """Characters of a large text."""

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import refold
-
-from .checked_store import CheckedStore, in_threads, raised, read, said, talk
-from .findings import described
+from refold.testing.checked_store import CheckedStore, in_threads, raised, read, said, talk
+from refold.testing.findings import described
 
 WRITERS = 3
 EACH = 6

@@ -1,9 +1,8 @@
 """Probes of a store on what happened: contexts of the past, compactions, forks, pins, erasures, lists."""
 
 from refold.application.api.conversation_memory import Chat as Conversation
-
-from .checked_store import CheckedStore, Fields, as_json, read, said, talk
-from .findings import shown
+from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
+from refold.testing.findings import shown
 
 _EVENTS = "Give back every event of a stream, as it was stored, under the version that it had."
 

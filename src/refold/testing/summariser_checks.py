@@ -19,10 +19,9 @@ from refold.application.ports.summariser import (
 )
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-
-from .findings import Findings, NeverEnded, Report, described, name_of, shown
-from .summary_answers import AnswerJudge
-from .summary_requests import (
+from refold.testing.findings import Findings, NeverEnded, Report, described, name_of, shown
+from refold.testing.summary_answers import AnswerJudge
+from refold.testing.summary_requests import (
     ANOTHER,
     ORDINARY,
     REPEATED,
@@ -31,7 +30,7 @@ from .summary_requests import (
     asked_in_order,
     ordinary,
 )
-from .watched_loop import Watched, WatchedLoop, cancelled, watched
+from refold.testing.watched_loop import Watched, WatchedLoop, cancelled, watched
 
 LONGEST_BLOCK = 0.15
 """Seconds in which a summariser may keep everything else in the loop from running."""

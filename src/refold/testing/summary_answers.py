@@ -9,10 +9,9 @@ from pydantic import ValidationError
 
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest, TokenCounter
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
-
-from .findings import Findings, shown
-from .sample_talks import SECRET, UNREADABLE
-from .summary_requests import Asked
+from refold.testing.findings import Findings, shown
+from refold.testing.sample_talks import SECRET, UNREADABLE
+from refold.testing.summary_requests import Asked
 
 CUT_SHORT = frozenset(
     {

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from refold.application.ports.summariser import SourceMessage, SummaryRequest
 from refold.domain.events import OmittedMessage
 from refold.domain.messages import Message
-
-from . import sample_talks as talks
+from refold.testing import sample_talks as talks
 
 FIRST = 37
 """The position of the first message: a conversation goes on where another summary ended."""

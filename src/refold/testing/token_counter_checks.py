@@ -3,10 +3,9 @@
 import inspect
 
 from refold.application.ports.summariser import TokenCounter
-
-from .counted_messages import MessageChecks
-from .counted_texts import TextChecks
-from .findings import Findings, Report, name_of, shown
+from refold.testing.counted_messages import MessageChecks
+from refold.testing.counted_texts import TextChecks
+from refold.testing.findings import Findings, Report, name_of, shown
 
 
 def check_token_counter(counter: TokenCounter) -> Report:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from refold.application.errors import SummariserError
 from refold.application.runtime.foreign_code import Contained
-
-from .findings import NeverEnded
+from refold.testing.findings import NeverEnded
 
 T = TypeVar("T")
 BEAT = 0.002

@@ -7,16 +7,10 @@ from copy import deepcopy
 from typing import cast
 
 from refold.application.errors import SummariserError
-from refold.application.ports.summariser import (
-    Summariser,
-    SummaryDraft,
-    SummaryRequest,
-    is_by_code,
-)
-from refold.application.summaries.asking import relayed
+from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest, is_by_code
+from refold.application.summaries.summariser_calls import relayed
 from refold.domain.compaction.summary_rules import SummaryRefused, judge_text
-
-from .findings import Finding, described, shown
+from refold.testing.findings import Finding, described, shown
 
 
 class Watch:

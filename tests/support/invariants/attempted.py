@@ -1,7 +1,7 @@
 """Invariants of attempts: only good texts, one end, progress, and no attempt without a reason."""
 
 from refold.domain.events import CompactionFailed
-from refold.domain.impersonation import broken_up
+from refold.domain.quoted_text import broken_up
 from tests.support.retold import Attempt
 from tests.support.witness import Witness, as_bytes
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from refold.application.api.context import Context
 from refold.application.conversation.addresses import address_of
-from refold.application.rendering import texts
-from refold.application.rendering.texts import (
+from refold.application.rendering import request_blocks as texts
+from refold.application.rendering.request_blocks import (
     LEDGER_HEADING,
     MEMORIES_GUIDANCE,
     SUMMARY_HEADING,

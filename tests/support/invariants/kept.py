@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from refold.application.api.context import Context
 from refold.application.projections.window import PinnedText
-from refold.application.rendering.context_blocks import HEADINGS, ledger_line, pin_line
-from refold.application.rendering.texts import LEDGER_HEADING
+from refold.application.rendering.render import HEADINGS, ledger_line, pin_line
+from refold.application.rendering.request_blocks import LEDGER_HEADING
 from tests.support.talk import strings
 from tests.support.witness import Witness
 

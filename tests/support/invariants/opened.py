@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from refold.application.api.context import Context
-from refold.application.rendering.texts import (
+from refold.application.rendering.request_blocks import (
     LEDGER_HEADING,
     MEMORIES_GUIDANCE,
     MEMORIES_HEADING,

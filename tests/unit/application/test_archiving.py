@@ -8,7 +8,7 @@ from refold.application.api.context import Context
 from refold.application.api.conversation_memory import Chat
 from refold.application.api.memory import Memory
 from refold.application.ports.summariser import Summariser
-from refold.domain.compaction.archiving import live_messages
+from refold.domain.compaction.budget import live_messages
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.events import CompactionPerformed, CompactionRequested, Event
 from refold.testing.request_judge import violations

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.recall.excerpts import excerpt, spans_of
+from refold.application.recall.hits import excerpt, spans_of
 from refold.application.recall.question import ask
 
 

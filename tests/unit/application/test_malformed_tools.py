@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.agent_tools.definitions import definitions_of
-from refold.application.agent_tools.tool_checks import forget_told
+from refold.application.agent_tools.definitions import definitions_of, forget_told
 from refold.domain.errors import InvalidMessage
 
 SCHEMA = {"type": "object"}

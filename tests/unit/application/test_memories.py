@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from refold.application.memories.choosing import choose_anew, give_up
+from refold.application.recall.owner_memories import choose_anew, give_up
 from refold.application.runtime.core import LastRequests
 from refold.domain.compaction.budget import Budget
 from refold.domain.events import MessageAppended, MessageErased

@@ -3,7 +3,7 @@
 import pytest
 
 from refold.application.projections.window import Preview, Window, project
-from refold.application.rendering import texts
+from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import render
 from refold.application.rendering.request_blocks import shortened
 from refold.domain.events import Event, MessagesCondensed, ShortenedPart, ToolContentOffloaded

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from refold.application.conversation.loaded import LoadedConversation
-from refold.application.rendering import texts
+from refold.application.rendering import request_blocks as texts
 from refold.application.rendering.render import Rendered, System, render
 from refold.domain.events import Event
 from refold.domain.messages import Block, Message

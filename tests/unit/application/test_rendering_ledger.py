@@ -3,9 +3,12 @@
 import re
 
 from refold.application.projections.window import PinnedText, Window, project
-from refold.application.rendering.context_blocks import ledger_text
-from refold.application.rendering.render import render
-from refold.application.rendering.texts import LEDGER_GUIDANCE, LEDGER_HEADING, SUMMARY_HEADING
+from refold.application.rendering.render import ledger_text, render
+from refold.application.rendering.request_blocks import (
+    LEDGER_GUIDANCE,
+    LEDGER_HEADING,
+    SUMMARY_HEADING,
+)
 from refold.domain.ledger.gathering import gather
 from refold.domain.ledger.line import LedgerLine
 from refold.domain.value import replace

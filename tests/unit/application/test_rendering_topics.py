@@ -3,9 +3,8 @@
 from typing import Any
 
 from refold.application.projections.window import Window
-from refold.application.rendering import texts
-from refold.application.rendering.context_blocks import topics_line, topics_tokens
-from refold.application.rendering.render import Rendered, render
+from refold.application.rendering import request_blocks as texts
+from refold.application.rendering.render import Rendered, render, topics_line, topics_tokens
 from refold.domain.conversation import Topic
 from refold.domain.frames import SummaryPlace
 from tests.support.builders import performed

@@ -2,8 +2,7 @@
 
 import pytest
 
-from refold.domain.compaction.archiving import live_messages, may_archive
-from refold.domain.compaction.budget import budget_for
+from refold.domain.compaction.budget import budget_for, live_messages, may_archive
 from refold.domain.compaction.compacting import is_breaker_open
 from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.conversation import Conversation

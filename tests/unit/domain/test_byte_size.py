@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.domain.json_data import byte_size
+from refold.domain.value import byte_size
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

@@ -1,4 +1,4 @@
-from refold.domain.coverage import Coverage
+from refold.domain.conversation import Coverage
 from refold.domain.erasing import (
     ERASED,
     WITHDRAWN,

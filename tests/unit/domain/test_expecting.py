@@ -4,7 +4,7 @@ import pytest
 
 from refold.domain.compaction.budget import budget_for, kept_target, set_aside
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_length import REMEMBERED, Expected, expected
+from refold.domain.compaction.summary_rules import REMEMBERED, Expected, expected
 from refold.domain.conversation import Conversation, SummaryLength
 from refold.domain.evolve import fold
 from tests.support.builders import history, performed, talk

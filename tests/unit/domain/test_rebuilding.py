@@ -3,7 +3,7 @@
 import pytest
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.compaction.summary_length import must_rebuild
+from refold.domain.compaction.summary_rules import must_rebuild
 from refold.domain.events import Event, LeafSummary
 from refold.domain.evolve import fold
 from tests.support.builders import history, performed, requested, talk

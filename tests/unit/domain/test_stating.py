@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from refold.domain.lasting import stated
+from refold.domain.lasting_facts import stated
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,7 @@ import pytest
 from pydantic import Field
 
 from refold.domain.compaction.policy import CompactionPolicy
-from refold.domain.value import (
-    Value,
-    build_unvalidated,
-    from_stored,
-    narrow,
-    replace,
-    replace_from,
-)
+from refold.domain.value import Value, build_unvalidated, from_stored, narrow, replace, replace_from
 
 
 class Box(Value, frozen=True):

@@ -13,7 +13,7 @@ from refold.application.errors import TokenCountError
 from refold.application.ports.summariser import TokenCounter
 from refold.domain.errors import RefoldError
 from refold.domain.messages import Message
-from refold.infrastructure.tokens.anthropic_counting import AnthropicTokenCounter
+from refold.infrastructure.tokens.anthropic import AnthropicTokenCounter
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
 PATH = "/v1/messages/count_tokens"

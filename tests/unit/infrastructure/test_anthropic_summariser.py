@@ -18,8 +18,8 @@ from refold.application.ports.summariser import SourceMessage, SummaryDraft, Sum
 from refold.domain.messages import Message
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import output_room
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.summarisers.prompt import PREFIX_SECTIONS, SECTIONS, prompt_fingerprint
-from refold.infrastructure.summarisers.retried import retrying
 from tests.support import anthropic_server as api
 from tests.support.anthropic_server import Answer, AnthropicServer
 from tests.support.summarising import KEY, Naps, failure, request_of, summarise

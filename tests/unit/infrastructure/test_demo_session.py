@@ -16,10 +16,10 @@ import pytest
 
 from refold.application.conversation.transcripts import RecordedConversation
 from refold.domain.messages import Message, gist, said, text_of
-from refold.infrastructure.lab.demo_session import demo_conversation
+from refold.infrastructure.cli.demo_session import demo_conversation
 
 ROOT = Path(__file__).resolve().parents[3]
-SHIPPED = ROOT / "infrastructure" / "lab" / "session.jsonl"
+SHIPPED = ROOT / "infrastructure" / "cli" / "session.jsonl"
 GENERATOR = ROOT / "examples" / "write_demo_session.py"
 
 

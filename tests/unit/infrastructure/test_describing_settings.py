@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import refold
+from refold.infrastructure.cli.serve_commands import documented
 from refold.infrastructure.event_store.encryption import KEY_FORM
-from refold.infrastructure.settings.setting_list import documented
 
 FORMS = {"embedder_key": "a text", "encryption_key": KEY_FORM}
 

@@ -14,10 +14,11 @@ from refold.application.ports.note_taker import NotesDraft, NotesRequest, TakeNo
 from refold.application.ports.summariser import SourceMessage, Summariser
 from refold.domain.messages import Message
 from refold.domain.notes import Note
-from refold.infrastructure.observability.watched_calls import Answered, watched
+from refold.infrastructure.observability.telemetry import Answered, watched
 from refold.infrastructure.summarisers.anthropic import AnthropicSummariser
 from refold.infrastructure.summarisers.api_calls import MessagesApi, output_room
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.summarisers.note_prompts import (
     ANSWER_TOKENS,
     MOST_CALLS,
@@ -27,7 +28,6 @@ from refold.infrastructure.summarisers.note_prompts import (
     read_notes,
 )
 from refold.infrastructure.summarisers.quoted_messages import passages
-from refold.infrastructure.summarisers.retried import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.anthropic_server import (
     Answer,

@@ -13,10 +13,10 @@ from refold.application.ports.summariser import (
     SummaryRequest,
     signs,
 )
-from refold.application.summaries.asking import relayed
+from refold.application.summaries.summariser_calls import relayed
 from refold.domain.value import replace
 from refold.infrastructure.api_failures import PASSING
-from refold.infrastructure.summarisers.retried import retrying
+from refold.infrastructure.summarisers.named_summarisers import retrying
 from refold.infrastructure.summarisers.server_compaction import ServerCompactionSummariser
 from tests.support.summarising import Naps, half_a_second, request_of
 

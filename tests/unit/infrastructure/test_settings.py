@@ -12,9 +12,9 @@ from refold.domain.compaction.policy import CompactionPolicy
 from refold.domain.errors import InvalidSetting
 from refold.domain.value import replace
 from refold.infrastructure.bootstrap import configuration_of
+from refold.infrastructure.cli.serve_commands import as_markdown, documented, with_values
 from refold.infrastructure.settings.configuration import Configuration, read_configuration, variable
-from refold.infrastructure.settings.options import Options
-from refold.infrastructure.settings.setting_list import as_markdown, documented, with_values
+from refold.infrastructure.settings.option_checks import Options
 from refold.infrastructure.settings.settings_model import RefoldSettings
 from refold.infrastructure.summarisers.api_calls import TIMEOUT
 from tests.architecture.rules import ROOT

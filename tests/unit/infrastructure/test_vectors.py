@@ -11,7 +11,7 @@ import pytest
 from refold.application.errors import EmbedderError
 from refold.application.ports.recall_index import Filters
 from refold.application.recall.passages import digest_of
-from refold.infrastructure.observability.notices import Notice, nobody
+from refold.infrastructure.observability.log_observer import Notice, nobody
 from refold.infrastructure.recall.vectors import SQLiteVectorStore
 from tests.support.fake_embedders import DigestEmbedder
 from tests.support.passage_lists import PassageList

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from refold.application.ports.vectors import Vector
-from refold.testing import CheckFailed, check_embedder
+from refold.testing.embedder_checks import check_embedder
+from refold.testing.findings import CheckFailed
 from tests.support.fake_embedders import DigestEmbedder
 
 

@@ -16,7 +16,8 @@ from refold.domain.messages import text_of
 from refold.domain.value import replace
 from refold.infrastructure.summarisers.extractive.summariser import ExtractiveSummariser
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.testing import CheckFailed, check_summariser
+from refold.testing.findings import CheckFailed
+from refold.testing.summariser_checks import check_summariser
 from tests.support.fake_summarisers import (
     EchoingSummariser,
     EmptySummariser,

@@ -13,7 +13,8 @@ import pytest
 from refold import Message, TokenCount
 from refold.domain.value import replace
 from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
-from refold.testing import CheckFailed, check_token_counter
+from refold.testing.findings import CheckFailed
+from refold.testing.token_counter_checks import check_token_counter
 
 Tools = tuple[dict[str, object], ...]
 

@@ -9,7 +9,7 @@ from refold import InvalidSetting, KeyReused
 from refold.domain.conversation import Conversation
 from refold.domain.events import ConversationLabelled
 from refold.domain.labelling import label_conversation
-from refold.testing import given
+from refold.testing.given_when_then import given
 
 TUESDAY, MONDAY = ConversationLabelled(label="Tuesday"), ConversationLabelled(label="Monday")
 COUNT = [0]

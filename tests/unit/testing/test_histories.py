@@ -7,7 +7,8 @@ import pytest
 from hypothesis import find, given, settings
 
 import refold
-from refold.testing import histories, violations
+from refold.testing.history_strategies import histories
+from refold.testing.request_judge import violations
 
 History = list[dict[str, Any]]
 FEW = settings(max_examples=15, deadline=None)

@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from .request import Json, all_blocks, message_blocks, messages_of, role_of
+from refold.testing.request_rules.request import (
+    Json,
+    all_blocks,
+    message_blocks,
+    messages_of,
+    role_of,
+)
 
 
 def shapes(request: Json) -> Iterator[str]:

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from .request import THINKING, Json, all_blocks, mappings, messages_of, sent
+from refold.testing.request_rules.request import (
+    THINKING,
+    Json,
+    all_blocks,
+    mappings,
+    messages_of,
+    sent,
+)
 
 MAX_CACHE_MARKS = 4
 MAX_MESSAGES = 100_000

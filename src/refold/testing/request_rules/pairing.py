@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from .request import (
+from refold.testing.request_rules.request import (
     CALLS,
     SERVER_CALLS,
     Json,

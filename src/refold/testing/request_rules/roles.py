@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from .models import accepts_prefill, accepts_system_messages
-from .request import (
+from refold.testing.request_rules.models import accepts_prefill, accepts_system_messages
+from refold.testing.request_rules.request import (
     ASSISTANT_ONLY,
     Json,
     blocks_of,

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from .models import signs_the_prefix
-from .request import THINKING, Json, blocks_of, mappings, message_blocks, messages_of
+from refold.testing.request_rules.models import signs_the_prefix
+from refold.testing.request_rules.request import (
+    THINKING,
+    Json,
+    blocks_of,
+    mappings,
+    message_blocks,
+    messages_of,
+)
 
 _DECISION = ("summary_id", "decision", "revision")
 

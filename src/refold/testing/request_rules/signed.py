@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from .request import (
+from refold.testing.request_rules.request import (
     THINKING,
     Json,
     Turn,

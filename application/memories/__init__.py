@@ -1,1 +1,0 @@
-"""Earlier messages that matter now, quoted in the system text: which they are, and when that changes."""

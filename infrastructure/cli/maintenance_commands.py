@@ -1,0 +1,372 @@
+"""``refold verify``, ``replay``, ``salvage``, ``anchor``, ``backup``, ``restore``, ``export`` and ``compress``."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refold.application.errors import LogError
+from refold.application.history.export import ExportFormat
+from refold.application.maintenance.maintenance_results import (
+    AnchorState,
+    Compressed,
+    ErasedAgain,
+    Restored,
+    Salvaged,
+)
+from refold.application.maintenance.verifying import Verification
+
+from .arguments import opened, require
+from .options import DEFAULT_DB, At, Db, Force, Json, Thread, read_at
+from .output import clean, json_line, print_json, say, show_table
+
+SHOWN = 100
+"""Rows of a table; all are in the JSON."""
+
+
+def verify(
+    db: Db = DEFAULT_DB,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Make read models, snapshots, index of keys and anchor anew where they are damaged; the "
+            "events are never touched.",
+            metavar="",
+        ),
+    ] = False,
+    anchor: Annotated[
+        Path | None,
+        typer.Option("--anchor", help="Compare with an exported anchor as well.", metavar="FILE"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check every event, and compare every read model with a fresh fold. Exit code 1 on damage."""
+    found = _verified(db, repair=repair, anchor=anchor)
+    if json:
+        print_json(found.model_dump())
+    else:
+        _tell_verification(found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def replay(db: Db = DEFAULT_DB, json: Json = False) -> None:
+    """Rebuild every read model and the recall index from the log. Calls no model."""
+    with opened(db) as memory:
+        replayed = memory.replay()
+    if json:
+        print_json(replayed.model_dump())
+    else:
+        say(
+            f"Rebuilt every read model from {replayed.events:,} events, and the recall index of "
+            f"{replayed.passages:,} passages. No model was called."
+        )
+
+
+def anchor(
+    db: Db = DEFAULT_DB,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the anchor into this new file.", metavar="FILE"),
+    ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept",
+            help="Make the anchor anew from the log as it is, even if that lacks what was stored.",
+            metavar="",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show, export or accept the anchor: what the newest event of each conversation was."""
+    from refold.infrastructure.maintenance.restore import accept_lost
+
+    if accept and accept_lost(db):
+        state = AnchorState(path=None, conversations=0, accepted=True)
+    else:
+        with opened(db) as memory:
+            state = memory.anchor(out, accept=accept)
+    if json:
+        print_json(state.model_dump(mode="json"))
+    else:
+        _tell_anchor(state, out)
+
+
+def salvage(
+    to: Annotated[Path, typer.Argument(metavar="NEW.db", help="The new log to make.")],
+    db: Db = DEFAULT_DB,
+    json: Json = False,
+) -> None:
+    """Copy every intact event into a new log, and list what was lost. The old one is only read."""
+    from refold.infrastructure.maintenance.restore import salvage_file
+
+    salvaged = salvage_file(db, to)
+    if json:
+        print_json(salvaged.model_dump(mode="json"))
+    else:
+        _tell_salvage(salvaged, db)
+
+
+def _verified(db: Path, *, repair: bool, anchor: Path | None) -> Verification:
+    from refold.infrastructure.maintenance.restore import verify_file
+
+    try:
+        memory = opened(db)
+    except LogError as error:
+        return verify_file(db, error, anchor=anchor)
+    with memory:
+        return memory.verify(repair=repair, anchor=anchor)
+
+
+def _counted(found: Verification) -> str:
+    name = "conversation" if found.conversations == 1 else "conversations"
+    erased = f", {found.erased:,} of them erased" if found.erased else ""
+    return f"{found.conversations:,} {name}{erased}"
+
+
+def _tell_verification(found: Verification) -> None:
+    for line in found.repaired:
+        say(f"[yellow]Repaired[/yellow]: {clean(line)}.")
+    for line in found.notices:
+        say(f"[yellow]Note[/yellow]: {clean(line)}.")
+    if found.ok:
+        say(
+            f"[green]All is well.[/green] {found.events:,} events of {_counted(found)}: every digest "
+            "and link holds, every read model equals its fold."
+        )
+        return
+    show_table(
+        "",
+        ["where", "thread", "event#", "damage", "detail"],
+        [
+            (d.place, clean(d.thread_id), d.version or None, d.kind, clean(d.detail))
+            for d in found.damage[:SHOWN]
+        ],
+    )
+    if len(found.damage) > SHOWN:
+        say(f"… and {len(found.damage) - SHOWN:,} more; --json shows all.")
+    say(
+        "The log itself is damaged. Its events were not changed. What can be done:"
+        if found.log_damaged
+        else "The log is intact. What can be done:"
+    )
+    for remedy in dict.fromkeys(d.remedy for d in found.damage):
+        say(f"  - {clean(remedy)}")
+
+
+def _tell_anchor(state: AnchorState, out: Path | None) -> None:
+    if state.accepted and not state.conversations:
+        say("Accepted: nothing is known any more of a log that is not there.")
+    elif state.accepted:
+        say(
+            f"Accepted: {clean(state.path)} has the log as it is, {state.conversations:,} conversations."
+        )
+    elif out is not None:
+        say(
+            f"{clean(state.path)}: the newest event of {state.conversations:,} conversations. Keep it "
+            f"elsewhere; later: refold verify --anchor {clean(state.path)}"
+        )
+    elif state.path is None:
+        say("This log keeps no anchor (REFOLD_ANCHOR=false).")
+    else:
+        say(
+            f"{clean(state.path)}: the newest event of {state.conversations:,} conversations; the log "
+            "has them all."
+        )
+
+
+def _tell_salvage(salvaged: Salvaged, db: Path) -> None:
+    say(
+        f"{clean(salvaged.path)}: {salvaged.events:,} events of {salvaged.conversations:,} "
+        f"conversations were copied; {clean(db)} was not changed."
+    )
+    if salvaged.complete:
+        say("[green]Nothing was lost.[/green]")
+        return
+    show_table(
+        "Lost",
+        ["thread", "event#", "message#", "damage", "detail"],
+        [
+            (clean(e.thread_id), e.version or None, e.position, e.kind, clean(e.detail))
+            for e in salvaged.lost[:SHOWN]
+        ],
+    )
+    say(
+        f"{len(salvaged.lost):,} findings; the places of lost events are left, the others keep theirs."
+    )
+
+
+EXPORT_EXAMPLE = "For example: refold export mine --out mine.jsonl; refold import mine.jsonl"
+EXAMPLES = {"export": EXPORT_EXAMPLE}
+
+
+def backup(
+    to: Annotated[Path, typer.Argument(metavar="TO", help="The file to make.")],
+    db: Db = DEFAULT_DB,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Copy the log into a file and check the copy. Programs that use the log go on meanwhile."""
+    with opened(db) as memory:
+        made = memory.backup(to, replace=force)
+    if json:
+        print_json(made.model_dump(mode="json"))
+        return
+    say(
+        f"{clean(made.path)}: {made.events:,} events of {made.conversations:,} conversations, "
+        f"{made.bytes:,} bytes. Every digest and link of it holds. "
+        f"Next, if need be: refold restore {clean(made.path)} --db {clean(db)}"
+    )
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FROM", help="A file of `refold backup`.")],
+    db: Db = DEFAULT_DB,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Move a log that is there aside, and go ahead.", metavar=""),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Put a backup in the place of the log, once every event of it was found whole.
+
+    A log that is there is moved aside, and what was erased in it is erased again.
+    """
+    from refold.infrastructure.maintenance.restore import restore_log
+
+    restored = restore_log(source, db, force=force)
+    if json:
+        print_json(restored.model_dump(mode="json"))
+    else:
+        _tell_restored(restored)
+
+
+def export(
+    thread: Thread,
+    db: Db = DEFAULT_DB,
+    format: Annotated[
+        ExportFormat,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="jsonl (a message a line), anthropic (one object with messages) or events.",
+        ),
+    ] = "jsonl",
+    at: At = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write to a file; else to standard output."),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the original messages of a conversation, or its events, as JSON.
+
+    With --json one object with all of it, or of a file that was written what it is.
+    """
+    from refold.infrastructure.maintenance.backup import refuse_own
+
+    moment = None if at is None else read_at(at)
+    with opened(db) as memory:
+        thread = require(memory, thread)
+        lines = memory.conversation(thread).export(format, at=moment)
+        if out is not None:
+            refuse_own(out, db)
+            count = _write(out, lines, force=force)
+            _tell_exported(thread, format, out, count, json=json)
+        elif json:
+            print_json({"thread_id": thread, "format": format, "lines": list(lines)})
+        else:
+            for line in lines:
+                print_json(line)
+
+
+def _tell_exported(thread: str, format: str, out: Path, count: int, *, json: bool) -> None:
+    if json:
+        print_json({"thread_id": thread, "format": format, "path": str(out), "count": count})
+    else:
+        say(f"{clean(out)}: {count:,} lines.")
+
+
+def _write(out: Path, lines: Iterable[dict[str, Any]], *, force: bool) -> int:
+    """Write the lines to a new file; how many there were."""
+    from refold.infrastructure.files.private_files import new_file
+
+    count = 0
+    try:
+        with new_file(out, replace=force) as made, made.open("wb") as file:
+            for line in lines:
+                file.write(json_line(line, "utf-8").encode() + b"\n")
+                count += 1
+    except OSError as error:
+        # What a full disk says does not name the file.
+        raise OSError(error.errno, error.strerror, str(out)) from error
+    return count
+
+
+def _tell_restored(restored: Restored) -> None:
+    say(
+        f"{clean(restored.path)} is the backup now: {restored.events:,} events of "
+        f"{restored.conversations:,} conversations, every digest and link of it holds."
+    )
+    if restored.erased_again:
+        say(
+            f"Erased again, since the backup was made before: "
+            f"{', '.join(map(_erased_name, restored.erased_again))}"
+        )
+    if restored.moved_aside is not None:
+        say(
+            f"The log that was here is {clean(restored.moved_aside)} now, with everything that it "
+            "held: delete it when nobody needs it. Programs that had it open must open the log again."
+        )
+    for path in restored.unread:
+        say(
+            f"[yellow]Not every erasure could be read from {clean(path)}[/yellow]: what was erased "
+            "after the backup was made may be back. Look for it, and erase it again."
+        )
+
+
+def _erased_name(erased: ErasedAgain) -> str:
+    place = "" if erased.position is None else f" at {erased.position}"
+    return f"{clean(erased.thread_id)}{place}"
+
+
+Keep = Annotated[
+    int,
+    typer.Option(
+        "--keep",
+        min=0,
+        metavar="N",
+        help="How many of the newest events of each conversation stay as they are in any case.",
+    ),
+]
+
+
+def compress(db: Db = DEFAULT_DB, keep: Keep = 0, json: Json = False) -> None:
+    """Compress what lies before the live part of each conversation; everything reads as before.
+
+    Programs that use the log go on meanwhile. Stopped at any point, the next run goes on from there.
+    """
+    with opened(db) as memory:
+        done = memory.compress(keep=keep)
+    if json:
+        print_json(done.model_dump())
+    else:
+        _tell(done)
+
+
+def _tell(done: Compressed) -> None:
+    if not done.events:
+        say("Nothing to compress: what is not in use every day is compressed, or there is none.")
+        return
+    say(
+        f"{done.events:,} events: {done.bytes_before:,} → {done.bytes_after:,} bytes "
+        f"({done.bytes_after / done.bytes_before:.0%}). Everything reads as before."
+    )
+    say(
+        f"The file stays as long as it is: {done.reusable_bytes:,} bytes of it, and what is left over "
+        "in its pages, are free for what is appended next. A copy by `refold backup` has none of that."
+    )

@@ -1,1 +1,0 @@
-"""What ships for the lab: prices and the conversation of the demo."""

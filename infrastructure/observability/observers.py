@@ -1,0 +1,143 @@
+"""Wire observers to the log and the summariser."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from refold.application.api.results import CompactionResult
+from refold.application.ports.log_observer import LogObserver
+from refold.application.ports.summariser import Observer, Summariser
+from refold.application.runtime.foreign_code import Contained
+from refold.application.runtime.plain_lines import plain_logger, raised, show_thread_ids
+from refold.infrastructure.settings.settings_model import RefoldSettings
+
+from .log_lines import LogLines, Naming, naming
+from .log_observer import FallbackObserver, Notice, StoredDecisions, Watcher, tell
+from .telemetry import watched
+
+if TYPE_CHECKING:
+    from .telemetry import Telemetry
+
+
+logger = plain_logger(__name__)
+
+OnCompaction = Callable[[CompactionResult], Awaitable[object] | object]
+"""Takes the result of a compaction; may be async."""
+
+
+class CompactionCallback:
+    """An observer that calls a function of the program.
+
+    A plain function is called in the thread, and before the answer, of whoever compacted: it should be
+    quick. A coroutine runs on while the conversation does, and closing waits for it, at most ``wait``
+    seconds. What either raises is logged.
+    """
+
+    def __init__(self, call: OnCompaction, *, wait: float) -> None:
+        self._call = call
+        self._wait = wait
+        self._running: set[asyncio.Task[None]] = set()
+
+    def compaction_ended(self, result: CompactionResult) -> None:
+        """Call it."""
+        answer = self._call(result)
+        if not inspect.isawaitable(answer):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            asyncio.run(_awaited(answer))
+            return
+        task = loop.create_task(_awaited(answer))
+        self._running.add(task)  # The loop itself holds tasks only weakly.
+        task.add_done_callback(self._running.discard)
+
+    async def finish(self) -> None:
+        """Wait for the coroutines that still run in this loop."""
+        loop = asyncio.get_running_loop()
+        if mine := [task for task in self._running if task.get_loop() is loop]:
+            await asyncio.wait(mine, timeout=self._wait)
+
+    def request_made(self, thread_id: str, tokens: int, tokens_repeated: int) -> None:
+        """Nothing that it tells."""
+
+
+async def _awaited(answer: Awaitable[object]) -> None:
+    try:
+        with Contained():
+            await answer
+    except Exception as error:  # A callback of the user's own may raise anything.
+        logger.warning("on_compaction failed: %s", raised(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Observing:
+    """What looks on at one memory."""
+
+    lines: LogLines
+    telemetry: "Telemetry | None"
+    breaker_after: int
+    others: tuple[Observer, ...]
+
+    @classmethod
+    def of(
+        cls,
+        settings: RefoldSettings,
+        on_compaction: OnCompaction | None,
+        observers: tuple[Observer, ...],
+    ) -> Self:
+        """What these settings ask for."""
+        if settings.log_level is not None:
+            logging.getLogger("refold").setLevel(settings.log_level)
+        named = naming(settings.shown_thread_ids)
+        lines = LogLines(named)
+        show_thread_ids(settings.shown_thread_ids, lines)
+        called = () if on_compaction is None else (
+            CompactionCallback(on_compaction, wait=settings.close_wait),
+        )  # fmt: skip
+        return cls(
+            lines=lines,
+            telemetry=_telemetry(named) if settings.telemetry else None,
+            breaker_after=settings.breaker_after,
+            others=(*called, *observers),
+        )
+
+    def observers(self, summariser: Summariser) -> tuple[Observer, ...]:
+        """All observers of a memory with this summariser, those of the program last."""
+        fallback = FallbackObserver(summariser.name, self._watchers)
+        return (*self._own, fallback, *self.others)
+
+    def noticed(self, notice: Notice) -> None:
+        """Tell of something that the stores did by themselves."""
+        tell(self._watchers, notice)
+
+    def log_observer(self) -> LogObserver:
+        """Return the observer of what is stored in the log."""
+        return StoredDecisions(self._watchers, breaker_after=self.breaker_after)
+
+    def summariser(self, summariser: Summariser) -> Summariser:
+        """``summariser``, with every call told."""
+        if self.telemetry is None:
+            return summariser
+        return watched(summariser, self.telemetry.calling)
+
+    @property
+    def _own(self) -> "tuple[LogLines | Telemetry, ...]":
+        return (self.lines,) if self.telemetry is None else (self.lines, self.telemetry)
+
+    @property
+    def _watchers(self) -> list[Watcher]:
+        return [own.noticed for own in self._own]
+
+
+def _telemetry(named: Naming) -> "Telemetry | None":
+    try:
+        from .telemetry import Telemetry
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "opentelemetry":
+            raise
+        return None
+    return Telemetry(named)

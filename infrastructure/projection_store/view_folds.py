@@ -1,0 +1,289 @@
+"""Folding events into the tables: changes are gathered in memory and written in one go."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import assert_never
+
+from sqlite_utils import Database
+
+from refold.application.ports.conversation_log import LoggedEvent
+from refold.application.projections.row_changes import (
+    Added,
+    Appended,
+    Cell,
+    Change,
+    Changed,
+    Removed,
+    Replaced,
+)
+from refold.domain.events import ConversationLabelled, MessageErased
+
+from .checkpoint import Left, Progress, Total, mark_of, write_progress, write_reading_from
+from .row_checksums import FoldDamaged, Sealed, opened, sealed, shown, storable
+from .view_tables import PROJECTIONS, TABLES, TALLIES, Table
+
+BATCH = 5_000
+"""Events that are gathered before they are written, and at most that many in a transaction."""
+
+CHUNK = 200
+"""Events that are folded at once: as many as stay in the processor's cache."""
+
+CONVERSATIONS, MESSAGES = "conversations", "messages"
+
+_THREAD = attrgetter("thread_id")
+
+Key = tuple[Cell, ...]
+Cells = Mapping[str, Cell]
+
+
+def fold_into(
+    db: Database, progress: Progress, events: Iterator[LoggedEvent], left: Left
+) -> tuple[Progress, bool]:
+    """Fold the next events in, ``BATCH`` at most: rows and position in the transaction that is open.
+
+    Events at or before the position change nothing. Returns the new position, and whether
+    there may be more.
+
+    Raises:
+        FoldDamaged: a row that is to be changed is not as it was stored.
+        sqlite3.DatabaseError: the same for what the database notices by itself.
+    """
+    batches = tuple(Batch(db, table) for table in TABLES)
+    taken, last = 0, None
+    while chunk := list(islice(events, min(CHUNK, BATCH - taken))):
+        taken += len(chunk)
+        new = [logged for logged in chunk if logged.number > progress.number]
+        for _, run in groupby(new, _THREAD):
+            successive = tuple(run)
+            for batch in batches:
+                batch.apply(batch.table.changes(successive))
+            for logged in successive:
+                if isinstance(logged.event, MessageErased):
+                    _erase(db, batches, logged.number, left(logged))
+            last = successive[-1]
+    if last is not None:
+        totals = {b.table.name: b.write(progress.totals[b.table.name]) for b in batches}
+        progress = Progress(last.number, mark_of(last), totals)
+        write_progress(db, PROJECTIONS, progress)
+    return progress, taken == BATCH
+
+
+def _erase(
+    db: Database, batches: Sequence["Batch"], number: int, remains: Sequence[LoggedEvent]
+) -> None:
+    """Take out what was folded from events before they lost content.
+
+    Of what a run changes nothing depends on the order in which it is done with an erasure in it: a row has
+    either what was said, which is replaced, or what is left.
+    """
+    if remains:
+        for batch in batches:
+            for logged in remains:
+                batch.erase(logged)
+        write_reading_from(db, number)
+
+
+class Batch:
+    """The changes that many events make to one table."""
+
+    def __init__(self, db: Database, table: Table) -> None:
+        self.table = table
+        self._db = db
+        self._rows: dict[Key, dict[str, Cell]] = {}
+        """Rows that may still change."""
+        self._stored: dict[Key, int] = {}
+        """The checksums of those of ``_rows`` that are stored already."""
+        self._counts: defaultdict[Cell, int] = defaultdict(int)
+        self._checksums: defaultdict[Cell, int] = defaultdict(int)
+        self._is_erased = False
+        self._is_erasing = False
+
+    def erase(self, left: LoggedEvent) -> None:
+        """Take out what was folded from an event of which only this is left."""
+        changes = self.table.erased(left) if self.table.erased else ()
+        self._is_erasing = True
+        for change in changes:
+            self._apply(change)
+        self._is_erasing = False
+        label = isinstance(left.event, ConversationLabelled) and self.table.name == CONVERSATIONS
+        self._is_erased = self._is_erased or bool(changes) or label
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take changes in."""
+        for change in changes:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        match change:
+            case Appended(rows):
+                self._insert([sealed(row) for row in rows])
+            case Added(row):
+                cells = self.table.cells(row)
+                self._rows[self._key(cells)] = cells
+            case Changed(where):
+                for cells in self._matching(where):
+                    _change(cells, change)
+            case Removed(where):
+                self._remove(where)
+            case Replaced(row):
+                self._replace(row)
+            case _:
+                assert_never(change)
+
+    def write(self, total: Total) -> Total:
+        """Write everything, in the transaction that is open; returns the new total of the table."""
+        new: list[Sealed] = []
+        changed: list[Key] = []
+        for key, cells in self._rows.items():
+            row = sealed(self.table.values(cells))
+            if key in self._stored:
+                changed.append((*row, *key))
+                self._checksums[cells["thread_id"]] += row[-1] - self._stored[key]
+            else:
+                new.append(row)
+        # Changed rows first: the active summary gives way before the new one comes.
+        self._update(changed)
+        self._insert(new)
+        if self._is_erased and self.table.name != MESSAGES:
+            rewrite(self._db, self.table)
+        threads = {t: Total(self._counts[t], grown) for t, grown in self._checksums.items()}
+        add_to_tallies(self._db, self.table.name, threads)
+        return reduce(Total.plus, threads.values(), total)
+
+    def _insert(self, rows: Sequence[Sealed]) -> None:
+        place = self.table.thread
+        for row in rows:
+            self._counts[row[place]] += 1
+            self._checksums[row[place]] += row[-1]
+        marks = ",".join("?" * len(self.table.types))
+        self._db.conn.executemany(f"INSERT INTO {self.table.name} VALUES ({marks})", rows)
+
+    def _update(self, rows: Sequence[tuple[Cell, ...]]) -> None:
+        to = ", ".join(f"{column} = ?" for column in self.table.types)
+        where = " AND ".join(f"{column} = ?" for column in self.table.key)
+        self._db.conn.executemany(f"UPDATE {self.table.name} SET {to} WHERE {where}", rows)
+
+    def _remove(self, where: Cells) -> None:
+        self._load(where)
+        wanted = where.items()
+        for key in [key for key, cells in self._rows.items() if wanted <= cells.items()]:
+            thread_id = self._rows.pop(key)["thread_id"]
+            if key in self._stored:
+                self._counts[thread_id] -= 1
+                self._checksums[thread_id] -= self._stored.pop(key)
+                condition = " AND ".join(f"{column} = ?" for column in self.table.key)
+                self._db.conn.execute(f"DELETE FROM {self.table.name} WHERE {condition}", key)
+
+    def _replace(self, row: tuple[Cell, ...]) -> None:
+        """Put a row at the end for one that was appended, of which only its number is left."""
+        cells = dict(zip(self.table.columns, row, strict=True))
+        key = tuple(storable(cells[column]) for column in self.table.key)
+        condition = " AND ".join(f"{column} = ?" for column in self.table.key)
+        query = f"SELECT rowid, * FROM {self.table.name} WHERE {condition}"
+        found = self._db.conn.execute(query, key).fetchone()
+        new = sealed(row)
+        if found is None:
+            raise FoldDamaged(f"a row of {self.table.name} is missing: {shown(key)}")
+        if found[1:] == new:
+            return
+        stored = opened(self.table.name, found[1:])
+        if self._key(dict(zip(self.table.columns, stored, strict=True))) != key:
+            raise FoldDamaged(f"a row of {self.table.name} is not where it should be: {shown(key)}")
+        self._counts[row[self.table.thread]] -= 1
+        self._checksums[row[self.table.thread]] -= int(found[-1])
+        to = ", ".join(f"{column} = ?" for column in self.table.types)
+        values = (*emptied(self.table, found[0]), found[0])
+        self._db.conn.execute(f"UPDATE {self.table.name} SET {to} WHERE rowid = ?", values)
+        self._insert([new])
+
+    def _matching(self, where: Cells) -> Iterable[dict[str, Cell]]:
+        if tuple(where) == self.table.key:
+            key = tuple(where.values())
+            if key not in self._rows:
+                key = self._load(where)
+            return (self._rows[key],) if key in self._rows else ()
+        self._load(where)
+        wanted = where.items()
+        return [cells for cells in self._rows.values() if wanted <= cells.items()]
+
+    def _load(self, where: Cells) -> Key:
+        """Take the stored rows in unless they are here; returns the values as they are stored."""
+        condition = " AND ".join(f"{column} = ?" for column in where)
+        values = tuple(storable(value) for value in where.values())
+        # Where something is erased no index is trusted: what it does not lead to would stay.
+        query = f"SELECT * FROM {self.table.name} WHERE {condition}"
+        if self._is_erasing:
+            query = f"SELECT * FROM {self.table.name} NOT INDEXED WHERE {condition}"
+        for row in self._db.conn.execute(query, values).fetchall():
+            cells = dict(zip(self.table.columns, opened(self.table.name, row), strict=True))
+            key = self._key(cells)
+            if key not in self._rows:
+                self._rows[key], self._stored[key] = cells, int(row[-1])
+        return values
+
+    def _key(self, cells: Cells) -> Key:
+        return tuple(cells[column] for column in self.table.key)
+
+
+def _change(cells: dict[str, Cell], change: Changed) -> None:
+    cells.update(change.to)
+    for column, growth in change.more.items():
+        cells[column] = int(cells[column] or 0) + growth
+    if all(cells[column] is None for column in change.once):
+        cells.update(change.once)
+    if "created_at" in change.spans:
+        cells["created_at"] = min(str(cells["created_at"]), change.spans["created_at"])
+    if "last_activity" in change.spans:
+        cells["last_activity"] = max(str(cells["last_activity"]), change.spans["last_activity"])
+
+
+def emptied(table: Table, number: int) -> Sealed:
+    """The row that stays in the place of another: no longer than that, so that nothing is moved."""
+    numbers = [number if column in table.key else 0 for column in table.columns]
+    cells = zip(table.columns, numbers, strict=True)
+    return sealed(tuple("" if table.types[column] is str else cell for column, cell in cells))
+
+
+def rewrite(db: Database, table: Table) -> None:
+    """Write a table again as it is: its pages are overwritten, whatever was left in them when rows moved.
+
+    Such a table has a row for each conversation, compaction or note, and none for each message.
+    """
+    rows = db.conn.execute(f"SELECT * FROM {table.name} NOT INDEXED ORDER BY rowid").fetchall()
+    for row in rows:
+        opened(table.name, row)  # Text of a changed row could be what is to be forgotten.
+    db.conn.execute(f"DELETE FROM {table.name}")
+    if rows:
+        marks = ",".join("?" * len(rows[0]))
+        db.conn.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+
+
+def add_to_tallies(db: Database, projection: str, threads: Mapping[Cell, Total]) -> None:
+    """Add to what each conversation must have of a table, in the transaction that is open."""
+    rows: list[tuple[Cell, ...]] = []
+    for thread_id, grown in threads.items():
+        total = (tally(db, projection, str(thread_id)) or Total()).plus(grown)
+        rows.append(sealed((thread_id, projection, *total)))
+    db.conn.executemany(f"INSERT OR REPLACE INTO {TALLIES} VALUES (?,?,?,?,?)", rows)
+    # What has no rows any more is as if it never had any.
+    db.conn.executemany(
+        f"DELETE FROM {TALLIES} WHERE thread_id = ? AND projection = ? AND row_count = 0",
+        [(thread_id, projection) for thread_id in threads],
+    )
+
+
+def tally(db: Database, projection: str, thread_id: str) -> Total | None:
+    """What a conversation must have of a table; None if nothing is recorded.
+
+    Raises:
+        FoldDamaged: the record was changed.
+    """
+    query = f"SELECT * FROM {TALLIES} WHERE thread_id = ? AND projection = ?"
+    row = db.conn.execute(query, (thread_id, projection)).fetchone()
+    if row is None:
+        return None
+    _, _, rows, checksums = opened(TALLIES, row)
+    return Total(int(rows or 0), int(checksums or 0))

@@ -1,0 +1,301 @@
+"""Collects exact values: addresses, versions, identifiers, ports, amounts and what was said of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from refold.application.ports.summariser import SourceMessage
+from refold.domain.ledger import cues
+from refold.domain.ledger.cues import clean, excerpt, redact, squeeze
+from refold.domain.ledger.exact_values import exact_values
+from refold.domain.ledger.quotations import own_words, quotes_in
+from refold.domain.ledger.speech import handed_over, said_by_program, spoken, user_words
+from refold.domain.ledger.tool_calls import (
+    Deed,
+    Kind,
+    Outcome,
+    deed_of,
+    outcome_of,
+    result_text,
+    written_by,
+)
+from refold.domain.value import is_object
+
+from . import summary_lines as speech
+from .summary_lines import Line, Section, TaskBoard, identity
+
+_SCANNED_QUANTITIES = 12_000
+_TYPED = 1_500  # A longer text is pasted: its values count when they recur.
+
+
+@dataclass(slots=True)
+class _Seen:
+    position: int
+    about: str
+    count: int = 0
+    by_user: bool = False
+
+
+@dataclass(slots=True)
+class Quantities:
+    """A tally of the values seen so far."""
+
+    _seen: dict[str, _Seen] = field(default_factory=dict[str, _Seen])
+
+    def note(self, position: int, text: str, *, by_user: bool) -> None:
+        """Takes in what somebody said."""
+        by_user = by_user and len(text) < _TYPED
+        text = text[:_SCANNED_QUANTITIES]
+        for found in exact_values(text):
+            value = clean(found[0]).rstrip(".,;:")
+            if len(value) < 2 or redact(value) != value or "`" in value:
+                continue
+            if value not in self._seen:
+                self._seen[value] = _Seen(position, _around(text, found.start(), found.end()))
+            seen = self._seen[value]
+            seen.count += 1
+            seen.by_user = seen.by_user or by_user
+
+    def lines(self) -> list[Line]:
+        """The values that the user named or that recur."""
+        return [
+            Line(Section.VALUES, s.position, f"`{value}` — {s.about}", s.count)
+            for value, s in self._seen.items()
+            if s.by_user or s.count > 1
+        ]
+
+
+def _around(text: str, start: int, end: int) -> str:
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    line_end = len(text) if line_end < 0 else line_end
+    left, right = max(line_start, start - 60), min(line_end, end + 40)
+    # Cut between words only: half a credential would not be recognised.
+    if left > line_start:
+        left = text.find(" ", left, start) + 1 or start
+    if right < line_end:
+        right = max(end, text.rfind(" ", end, right))
+    return squeeze(redact(clean(text[left:right])), 130)
+
+
+_SCANNED = 24_000  # Characters of one text that are read for sentences: enough for a long plan.
+_SHORT = 60
+_FAILURE_ROOM = 240  # Requirement A13.
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    position: int
+    deed: Deed
+
+
+@dataclass(slots=True)
+class Gathering:
+    """The tally of one pass. Texts are data: nothing in them changes what is collected but as told."""
+
+    with_tools: bool
+    goes_on: bool = False
+    """Whether the messages behind these stay in view: then what is open shows itself."""
+    tasks: TaskBoard = field(default_factory=TaskBoard)
+    _lines: list[Line] = field(default_factory=list[Line])
+    _tally: dict[tuple[Section, str], Line] = field(default_factory=dict[tuple[Section, str], Line])
+    _failed: dict[str, tuple[int, Line]] = field(default_factory=dict[str, tuple[int, Line]])
+    _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
+    _values: Quantities = field(default_factory=Quantities)
+    _plans: list[list[Line]] = field(default_factory=list[list[Line]])
+    _question: str = ""
+    _asked_at: int = 0
+    _unanswered: int | None = None
+    _turn: int = 0
+    _after_user: bool = True
+    _said: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _done_last: tuple[int, Deed, Outcome] | None = None
+
+    def take(self, source: SourceMessage) -> None:
+        """Takes in one message, oldest first."""
+        blocks = source.message.blocks()
+        match source.message.role:
+            case "assistant":
+                if self._after_user:
+                    self._turn, self._after_user = source.position, False
+                self._assistant(source.position, spoken(iter(blocks)))
+                for block in blocks:
+                    if block.get("type") in ("tool_use", "server_tool_use", "mcp_tool_use"):
+                        self._call(source.position, block)
+                    elif str(block.get("type", "")).endswith("tool_result"):
+                        self._result(source.position, block)
+            case "user":
+                self._after_user = True
+                for block in blocks:
+                    if block.get("type") == "tool_result":
+                        self._result(source.position, block)
+                by_program = source.message.author in ("program", "tool")
+                self._user(source.position, spoken(iter(blocks)), by_program=by_program)
+            case "system":
+                pass  # Standing instructions are sent again with every request.
+
+    def lines(self) -> list[Line]:
+        """All that was collected, but for the tasks: those need the earlier summary."""
+        failures = [line for _, line in self._failed.values()]
+        values = self._values.lines()
+        return [*self._lines, *self._tally.values(), *failures, *values, *self._state()]
+
+    def plans(self) -> list[Line]:
+        """What remains by the assistant's words, and questions that wait for an answer."""
+        lines = [line for lines in self._plans for line in lines]
+        if self._question:
+            asked = f"asked the user, no answer yet: {squeeze(self._question, 300)}"
+            lines.append(Line(Section.TASKS, self._asked_at, asked))
+        return lines
+
+    def _user(self, position: int, raw: str, *, by_program: bool = False) -> None:
+        words = user_words(raw)
+        if not words:
+            return
+        if handed_over(words):
+            self._lines += speech.handover_lines(position, words)
+            return
+        if by_program or said_by_program(words):
+            return
+        line = speech.request_line(position, words, self._question)
+        if line is None:
+            return
+        self._question, self._unanswered = "", position
+        self._plans.clear()
+        self._lines.append(line)
+        own = own_words(words[:_SCANNED], quotes_in(words[:_SCANNED]))
+        said, chat = cues.prose(own), not self.with_tools
+        self._lines += speech.decision_lines(position, said, by_user=True, chat=chat)
+        self._lines += speech.fact_lines(position, said, by_user=True, chat=chat)
+        self._values.note(position, words, by_user=True)
+
+    def _assistant(self, position: int, words: str) -> None:
+        if not words.strip():
+            return
+        said = cues.prose(words[:_SCANNED])
+        self._lines += speech.decision_lines(
+            position, said, by_user=False, chat=not self.with_tools
+        )
+        if not self.with_tools:
+            self._lines += speech.fact_lines(position, said, by_user=False, chat=True)
+        self._values.note(position, said, by_user=False)
+        self._plans = [*self._plans[-1:], speech.next_lines(position, said)]
+        self._question, self._asked_at = speech.last_question(said), position
+        self._unanswered = None
+        self._said = [*self._said[-1:], (position, words)]
+
+    def _call(self, position: int, block: Mapping[str, Any]) -> None:
+        given = block.get("input")
+        deed = deed_of(block.get("name"), given)
+        self._unanswered = None
+        self._open[str(block.get("id"))] = _Call(position, deed)
+        match deed.kind:
+            case Kind.TODOS:
+                self.tasks.replace_list(position, given)
+            case Kind.TASK_CHANGE:
+                fields = given if is_object(given) else {}
+                self.tasks.change(fields.get("taskId", fields.get("id")), deed.verb)
+            case Kind.ASK:
+                self._question, self._asked_at = deed.subjects[0], position
+            case _:
+                pass
+
+    def _result(self, position: int, block: Mapping[str, Any]) -> None:
+        call = self._open.pop(str(block.get("tool_use_id")), None)
+        if call is None:
+            call = _Call(position, Deed(Kind.SILENT, "tool", ()))
+        outcome = outcome_of(
+            block, call.deed.subjects[0] if call.deed.kind is Kind.COMMAND else None
+        )
+        self._settle(call, position, outcome)
+        if outcome.reply:
+            self._user(position, outcome.reply)
+        if call.deed.kind is Kind.NEW_TASK:
+            self.tasks.create(call.position, call.deed.subjects[0], result_text(block))
+        if call.deed.kind not in (Kind.SILENT, Kind.TODOS, Kind.NEW_TASK, Kind.TASK_CHANGE):
+            self._done_last = (position, call.deed, outcome)
+
+    def _settle(self, call: _Call, position: int, outcome: Outcome) -> None:
+        deed = call.deed
+        what = _named(deed)
+        if outcome.failed:
+            self._fail(what, position, outcome)
+        elif what in self._failed and self._failed[what][0] < position:
+            failed_at, line = self._failed[what]
+            if " ⇒ later ok" not in line.text:
+                self._failed[what] = (failed_at, _failure(line, f" ⇒ later ok at {position}"))
+        ended = "failed" if outcome.failed else "ok"
+        match deed.kind:
+            case Kind.MODIFY if not outcome.failed:
+                for path in deed.subjects:
+                    self._count(Line(Section.MODIFIED, call.position, f"{path} — {deed.verb}"))
+            case Kind.READ if not outcome.failed:
+                self._count(Line(Section.READ, call.position, deed.subjects[0]))
+            case Kind.COMMAND:
+                self._count(Line(Section.COMMANDS, call.position, f"{deed.title} → {ended}"))
+                for path in () if outcome.failed else written_by(deed.verb):
+                    self._count(Line(Section.MODIFIED, call.position, f"{path} — by a command"))
+                self._values.note(call.position, deed.subjects[0], by_user=False)
+            case Kind.ACT | Kind.ASK:
+                gist = squeeze(outcome.gist(), 160)
+                told = f"{ended}: {gist}" if gist else ended
+                self._count(Line(Section.ACTIONS, call.position, f"{deed.title} → {told}"))
+            case Kind.LOOK:
+                self._count(Line(Section.ACTIONS, call.position, f"{deed.title} → {ended}"))
+            case _:
+                pass
+
+    def _fail(self, what: str, position: int, outcome: Outcome) -> None:
+        before = self._failed.pop(what, None)
+        count = before[1].count + 1 if before else 1
+        line = Line(Section.FAILURES, position, f"{squeeze(what, 110)}: {outcome.gist()}", count)
+        self._failed[what] = (position, _failure(line, ""))
+
+    def _count(self, line: Line) -> None:
+        key = (line.section, identity(line))
+        before = self._tally.pop(key, None)
+        self._tally[key] = replace(line, count=before.count + 1) if before else line
+
+    def _state(self) -> list[Line]:
+        # A last word of "done" says little: then the one before it is told as well.
+        said = self._said if self._said and len(self._said[-1][1]) < _SHORT else self._said[-1:]
+        lines = [
+            Line(Section.STATE, p, f"assistant said: {excerpt(words, 2_400)}") for p, words in said
+        ]
+        if self._done_last:
+            position, deed, outcome = self._done_last
+            ended = "failed" if outcome.failed else "ok"
+            told = f"{squeeze(_named(deed), 240)} → {ended}: {outcome.gist()}"
+            lines.append(Line(Section.STATE, position, f"last result: {told}"))
+        if self.goes_on:
+            return lines
+        # An older call without a result was given up: nobody waits for it.
+        lines += [
+            Line(Section.STATE, c.position, f"no result yet: {squeeze(_named(c.deed), 300)}")
+            for c in list(self._open.values())[-4:]
+            if c.position >= self._turn
+        ]
+        if self._unanswered is not None:
+            told = "the user's latest message is not answered yet"
+            lines.append(Line(Section.STATE, self._unanswered, told))
+        return lines
+
+
+def gather(messages: Sequence[SourceMessage], *, goes_on: bool = False) -> Gathering:
+    """Collects from all messages, oldest first."""
+    with_tools = any(
+        block.get("type") == "tool_use" for m in messages for block in m.message.blocks()
+    )
+    gathering = Gathering(with_tools, goes_on)
+    for source in messages:
+        gathering.take(source)
+    return gathering
+
+
+def _named(deed: Deed) -> str:
+    return f"{deed.tool} {deed.title}" if deed.kind is Kind.COMMAND else deed.title
+
+
+def _failure(line: Line, suffix: str) -> Line:
+    text = squeeze(line.text, _FAILURE_ROOM - len(suffix) - 8)
+    return replace(line, text=text + suffix)
