@@ -53,24 +53,28 @@ def append_messages(
                 calls = set(does.calls)
         position = state.length + index
         said_once = whose if index == 0 and state.owner is None else None
-        events.append(
-            build_unvalidated(
-                MessageAppended,
-                position=position,
-                message=item.message,
-                message_id=item.message_id,
-                tokens=item.tokens,
-                thinking_tokens=item.thinking_tokens,
-                key=item.key,
-                written_at=item.written_at,
-                model=item.model,
-                stop_reason=item.stop_reason,
-                stale_thinking=item.stale_thinking,
-                owner=None if item.owner == whose else item.owner,
-                conversation_owner=said_once,
-            )
-        )
+        events.append(_event(item, position, whose, said_once))
     return tuple(events)
+
+
+def _event(
+    item: IncomingMessage, position: int, whose: str | None, said_once: str | None
+) -> MessageAppended:
+    return build_unvalidated(
+        MessageAppended,
+        position=position,
+        message=item.message,
+        message_id=item.message_id,
+        tokens=item.tokens,
+        thinking_tokens=item.thinking_tokens,
+        key=item.key,
+        written_at=item.written_at,
+        model=item.model,
+        stop_reason=item.stop_reason,
+        stale_thinking=item.stale_thinking,
+        owner=None if item.owner == whose else item.owner,
+        conversation_owner=said_once,
+    )
 
 
 def _answer(calls: set[str], answered: Sequence[str], index: int) -> None:
