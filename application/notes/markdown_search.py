@@ -131,6 +131,16 @@ class NotesStatus(Value, frozen=True):
     """Files that are not searched, and why."""
 
 
+def _hit(section: Section, score: float) -> NotesHit:
+    return NotesHit(
+        path=section.path,
+        heading=section.heading,
+        line=section.line,
+        text=section.text,
+        score=score,
+    )
+
+
 def search_notes(
     core: Core,
     query: str,
@@ -154,13 +164,7 @@ def search_notes(
     best = max(scores, default=0.0)
     ranked = sorted(zip(scores, sections, strict=True), key=lambda one: (-one[0], one[1][:3]))
     hits = tuple(
-        NotesHit(
-            path=section.path,
-            heading=section.heading,
-            line=section.line,
-            text=section.text,
-            score=score / best,
-        )
+        _hit(section, score / best)
         for score, section in ranked[:limit]
         if score > 0 and score / best >= min_score
     )
