@@ -72,7 +72,10 @@ def methods() -> list[tuple[type, type, str]]:
 
 def function_of(kind: type, name: str) -> Callable[..., Any]:
     found: Any = inspect.getattr_static(kind, name)
-    function: Callable[..., Any] = found.fget if isinstance(found, property) else found
+    if isinstance(found, property):
+        assert found.fget is not None
+        return found.fget
+    function: Callable[..., Any] = found
     return function
 
 
