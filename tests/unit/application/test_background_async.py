@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from refold.application.api import memory
 from refold.application.api.async_memory import AsyncChat, AsyncMemory
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
@@ -114,6 +115,18 @@ def test_closing_gives_up_what_does_not_end() -> None:
         return desk
 
     assert played(scene()).outcomes() == ["abandoned"]
+
+
+def test_closing_waits_no_longer_for_the_log_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = list[float]()
+
+    def written(*_: object, at: object, wait: float) -> None:
+        del at
+        waits.append(wait)
+
+    monkeypatch.setattr(memory, "write_all_waiting", written)
+    played(Desk(GoodSummariser()).memory.close(0))
+    assert waits == [0]
 
 
 def test_a_program_that_is_interrupted_does_not_wait() -> None:
