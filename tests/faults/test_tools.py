@@ -51,6 +51,7 @@ def test_every_command_that_works_on_a_log_has_a_row() -> None:
             assert name in rows, f"{name} has no row in commands.py"
 
 
+@pytest.mark.slow
 def test_a_store_without_a_fault_gives_no_find(scene: Scene) -> None:
     before = look_before(scene, copied(scene))
     assert before.is_whole

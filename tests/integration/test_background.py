@@ -43,6 +43,7 @@ def complete(stored: Sequence[StoredMessage], context: refold.Context, count: in
     assert violations(context.for_anthropic()) == []
 
 
+@pytest.mark.slow
 def test_what_several_threads_append_while_a_summary_is_written_is_all_there(
     tmp_path: Path,
 ) -> None:

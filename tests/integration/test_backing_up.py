@@ -205,6 +205,7 @@ def test_a_copy_that_lacks_its_end_is_noticed_by_the_anchor_beside_it(tmp_path: 
         memory.conversation("t").context()
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_half_file(tmp_path: Path) -> None:
     log_of(tmp_path / "agent.db", *["long " * 20_000] * 150)
     with process("backup", "copy.db", folder=tmp_path) as command:
@@ -224,6 +225,7 @@ def wait_for_part(folder: Path) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_gives_no_half_file(tmp_path: Path) -> None:
     log_of(tmp_path / "agent.db", *["long " * 20_000] * 30)
     # What a full disk does, a limit of the size of files does for one process.

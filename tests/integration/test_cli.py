@@ -125,6 +125,7 @@ def mishaps(refold: Refold, tmp_path: Path) -> None:
     assert refold("import", "talk.json", "--db", "a.db").code == 0
 
 
+@pytest.mark.slow(but=["unknown command", "one thread for several", "a folder as log"])
 @pytest.mark.usefixtures("mishaps")
 @pytest.mark.parametrize(("line", "told"), WRONG.values(), ids=WRONG)
 def test_wrong_use_ends_with_2_and_says_what_is_wrong(refold: Refold, line: str, told: str) -> None:
@@ -190,6 +191,7 @@ def test_with_json_there_is_one_object_and_nothing_else(refold: Refold, line: st
     assert done.err == ""
 
 
+@pytest.mark.slow
 def test_json_stays_json_where_the_terminal_knows_ascii_only(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "你好 🙂 \ud83d"}, {"role": "assistant", "content": "é"}]
     (tmp_path / "t.json").write_text(json.dumps(said))

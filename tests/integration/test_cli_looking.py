@@ -457,6 +457,7 @@ def test_a_word_is_no_time_and_an_example_is_given(refold: Refold, imported: str
         assert "2026-01-02T03:04:05Z" in done.err
 
 
+@pytest.mark.slow
 def test_what_was_there_already_is_told_by_a_play(refold: Refold, tmp_path: Path) -> None:
     talk_file(tmp_path / "talk.json", 10)
     assert refold("import", "talk.json", "--db", "a.db").code == 0

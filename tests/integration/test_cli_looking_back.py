@@ -82,6 +82,7 @@ def test_what_is_read_back_commands_no_terminal(refold: Refold, tmp_path: Path) 
     assert CONTROL.search(refold("read", HOSTILE).err) is None
 
 
+@pytest.mark.slow
 def test_simulate_compares_what_ships_when_no_policy_is_named(
     refold: Refold, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_one_policy_is_compared_with_the_default_and_several_with_each_other(
     assert [p["trigger"] for p in both["policies"]] == [1_600, 1_200]
 
 
+@pytest.mark.slow(but="svg")
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_chart_is_drawn_where_it_was_asked_for(
     ending: str, refold: Refold, tmp_path: Path

@@ -105,6 +105,7 @@ def test_a_bad_variable_is_refused_at_start_without_a_traceback(tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_verbose_shows_what_is_logged_on_standard_error(refold: Refold, tmp_path: Path) -> None:
     refold("import", talk_file(tmp_path / "talk.json", 20))
     done = refold("-v", "compact", "talk", "--json")
@@ -123,6 +124,7 @@ def test_without_verbose_nothing_is_shown_of_a_compaction_that_works(
     assert refold("compact", "talk").err == ""
 
 
+@pytest.mark.slow
 def test_the_library_leaves_handlers_and_the_root_logger_alone(tmp_path: Path) -> None:
     program = (
         "import logging, refold\n"

@@ -90,6 +90,7 @@ def test_who_comes_later_waits_for_the_summary_and_asks_no_model(path: Path) -> 
         assert outcomes(chat) == [("performed", None)]
 
 
+@pytest.mark.slow
 def test_it_is_waited_for_no_longer_than_the_setting_says(path: Path) -> None:
     held = HeldSummariser(GoodSummariser())
     with (
@@ -109,6 +110,7 @@ def test_it_is_waited_for_no_longer_than_the_setting_says(path: Path) -> None:
         assert outcomes(chat) == [("failed", "abandoned"), ("performed", None)]
 
 
+@pytest.mark.slow
 def test_a_summary_that_comes_too_late_is_no_failure_of_its_summariser(path: Path) -> None:
     class Interrupted(GoodSummariser):
         """A message that it is to cover is pinned while it works, once."""

@@ -37,6 +37,7 @@ def test_a_large_conversation_is_brought_to_the_target_of_an_automatic_compactio
         assert again.messages_kept in (5, 6), "the newest five, or the whole turns that they are in"
 
 
+@pytest.mark.slow
 def test_a_conversation_below_the_target_keeps_the_newest_messages() -> None:
     with refold.open(":memory:", window=200_000) as memory:
         chat = memory.conversation("t")

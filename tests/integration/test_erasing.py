@@ -27,6 +27,7 @@ def test_a_live_message_is_gone_from_every_file_at_once(folder: Path, memory: Me
     is_sound(memory, chat)
 
 
+@pytest.mark.slow
 def test_a_covered_one_is_gone_from_all_that_was_made_from_it(folder: Path, memory: Memory) -> None:
     chat = memory.conversation("t")
     talk(chat, 40, [1])

@@ -39,6 +39,7 @@ def test_a_death_leaves_it_erased_in_all_copies_or_in_none(tmp_path: Path, whole
     assert seen == {False, True}
 
 
+@pytest.mark.slow
 def test_a_copy_of_an_older_day_says_what_was_erased_since(folder: Path, memory: Memory) -> None:
     chat = memory.conversation("t")
     talk(chat, 6, [1, 3])

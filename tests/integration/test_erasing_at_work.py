@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import refold
 from refold.application.api.memory import Memory
 from refold.application.ports.conversation_log import LoggedEvent
@@ -51,6 +53,7 @@ def test_erasing_works_for_asyncio_as_well(folder: Path) -> None:
     asyncio.run(erase())
 
 
+@pytest.mark.slow
 def test_a_reader_in_the_way_is_told_and_the_rest_is_done_later(folder: Path) -> None:
     with opened(folder) as memory:
         chat = memory.conversation("t")
@@ -65,6 +68,7 @@ def test_a_reader_in_the_way_is_told_and_the_rest_is_done_later(folder: Path) ->
         assert holding(folder) == {}
 
 
+@pytest.mark.slow
 def test_what_a_dead_process_left_is_removed_when_the_log_is_opened(folder: Path) -> None:
     code = """
 import os, sys, refold
@@ -150,6 +154,7 @@ def test_read_models_that_were_filled_while_it_was_erased_are_filled_again(
         log.close()
 
 
+@pytest.mark.slow
 def test_processes_that_go_on_reading_and_writing_are_not_in_the_way(
     folder: Path, memory: Memory
 ) -> None:

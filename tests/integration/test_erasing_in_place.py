@@ -285,6 +285,7 @@ def test_whenever_the_process_dies_nothing_half_done_is_used_and_nothing_stays(
             assert holding(life) == {}
 
 
+@pytest.mark.slow
 def test_what_is_written_while_it_is_erased_is_not_lost(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
         chat = secret_talk(memory)
@@ -379,6 +380,7 @@ def test_of_a_long_history_a_part_is_read_again_and_the_summary_says_so(tmp_path
         assert memory.verify().ok
 
 
+@pytest.mark.slow(but="PRAGMA user_version=1000000-a.views.db")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize(
     "change", ["PRAGMA user_version=1000000", "UPDATE reading_from SET number = 1000000"]

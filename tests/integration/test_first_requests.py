@@ -44,6 +44,7 @@ def test_a_greeting_before_the_question_takes_nothing_away(agent: Open) -> None:
         assert chat.context().system == first.system
 
 
+@pytest.mark.slow(but="1")
 @pytest.mark.parametrize("rounds", [1, 12, 700])
 def test_a_history_from_elsewhere_gets_them_with_its_first_request(
     agent: Open, rounds: int
@@ -84,6 +85,7 @@ def test_where_the_first_request_found_nothing_no_later_one_is_changed(
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_what_was_withdrawn_by_an_erasure_is_not_chosen_anew(agent: Open) -> None:
     with agent() as memory:
         noted(memory)

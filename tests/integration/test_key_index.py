@@ -144,6 +144,7 @@ def all_is_stored_once(
         assert found == [f"message {n}" for n in range(SAID)] + ["new"] * new
 
 
+@pytest.mark.slow(but=["plain-sealed_keys", "encrypted-both"])
 @pytest.mark.parametrize("table", ["message_keys", "sealed_keys", "both"])
 def test_each_row_may_be_deleted(path: Path, key: bytes | None, table: str) -> None:
     tables = ("message_keys", "sealed_keys") if table == "both" else (table,)
@@ -189,6 +190,7 @@ def test_an_event_that_its_key_and_the_proof_know_and_that_is_gone_is_damage(
         deliver(path, 9)
 
 
+@pytest.mark.slow(but="log-2")
 @pytest.mark.parametrize("name", ["log-1", "log-2", "log-3", "log-4"])
 def test_the_keys_of_a_log_of_before_are_proved_by_its_events_once(
     tmp_path: Path, name: str

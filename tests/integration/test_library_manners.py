@@ -24,6 +24,7 @@ SECRET = "my number is 4711"
 REPLY = {"role": "assistant", "content": "ok", "id": "msg_1", "usage": {"output_tokens": 3}}
 
 
+@pytest.mark.slow
 def test_the_version_is_that_of_the_package() -> None:
     assert refold.__version__ == version("refold")
     command = [sys.executable, "-m", "refold", "--version"]
@@ -63,6 +64,7 @@ def test_a_missing_key_of_a_chosen_summariser_is_told_at_once(
         refold.open(":memory:", summariser="anthropic").close()
 
 
+@pytest.mark.slow
 def test_a_missing_key_of_the_embedder_is_told_at_once_where_its_place_needs_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

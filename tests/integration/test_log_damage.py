@@ -113,6 +113,7 @@ def damaged(tmp_path: Path, damage: Damage) -> Path:
     return path
 
 
+@pytest.mark.slow(but=["delete_row", "no_bytes"])
 @pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
 def test_a_damaged_conversation_is_not_loaded(
     tmp_path: Path, damage: Damage, version: int, kind: str
@@ -126,6 +127,7 @@ def test_a_damaged_conversation_is_not_loaded(
     log.close()
 
 
+@pytest.mark.slow(but=["shape_zero", "flip_content"])
 @pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
 def test_nothing_is_appended_to_a_damaged_conversation(
     tmp_path: Path, damage: Damage, version: int, kind: str
@@ -156,6 +158,7 @@ def test_the_check_names_the_first_event_that_is_wrong_and_goes_on(
     log.close()
 
 
+@pytest.mark.slow(but=["delete_row", "no_bytes"])
 @pytest.mark.parametrize(("damage", "version", "kind"), CASES, ids=IDS)
 def test_single_events_of_a_damaged_conversation_are_not_read(
     tmp_path: Path, damage: Damage, version: int, kind: str

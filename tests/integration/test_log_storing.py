@@ -337,6 +337,7 @@ def test_readers_are_not_kept_waiting_by_a_writer(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.slow
 def test_a_message_that_no_request_could_carry_is_refused_and_nothing_is_stored() -> None:
     with refold.open(":memory:") as memory:
         chat = memory.conversation("t")

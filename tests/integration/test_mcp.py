@@ -344,6 +344,7 @@ def test_nothing_is_kept_of_clients_that_went_away(place: Path) -> None:
     assert not any("mcp-session-id" in answer.headers for answer in answers)
 
 
+@pytest.mark.slow
 def test_nothing_but_the_protocol_is_on_standard_output(place: Path) -> None:
     (place / "agent.views.db").write_bytes(b"damaged " * 2_000)
     junk = b'\n\nnot json\n{"jsonrpc": "2.0"}\n[]\n\xff\xfe\n"x"\n'
@@ -386,6 +387,7 @@ def test_ctrl_c_ends_it_at_once_without_a_traceback(place: Path, words: tuple[st
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_although_a_client_listens(place: Path) -> None:
     async def listening(url: str, process: "subprocess.Popen[str]") -> None:
         async with client_of(url, "legacy") as client:
@@ -401,6 +403,7 @@ def test_ctrl_c_ends_it_although_a_client_listens(place: Path) -> None:
         assert serving.process.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_client_that_goes_away_without_reading_leaves_no_traceback(place: Path) -> None:
     with subprocess.Popen(
         [*PROGRAM, "mcp"],
@@ -430,6 +433,7 @@ STRANGERS: tuple[dict[str, str], ...] = (
 )
 
 
+@pytest.mark.slow
 def test_a_page_of_somebody_else_is_refused(place: Path) -> None:
     accepted = {"Accept": "application/json, text/event-stream"}
     with served(place) as serving, httpx2.Client() as client:

@@ -215,6 +215,7 @@ def test_who_waits_for_a_lock_file_that_was_deleted_waits_for_the_new_one(tmp_pa
     two.close()
 
 
+@pytest.mark.slow
 def test_writers_keep_their_order_while_the_lock_file_is_deleted_again_and_again(
     tmp_path: Path,
 ) -> None:

@@ -127,6 +127,7 @@ def reached(memory: refold.Memory, tools: refold.Toolbox) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_tools_of_a_conversation_reach_no_other_one(memory: refold.Memory) -> None:
     assert reached_from(memory, "a1", "conversation") == {"ann-a1"}
     assert reached_from(memory, "a1", "owner") == ANN

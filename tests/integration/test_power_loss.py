@@ -82,6 +82,7 @@ STEPS = {
 NAMED = re.compile(r'(?:link|linkat|rename|renameat|renameat2)\(.*"([^"]+)"(?:, \w+)?\)\s+= 0')
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_what_is_kept_outside_of_the_log_is_on_the_disk_when_it_is_told(tmp_path: Path) -> None:
     trace = tmp_path / "calls"

@@ -165,6 +165,7 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(
         assert len(qmd.calls) == asked
 
 
+@pytest.mark.slow
 def test_a_hanging_model_does_not_stop_search_by_words(folder: Path, qmd: FakeQmd) -> None:
     child = qmd.hang("embed")
     with searched_by_qmd(folder, timeout=2) as memory:
@@ -175,12 +176,14 @@ def test_a_hanging_model_does_not_stop_search_by_words(folder: Path, qmd: FakeQm
         assert places(memory, "postgres") == [0]
 
 
+@pytest.mark.slow
 def test_a_program_that_never_stops_talking_is_ended(folder: Path, qmd: FakeQmd) -> None:
     qmd.behave(query="while True: print('[' * 1_000_000)")
     with searched_by_qmd(folder, timeout=2) as memory:
         assert "within 2 s" in notice_of(memory)
 
 
+@pytest.mark.slow
 def test_a_child_that_keeps_the_output_open_is_ended(folder: Path, qmd: FakeQmd) -> None:
     child = qmd.folder / "child.pid"
     script = f"c = subprocess.Popen(['sleep', '600']); Path({str(child)!r}).write_text(str(c.pid)); sys.exit()"

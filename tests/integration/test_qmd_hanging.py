@@ -87,6 +87,7 @@ def test_a_program_that_is_still_taking_in_is_asked_again(folder: Path, qmd: Fak
         assert places(memory, "postgres") == [0]
 
 
+@pytest.mark.slow
 def test_who_had_hardly_any_time_is_not_said_to_hang(
     folder: Path, qmd: FakeQmd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

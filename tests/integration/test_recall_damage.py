@@ -105,6 +105,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow(but=["all passages deleted", "the segments deleted", "a changed number"])
 @pytest.mark.parametrize("statement", PLANTED.values(), ids=PLANTED.keys())
 def test_an_edit_by_hand_is_noticed_and_repaired(
     log: SQLiteLog, path: Path, statement: str, caplog: pytest.LogCaptureFixture
@@ -180,6 +181,7 @@ def stale(path: Path) -> None:
     shutil.move(path.with_name("other.recall.db"), path)
 
 
+@pytest.mark.slow(but=["zero", "flip_tokens"])
 @pytest.mark.parametrize("harm", [zero, garble, cut, overwrite_pages, flip_tokens, stale])
 def test_a_broken_file_is_noticed_and_rebuilt(
     log: SQLiteLog, path: Path, harm: Callable[[Path], None], caplog: pytest.LogCaptureFixture

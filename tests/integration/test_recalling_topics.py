@@ -105,6 +105,7 @@ def test_what_is_no_topic_is_refused(memory: refold.Memory, topic: object) -> No
         memory.conversation("t").recall(topic=topic)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_topic(memory: refold.Memory, tmp_path: Path) -> None:
     found = ran("recall", "t", "--topic", "支付接口", "--db", "a.db", "--json", folder=tmp_path)
     assert [hit["position"] for hit in json.loads(found.out)["hits"]] == [2], memory

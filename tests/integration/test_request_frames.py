@@ -314,6 +314,7 @@ def test_with_manual_thinking_a_running_loop_keeps_its_thinking(tmp_path: Path, 
     agent.memory.close()
 
 
+@pytest.mark.slow
 def test_the_conversation_is_the_same_after_a_restart_wherever_it_happens(tmp_path: Path) -> None:
     once, often = (Agent(tmp_path / f"{name}.db", window=12_000) for name in ("once", "often"))
     for agent in (once, often):
@@ -384,6 +385,7 @@ def test_closing_records_no_frame_that_an_event_holds_already(agent: Agent) -> N
     assert len(agent.events()) == before
 
 
+@pytest.mark.slow
 def test_a_fork_with_quoted_memories_shows_no_thinking_of_its_source(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "agent.db", window=8_000, memories=5)
     for number in range(45):

@@ -114,6 +114,7 @@ def test_a_reader_in_the_way_takes_nothing_from_either_log(log: Path, backup: Pa
     assert words_in(moved) == ["one", "two", "three"]
 
 
+@pytest.mark.slow
 def test_another_process_that_had_it_open_is_told(log: Path, backup: Path) -> None:
     program = f"""
 from refold.infrastructure.bootstrap import open_memory

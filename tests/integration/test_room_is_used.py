@@ -34,6 +34,7 @@ class Brief:
         return refold.SummaryDraft(text=text, complete=True, model="m", prompt_fingerprint="1")
 
 
+@pytest.mark.slow
 def test_the_newest_messages_stay_whole_where_they_fit_the_target() -> None:
     with refold.open(":memory:", window=16_000) as memory:
         made = [context for context in contexts(memory, 30) if context.compactions]
@@ -43,6 +44,7 @@ def test_the_newest_messages_stay_whole_where_they_fit_the_target() -> None:
         assert 0.8 * context.budget.target < context.tokens <= context.budget.target
 
 
+@pytest.mark.slow
 def test_a_cut_is_planned_by_the_length_of_the_last_summaries() -> None:
     model = Brief(60)
     with refold.open(":memory:", window=16_000, summariser=model) as memory:

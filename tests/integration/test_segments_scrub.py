@@ -75,6 +75,7 @@ def flips(path: Path, every: int) -> Iterator[bytes]:
         yield bytes(changed)
 
 
+@pytest.mark.slow
 def test_a_flip_in_postings_is_found_and_the_hits_are_those_of_before(
     log: Path,
 ) -> None:

@@ -62,6 +62,7 @@ def first_block(request: Any) -> dict[str, Any]:
     return {} if isinstance(content, str) else content[0]
 
 
+@pytest.mark.slow
 def test_the_block_opens_every_request_until_the_next_one_takes_its_place(tmp_path: Path) -> None:
     answers = [api.compacted(f"{api.GOOD_SUMMARY}\nNumber {n}.") for n in range(9)]
     given = [json.loads(answer.body)["content"][0] for answer in answers]

@@ -52,6 +52,7 @@ def at_once(*acts: Callable[[], object]) -> None:
         assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_who_takes_notes_while_another_compacts_does_not_compact_again(tmp_path: Path) -> None:
     quick, slow = Model(0.1), Model(2)
     path, told = tmp_path / "agent.db", list[CompactionResult]()
@@ -102,6 +103,7 @@ def test_a_living_attempt_is_waited_for_where_the_request_grows_meanwhile(tmp_pa
         assert [(row.outcome, row.summariser) for row in rows] == [("performed", "model")]
 
 
+@pytest.mark.slow
 def test_what_others_append_in_between_is_made_smaller_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

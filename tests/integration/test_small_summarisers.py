@@ -36,6 +36,7 @@ def test_the_length_that_is_asked_for_fits_the_window_of_the_summariser(window: 
     assert facts == [set(range(1, n + 1)) for n in range(len(facts))], "each is carried on"
 
 
+@pytest.mark.slow(but="30000")
 @pytest.mark.parametrize("window", [12_000, 30_000])
 def test_a_small_model_of_the_api_writes_the_summary_of_a_large_conversation(
     window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,6 +56,7 @@ def test_a_small_model_of_the_api_writes_the_summary_of_a_large_conversation(
         assert all(request.body["max_tokens"] < window // 2 for request in server.requests)
 
 
+@pytest.mark.slow
 def test_a_text_that_a_larger_model_wrote_is_shortened_for_a_small_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with refold.open(path, window=100_000, summariser=FactSummariser(2_000)) as memory:

@@ -57,6 +57,7 @@ def tokens(memory: Memory, text: str) -> int:
     return memory._core.counter.count_text(text)  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 def test_a_conversation_has_four_tools_with_words_and_schemas(chat: Chat) -> None:
     tools = chat.tools()
     assert tools.names == FOUR

@@ -177,6 +177,7 @@ with memory.conversation("t").turn():
 """
 
 
+@pytest.mark.slow
 def test_the_system_ends_the_turn_of_a_process_that_dies(path: Path) -> None:
     command = [sys.executable, "-c", HOLDING, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

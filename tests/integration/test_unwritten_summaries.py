@@ -115,6 +115,7 @@ def outcomes(chat: Chat) -> list[str]:
     return [row.outcome for row in chat.compactions()]
 
 
+@pytest.mark.slow
 def test_a_summary_that_another_program_keeps_out_is_written_by_the_next_context(
     path: Path, holder: Holder, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -264,6 +265,7 @@ def test_a_message_that_was_erased_meanwhile_is_in_no_summary_that_waited(
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_notes_of_a_model_are_kept_as_well(path: Path, holder: Holder) -> None:
     class Noting(Paid):
         async def take_notes(self, request: NotesRequest) -> NotesDraft:

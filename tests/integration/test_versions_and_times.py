@@ -215,6 +215,7 @@ def test_the_first_words_are_a_persons_if_it_is_known(memory: refold.Memory) -> 
     assert memory.conversations() == [row]
 
 
+@pytest.mark.slow
 def test_a_gap_is_told_once(tmp_path: Path) -> None:
     log = tmp_path / "g.db"
     with refold.open(log, window=8_000) as memory:
@@ -229,6 +230,7 @@ def test_a_gap_is_told_once(tmp_path: Path) -> None:
     assert not [d for d in found if d.place == "snapshots"]
 
 
+@pytest.mark.slow
 def test_a_damaged_snapshot_is_still_told(tmp_path: Path) -> None:
     log = tmp_path / "s.db"
     with refold.open(log, window=8_000) as memory:

@@ -156,6 +156,7 @@ def test_events_that_came_since_are_no_damage(log: SQLiteLog, views: SQLiteViews
     assert list(views.check()) == []
 
 
+@pytest.mark.slow
 def test_threads_that_catch_up_at_once_see_the_same(log: SQLiteLog, tmp_path: Path) -> None:
     scribe = Scribe(log)
     for n in range(200):

@@ -72,6 +72,7 @@ def test_off_is_a_setting_of_the_environment_and_of_the_command_line(
         assert chat.compact().summariser == "off"
 
 
+@pytest.mark.slow
 def test_no_first_summary_is_made_before_there_are_so_many_messages() -> None:
     policy = CompactionPolicy(first_summary_after=30)
     summariser = RecordingSummariser()
