@@ -17,14 +17,16 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         refold.open(Path(folder) / "a.db", window=8_000) as memory,
     ):
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n in range(30):
-            chat.append({"role": "user", "content": f"{n}: " + "What about the next part? " * 30})
-            request = chat.context(system="Be kind.").for_anthropic()
-            chat.append({"role": "assistant", "content": "It is fine. " * 30})
+            conversation.append(
+                {"role": "user", "content": f"{n}: " + "What about the next part? " * 30}
+            )
+            request = conversation.context(system="Be kind.").for_anthropic()
+            conversation.append({"role": "assistant", "content": "It is fine. " * 30})
         assert request["messages"], "no request was made"
-        assert any(row.is_active for row in chat.summaries()), "nothing was compacted"
-        assert len(chat.recall("what about the next part?")), "nothing was found"
+        assert any(row.is_active for row in conversation.summaries()), "nothing was compacted"
+        assert len(conversation.recall("what about the next part?")), "nothing was found"
         assert memory.verify().ok, "the log is damaged"
     sys.stdout.write(
         f"refold {version('refold')} works beside {', '.join(sys.argv[1:]) or 'nothing else'}\n"

@@ -75,10 +75,10 @@ def reading(db: Path, threads: list[str]) -> dict[str, float]:
 
     with refold.open(db) as memory:
         chats = [memory.conversation(thread) for thread in threads]
-        for chat in chats:
-            chat.context()
-        warm = median_ms(lambda: [chat.context() for chat in chats])
-        old = median_ms(lambda: [chat.messages(0, 50) for chat in chats])
+        for conversation in chats:
+            conversation.context()
+        warm = median_ms(lambda: [conversation.context() for conversation in chats])
+        old = median_ms(lambda: [conversation.messages(0, 50) for conversation in chats])
     return {"context, cold": median_ms(cold), "context, warm": warm, "first 50 messages": old}
 
 

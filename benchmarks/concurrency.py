@@ -39,13 +39,15 @@ def write(path: Path, name: str, seconds: float) -> None:
     with refold.open(path, window=WINDOW) as memory:
         deadline = together() + seconds
         while time.monotonic() < deadline:
-            chat = memory.conversation(name if number % 2 else SHARED)
+            conversation = memory.conversation(name if number % 2 else SHARED)
             began = time.perf_counter()
-            chat.append(exchange(name, number), key=[f"{name}-{number}{end}" for end in "qa"])
+            conversation.append(
+                exchange(name, number), key=[f"{name}-{number}{end}" for end in "qa"]
+            )
             waits.append(time.perf_counter() - began)
             number += 1
             if number % 40 == 0:
-                compacted += chat.compact().outcome == "performed"
+                compacted += conversation.compact().outcome == "performed"
     print(json.dumps({"waits": waits, "compacted": compacted}))
 
 

@@ -29,10 +29,10 @@ def prepare(path: Path, size: int) -> None:
 
     make(path, size, talk())
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation("t")
-        chat.context()
+        conversation = memory.conversation("t")
+        conversation.context()
         memory.conversations()
-        chat.recall(QUESTION)
+        conversation.recall(QUESTION)
 
 
 def measure(path: Path) -> dict[str, float]:
@@ -41,14 +41,14 @@ def measure(path: Path) -> dict[str, float]:
 
     found: dict[str, float] = {}
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation("t")
-        assert chat.compactions()[-1].outcome == "performed"
+        conversation = memory.conversation("t")
+        assert conversation.compactions()[-1].outcome == "performed"
         for name, position in (("first", 5), ("second", 7)):
             steps: dict[str, Callable[[], object]] = {
-                "erase": lambda position=position: chat.erase(position),  # type: ignore[misc]
+                "erase": lambda position=position: conversation.erase(position),  # type: ignore[misc]
                 "list": memory.conversations,
-                "recall": lambda: chat.recall(QUESTION),
-                "context": chat.context,
+                "recall": lambda: conversation.recall(QUESTION),
+                "context": conversation.context,
             }
             begun = time.process_time()
             for step, act in steps.items():

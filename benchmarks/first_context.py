@@ -74,9 +74,9 @@ def make(path: Path, size: int, messages: Iterator[dict[str, Any]]) -> None:
     import refold
 
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for _ in range(0, size, 500):
-            chat.append(list(islice(messages, 500)))
+            conversation.append(list(islice(messages, 500)))
 
 
 def measure(path: Path, window: int) -> dict[str, float]:
@@ -85,21 +85,21 @@ def measure(path: Path, window: int) -> dict[str, float]:
     import refold
 
     memory = refold.open(path, window=window)
-    chat = memory.conversation("t")
-    first = chat.context()
+    conversation = memory.conversation("t")
+    first = conversation.context()
     found = {
         "first context": time.process_time() - start,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "compactions": float(len(first.compactions)),
     }
     steps: dict[str, Callable[[], object]] = {
-        "second context": chat.context,
-        "append": lambda: chat.append({"role": "user", "content": "and now?"}),
-        "explain(0, 10)": lambda: chat.explain(0, 10),
+        "second context": conversation.context,
+        "append": lambda: conversation.append({"role": "user", "content": "and now?"}),
+        "explain(0, 10)": lambda: conversation.explain(0, 10),
         "first list": memory.conversations,
         "list": memory.conversations,
-        "topics": chat.topics,
-        "messages(0, 10)": lambda: chat.messages(0, 10),
+        "topics": conversation.topics,
+        "messages(0, 10)": lambda: conversation.messages(0, 10),
     }
     for name, step in steps.items():
         start = time.process_time()

@@ -161,11 +161,11 @@ def with_refold(folder: Path, size: int) -> tuple[Grown, Grown, int]:
     """The log, the read models, and how often it was compacted."""
     path, times = folder / "agent.db", []
     with refold.open(path, window=200_000) as memory:
-        chat = memory.conversation("chat")
+        conversation = memory.conversation("chat")
         for new in turns(size):
-            times.append(timed(lambda new=new: chat.append(new, recorded=True)))
-            chat.context()
-        compactions = sum(row.outcome == "performed" for row in chat.compactions())
+            times.append(timed(lambda new=new: conversation.append(new, recorded=True)))
+            conversation.context()
+        compactions = sum(row.outcome == "performed" for row in conversation.compactions())
         stored = memory.stats().conversations[0]
     per_turn = stored.bytes_per_message * TURN
     log = Grown(path.stat().st_size, per_turn, statistics.median(times[-NEWEST:]))

@@ -111,15 +111,15 @@ def measure(folder: Path, size: int) -> dict[str, float]:
         return refold.open(path, window=1_000_000, summariser=FixedSummariser())
 
     with opened() as memory:
-        chat = memory.conversation("chat")
-        covered = fill(chat, raw, size)
+        conversation = memory.conversation("chat")
+        covered = fill(conversation, raw, size)
         append, raw_append = [], []
         for number in range(size, size + TURNS):
             messages = turn(number)
             raw_append.append(timed(lambda m=messages: raw.append(m)))
-            append.append(timed(lambda m=messages: chat.append(m)))
+            append.append(timed(lambda m=messages: conversation.append(m)))
         live = raw.version - covered
-        warm = [timed(chat.context) for _ in range(ROUNDS)]
+        warm = [timed(conversation.context) for _ in range(ROUNDS)]
         raw_warm = [timed(lambda: raw.tail(raw.connection, live)) for _ in range(ROUNDS)]
     cold, raw_cold = [], []
     for _ in range(ROUNDS):
@@ -139,23 +139,23 @@ def measure(folder: Path, size: int) -> dict[str, float]:
     }
 
 
-def fill(chat: refold.Chat, raw: Raw, size: int) -> int:
+def fill(conversation: refold.ConversationMemory, raw: Raw, size: int) -> int:
     """A conversation of ``size`` messages whose last ``TAIL`` are live; how many are summarised."""
     batch: list[dict[str, object]] = []
     early = max(3, size - TAIL)
     for number in range(early // 4):
         batch += turn(-number - 1)
         if len(batch) >= 900:
-            chat.append(batch, recorded=True)
+            conversation.append(batch, recorded=True)
             raw.append(batch)
             batch = []
     if batch:
-        chat.append(batch, recorded=True)
+        conversation.append(batch, recorded=True)
         raw.append(batch)
-    covered = chat.compact().messages_covered
+    covered = conversation.compact().messages_covered
     for number in range(TAIL // 4):
         messages = turn(-size - number)
-        chat.append(messages)
+        conversation.append(messages)
         raw.append(messages)
     return covered
 

@@ -77,11 +77,13 @@ def main() -> int:
 def make_log(folder: Path) -> Path:
     """A log of one conversation that was compacted."""
     with refold.open(folder / "agent.db", window=8_000) as memory:
-        chat = memory.conversation("talk")
+        conversation = memory.conversation("talk")
         for n in range(30):
-            chat.append({"role": "user", "content": f"The port of s{n} is {5400 + n}. " * 8})
-            chat.context()
-            chat.append({"role": "assistant", "content": "Noted. " * 40})
+            conversation.append(
+                {"role": "user", "content": f"The port of s{n} is {5400 + n}. " * 8}
+            )
+            conversation.context()
+            conversation.append({"role": "assistant", "content": "Noted. " * 40})
     return folder / "agent.db"
 
 

@@ -68,11 +68,11 @@ def in_sessions(files: int, each: int, seed: int) -> Iterator[tuple[Counter[Aske
         policy = replace(base, target_share=target / due, keep_tokens=target // 2)
         window = int(due / policy.trigger_share)
         with refold.open(":memory:", window=window, policy=policy, notes="ledger") as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for part in parts(history.messages, target, COMPACTIONS):
                 for index in part:
-                    chat.append(history.messages[index].model_dump(), recorded=True)
-                chat.compact()
+                    conversation.append(history.messages[index].model_dump(), recorded=True)
+                conversation.compact()
             asked = [Asked("sessions", f.type, f.language, f.words) for f in said]
             yield noted(memory, asked)
 
@@ -83,20 +83,20 @@ def in_chats(
     """One chat for each kind and language, a statement in every third turn."""
     for (kind, language), texts in stated.items():
         with refold.open(":memory:", window=8_000, notes="ledger") as memory:
-            chat, asked = memory.conversation("t"), list[Asked]()
+            conversation, asked = memory.conversation("t"), list[Asked]()
             for number, text in enumerate(texts):
                 words = text[text.index("⟦") + 1 : text.index("⟧")]
                 asked.append(Asked(where, kind, language, words))
                 told = text.replace("⟦", "").replace("⟧", "")
                 for said in (told, FILLER, FILLER):
-                    chat.append({"role": "user", "content": said})
-                    chat.append({"role": "assistant", "content": f"Part {number} is done."})
+                    conversation.append({"role": "user", "content": said})
+                    conversation.append({"role": "assistant", "content": f"Part {number} is done."})
                 if number % 5 == 4:
-                    chat.compact()
+                    conversation.compact()
             for _ in range(12):
-                chat.append({"role": "user", "content": FILLER})
-                chat.append({"role": "assistant", "content": FILLER})
-            chat.compact()
+                conversation.append({"role": "user", "content": FILLER})
+                conversation.append({"role": "assistant", "content": FILLER})
+            conversation.compact()
             yield noted(memory, asked)
 
 

@@ -59,7 +59,7 @@ class Speed(NamedTuple):
 
     messages: int
     p50: float
-    """Milliseconds of ``chat.recall``, hits read from the log and all."""
+    """Milliseconds of ``conversation.recall``, hits read from the log and all."""
     p95: float
     cpu: float
     """Milliseconds of the processor, the median: what is left of it on a machine that does nothing else."""
@@ -112,9 +112,9 @@ def _of_set(name: str, talks: Sequence[Talk], embedder: str | None) -> Iterator[
                 yield _answer(memory.conversation(talk.name), name, talk, asked)
 
 
-def _answer(chat: refold.Chat, name: str, talk: Talk, asked: Asked) -> Answer:
+def _answer(conversation: refold.ConversationMemory, name: str, talk: Talk, asked: Asked) -> Answer:
     begin = time.perf_counter()
-    hits = chat.recall(asked.text, limit=10)
+    hits = conversation.recall(asked.text, limit=10)
     ms = (time.perf_counter() - begin) * 1e3
     found = [hit.position for hit in hits]
     wanted = set(chain.from_iterable(asked.evidence))
@@ -141,7 +141,7 @@ def opened(folder: str, embedder: str | None = None) -> refold.Memory:
     return refold.open(path, embedder=embedder) if embedder else refold.open(path)
 
 
-def append(chat: refold.Chat, said: Iterable[Said]) -> None:
+def append(conversation: refold.ConversationMemory, said: Iterable[Said]) -> None:
     recorded = (
         RecordedMessage(
             message=refold.Message(role=one.role, content=one.text), key=str(number), at=one.at
@@ -149,7 +149,7 @@ def append(chat: refold.Chat, said: Iterable[Said]) -> None:
         for number, one in enumerate(said)
     )
     for batch in _batched(recorded):
-        chat.append_recorded(batch)
+        conversation.append_recorded(batch)
 
 
 def _batched(items: Iterable[T]) -> Iterator[list[T]]:
@@ -161,13 +161,13 @@ def _batched(items: Iterable[T]) -> Iterator[list[T]]:
 def _speed(size: int) -> Speed:
     said, questions = _made(size)
     with tempfile.TemporaryDirectory() as folder, opened(folder) as memory:
-        chat = memory.conversation("long")
-        append(chat, said)
+        conversation = memory.conversation("long")
+        append(conversation, said)
         begin = time.process_time()
         memory.index()
         indexing = time.process_time() - begin
-        chat.recall("first")
-        took = [_asked(chat, question) for question in questions]
+        conversation.recall("first")
+        took = [_asked(conversation, question) for question in questions]
         index = sum(path.stat().st_size for path in Path(folder).glob("agent.recall.db*"))
     return Speed(
         messages=size,
@@ -194,10 +194,10 @@ def _made(size: int) -> tuple[list[Said], list[str]]:
     return said, questions[:: max(1, len(questions) // QUESTIONS)]
 
 
-def _asked(chat: refold.Chat, question: str) -> tuple[float, float]:
+def _asked(conversation: refold.ConversationMemory, question: str) -> tuple[float, float]:
     """Milliseconds: by the clock, and of the processor."""
     begin, cpu = time.perf_counter(), time.process_time()
-    chat.recall(question)
+    conversation.recall(question)
     return (time.perf_counter() - begin) * 1e3, (time.process_time() - cpu) * 1e3
 
 

@@ -195,14 +195,14 @@ def _beam_date(anchor: str) -> datetime | None:
 
 def evermemos(language: str) -> Iterator[Talk]:
     """A user and an assistant; the set has no questions."""
-    chat = _read(f"evermemos-chat/solo_chat_{language}.json")["conversation_list"]
+    conversation = _read(f"evermemos-chat/solo_chat_{language}.json")["conversation_list"]
     said = tuple(
         Said(
             "user" if message["sender"].startswith("user") else "assistant",
             message["content"],
             datetime.fromisoformat(message["create_time"]),
         )
-        for message in chat
+        for message in conversation
     )
     yield Talk("solo", language, said, ())
 

@@ -86,24 +86,26 @@ def played(
         tempfile.TemporaryDirectory() as folder,
         refold.open(str(Path(folder, "log.db")), window=window, policy=policy) as memory,
     ):
-        chat, performed = memory.conversation("history"), 0
+        conversation, performed = memory.conversation("history"), 0
         for part in parts(history.messages, target, setting.compactions):
             for index in part:
-                chat.append(history.messages[index].model_dump(), recorded=True)
+                conversation.append(history.messages[index].model_dump(), recorded=True)
                 for text in history.pins.get(index, ()):
-                    chat.pin(text)
+                    conversation.pin(text)
                 if index in history.pinned_messages:
-                    chat.pin(index)
-            performed += chat.compact().outcome == "performed"
-        context = chat.context()
+                    conversation.pin(index)
+            performed += conversation.compact().outcome == "performed"
+        context = conversation.context()
         text = shown(context)
-        recalled = [None if fact.words in text else is_recalled(chat, fact) for fact in facts]
+        recalled = [
+            None if fact.words in text else is_recalled(conversation, fact) for fact in facts
+        ]
         return Played(context, performed, recalled)
 
 
-def is_recalled(chat: refold.Chat, fact: Fact) -> bool:
+def is_recalled(conversation: refold.ConversationMemory, fact: Fact) -> bool:
     """Whether the words of a fact stand in one of the first hits, asked as an agent's tool asks."""
-    hits = chat.recall(fact.question, limit=HITS, in_context="leave_out")
+    hits = conversation.recall(fact.question, limit=HITS, in_context="leave_out")
     return any(fact.words in hit.text for hit in hits)
 
 

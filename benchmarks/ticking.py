@@ -51,18 +51,18 @@ async def run(path: Path, given: argparse.Namespace) -> tuple[list[float], int]:
     delays: list[float] = []
     compacted, batch = 0, list[dict[str, str]]()
     async with refold.aopen(path, window=given.window) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         ticking = asyncio.create_task(tick(delays))
         for number, characters in enumerate(sizes(given.messages, given.largest)):
             role = "assistant" if number % 2 else "user"
             batch.append({"role": role, "content": f"{number} {text(characters)}"})
             if len(batch) == given.batch:
-                await chat.append(batch)
+                await conversation.append(batch)
                 batch = []
                 try:
-                    compacted += len((await chat.context()).compactions)
+                    compacted += len((await conversation.context()).compactions)
                 except refold.ContextWindowExceeded:
-                    await chat.append({"role": "assistant", "content": "too much at once"})
+                    await conversation.append({"role": "assistant", "content": "too much at once"})
         ticking.cancel()
     return delays, compacted
 

@@ -41,7 +41,7 @@ def pin(
         elif not text.strip():
             raise InvalidMessage(
                 "position",
-                f"message {position} has no words that could be kept; chat.read({position}) still gives it",
+                f"message {position} has no words that could be kept; conversation.read({position}) still gives it",
             )
     elif not text.strip():
         raise InvalidMessage("text", "is blank: there is nothing to keep")

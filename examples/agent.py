@@ -34,19 +34,19 @@ def run(call: anthropic.types.ToolUseBlock) -> dict[str, object]:
 def main() -> None:
     client = anthropic.Anthropic()
     with refold.open("agent.db", model=MODEL) as memory:
-        chat = memory.conversation("example")
+        conversation = memory.conversation("example")
         while question := input("> ").strip():
-            chat.append({"role": "user", "content": question})
+            conversation.append({"role": "user", "content": question})
             while True:
-                request = chat.context(system="You are a helpful engineer.", tools=TOOLS)
+                request = conversation.context(system="You are a helpful engineer.", tools=TOOLS)
                 reply = client.messages.create(
                     model=MODEL, max_tokens=4096, **request.for_anthropic()
                 )
-                chat.append(reply)
+                conversation.append(reply)
                 calls = [block for block in reply.content if block.type == "tool_use"]
                 if not calls:
                     break
-                chat.append({"role": "user", "content": [run(call) for call in calls]})
+                conversation.append({"role": "user", "content": [run(call) for call in calls]})
             print("".join(block.text for block in reply.content if block.type == "text"))
 
 

@@ -16,28 +16,28 @@ EARLIER = 40
 
 def main() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("example")
-        tools = chat.tools()
+        conversation = memory.conversation("example")
+        tools = conversation.tools()
         for n in range(EARLIER):
-            chat.append(
+            conversation.append(
                 {"role": "user", "content": f"The port of service s{n} is {5400 + n}. " * 8}
             )
-            chat.context(system=SYSTEM, tools=tools.definitions)
-            chat.append({"role": "assistant", "content": "Noted. " * 30})
-        print(answer(chat, tools, "Which port does service s3 have?"))
+            conversation.context(system=SYSTEM, tools=tools.definitions)
+            conversation.append({"role": "assistant", "content": "Noted. " * 30})
+        print(answer(conversation, tools, "Which port does service s3 have?"))
 
 
-def answer(chat: refold.Chat, tools: Any, question: str) -> str:
+def answer(conversation: refold.ConversationMemory, tools: Any, question: str) -> str:
     """One turn: requests and tool calls, until the model answers in words."""
-    chat.append({"role": "user", "content": question})
+    conversation.append({"role": "user", "content": question})
     while True:
-        request = chat.context(system=SYSTEM, tools=tools.definitions)
+        request = conversation.context(system=SYSTEM, tools=tools.definitions)
         reply = model(request.for_anthropic())
-        chat.append(reply)
+        conversation.append(reply)
         results = tools.results_for(reply)
         if not results:
             return str(reply["content"][0]["text"])
-        chat.append({"role": "user", "content": results})
+        conversation.append({"role": "user", "content": results})
 
 
 def model(request: Mapping[str, Any]) -> dict[str, Any]:

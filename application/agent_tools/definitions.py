@@ -218,5 +218,5 @@ def _definition(tool: object, place: str) -> Mapping[str, Any]:
 
 def _refused(place: str, given: object, wanted: str) -> InvalidMessage:
     kind = type(given).__name__
-    hint = "chat.tools() and chat.tools().definitions can be given as they are"
+    hint = "conversation.tools() and conversation.tools().definitions can be given as they are"
     return InvalidMessage(place, f"must be {wanted}, not a value of type {kind}; {hint}")

@@ -97,7 +97,7 @@ class Toolbox:
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For ``tools=`` of ``messages.create``; ``chat.context`` takes the toolbox itself as well."""
+        """For ``tools=`` of ``messages.create``; ``conversation.context`` takes the toolbox itself as well."""
         return [tool.definition for tool in self._tools]
 
     @property

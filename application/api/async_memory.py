@@ -20,7 +20,7 @@ from refold.application.runtime.core import Core, Extras
 
 from .blocking import CallersLoop, to_the_end
 from .context import Context
-from .conversation_memory import Chat
+from .conversation_memory import ConversationMemory
 from .forwarding import Forwarding, forwarding, reads, writes
 from .memory import Memory, patience
 from .results import CompactionResult
@@ -38,7 +38,7 @@ class AsyncToolbox(Forwarding[Toolbox]):
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
-        """For ``tools=`` of ``messages.create``; ``chat.context`` takes the toolbox itself as well."""
+        """For ``tools=`` of ``messages.create``; ``conversation.context`` takes the toolbox itself as well."""
         return self._blocking.definitions
 
     @property
@@ -69,40 +69,42 @@ class AsyncToolbox(Forwarding[Toolbox]):
 
 
 @forwarding
-class AsyncChat(Forwarding[Chat]):
+class AsyncConversationMemory(Forwarding[ConversationMemory]):
     """A conversation by its thread id, for asyncio. Cheap to make; holds no state of its own."""
 
-    def __init__(self, core: Core, chat: Chat, background: Background) -> None:
-        super().__init__(core, chat)
+    def __init__(
+        self, core: Core, conversation: ConversationMemory, background: Background
+    ) -> None:
+        super().__init__(core, conversation)
         self._background = background
-        self.thread_id = chat.thread_id
+        self.thread_id = conversation.thread_id
 
     def __repr__(self) -> str:
-        return f"<AsyncChat {self.thread_id!r}>"
+        return f"<AsyncConversationMemory {self.thread_id!r}>"
 
-    append = writes(Chat.append)
-    append_recorded = writes(Chat.append_recorded)
-    revert_compaction = writes(Chat.revert_compaction)
-    pin = writes(Chat.pin)
-    unpin = writes(Chat.unpin)
-    erase = writes(Chat.erase)
-    label = writes(Chat.label)
-    knows = reads(Chat.knows)
-    pins = reads(Chat.pins)
-    diff = reads(Chat.diff)
-    shared_with = reads(Chat.shared_with)
-    messages = reads(Chat.messages)
-    read = reads(Chat.read)
-    recall = reads(Chat.recall)
-    query = reads(Chat.query)
-    expand = reads(Chat.expand)
-    read_part = reads(Chat.read_part)
-    explain = reads(Chat.explain)
-    request_parts = reads(Chat.request_parts)
-    summaries = reads(Chat.summaries)
-    compactions = reads(Chat.compactions)
-    topics = reads(Chat.topics)
-    notes = reads(Chat.notes)
+    append = writes(ConversationMemory.append)
+    append_recorded = writes(ConversationMemory.append_recorded)
+    revert_compaction = writes(ConversationMemory.revert_compaction)
+    pin = writes(ConversationMemory.pin)
+    unpin = writes(ConversationMemory.unpin)
+    erase = writes(ConversationMemory.erase)
+    label = writes(ConversationMemory.label)
+    knows = reads(ConversationMemory.knows)
+    pins = reads(ConversationMemory.pins)
+    diff = reads(ConversationMemory.diff)
+    shared_with = reads(ConversationMemory.shared_with)
+    messages = reads(ConversationMemory.messages)
+    read = reads(ConversationMemory.read)
+    recall = reads(ConversationMemory.recall)
+    query = reads(ConversationMemory.query)
+    expand = reads(ConversationMemory.expand)
+    read_part = reads(ConversationMemory.read_part)
+    explain = reads(ConversationMemory.explain)
+    request_parts = reads(ConversationMemory.request_parts)
+    summaries = reads(ConversationMemory.summaries)
+    compactions = reads(ConversationMemory.compactions)
+    topics = reads(ConversationMemory.topics)
+    notes = reads(ConversationMemory.notes)
 
     async def context(
         self,
@@ -115,13 +117,15 @@ class AsyncChat(Forwarding[Chat]):
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        Arguments and errors are those of ``Chat.context``. The loop goes on while a summary is written.
+        Arguments and errors are those of ``ConversationMemory.context``. The loop goes on while a summary is written.
         """
-        chat, extras = self._blocking, Extras(system, definitions_of(tools), model)
+        conversation, extras = self._blocking, Extras(system, definitions_of(tools), model)
         if at is None and position is None:
-            ready = await to_the_end(chat.context_without_model, extras)
+            ready = await to_the_end(conversation.context_without_model, extras)
         else:
-            ready = await asyncio.to_thread(chat.context_without_model, extras, at, position)
+            ready = await asyncio.to_thread(
+                conversation.context_without_model, extras, at, position
+            )
         if ready is None:
             return await self._background.settled_context(self.thread_id, extras)
         return ready
@@ -141,7 +145,7 @@ class AsyncChat(Forwarding[Chat]):
         """Compact now. Nothing to do is success; a failure is in the result, and changes nothing. What does
         not fit all the same is shown shorter, as ``context`` would show it.
 
-        Arguments and errors are those of ``Chat.compact``. The loop goes on while a summary is written.
+        Arguments and errors are those of ``ConversationMemory.compact``. The loop goes on while a summary is written.
         """
         await asyncio.to_thread(self._blocking.check_owner)
         demand = Demand(focus, force, target, keep_last, model, all)
@@ -150,24 +154,24 @@ class AsyncChat(Forwarding[Chat]):
 
     async def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
-    ) -> "AsyncChat":
+    ) -> "AsyncConversationMemory":
         """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
         time, or right after the message at ``position``.
 
-        Arguments and errors are those of ``Chat.fork``.
+        Arguments and errors are those of ``ConversationMemory.fork``.
         """
         fork = partial(self._blocking.fork, at=at, position=position, thread_id=thread_id)
-        return AsyncChat(self._core, await to_the_end(fork), self._background)
+        return AsyncConversationMemory(self._core, await to_the_end(fork), self._background)
 
     async def export(
         self, format: ExportFormat = "jsonl", *, at: At | None = None
     ) -> list[dict[str, Any]]:
         """The original messages, or everything that happened, as JSON objects.
 
-        Arguments and errors are those of ``Chat.export``; here all of them are read before it returns.
+        Arguments and errors are those of ``ConversationMemory.export``; here all of them are read before it returns.
         """
-        chat = self._blocking
-        return await asyncio.to_thread(lambda: list(chat.export(format, at=at)))
+        conversation = self._blocking
+        return await asyncio.to_thread(lambda: list(conversation.export(format, at=at)))
 
     def tools(
         self, *, scope: Scope = "conversation", all_conversations: bool = False
@@ -176,29 +180,29 @@ class AsyncChat(Forwarding[Chat]):
         ``expand_summary``, ``read_offloaded``. ``.definitions`` for ``tools=`` of a request,
         ``await .result_for(block)`` for each of its calls.
 
-        Arguments are those of ``Chat.tools``. Where the conversation is somebody else's, each call is
+        Arguments are those of ``ConversationMemory.tools``. Where the conversation is somebody else's, each call is
         refused: finding out reads the log, and this does not wait.
         """
         tools = self._blocking.toolbox("all" if all_conversations else scope)
         return AsyncToolbox(self._core, tools)
 
     def turn(self, wait: float = USUAL_WAIT) -> AsyncConversationTurn:
-        """Be the only one who works on this conversation: ``async with chat.turn():`` around everything
+        """Be the only one who works on this conversation: ``async with conversation.turn():`` around everything
         from ``append`` of what the user said to ``append`` of the answer.
 
-        Arguments and errors are those of ``Chat.turn``. The loop goes on while it waits.
+        Arguments and errors are those of ``ConversationMemory.turn``. The loop goes on while it waits.
         """
         return AsyncConversationTurn(self._core.turns, self.thread_id, wait)
 
     async def owner(self) -> str | None:
         """Whose the conversation is, as the log says or as was given; None: nobody's."""
-        chat = self._blocking
-        return await asyncio.to_thread(lambda: chat.owner)
+        conversation = self._blocking
+        return await asyncio.to_thread(lambda: conversation.owner)
 
     async def version(self) -> int:
         """How many events the conversation has; 0 before the first."""
-        chat = self._blocking
-        return await asyncio.to_thread(lambda: chat.version)
+        conversation = self._blocking
+        return await asyncio.to_thread(lambda: conversation.version)
 
 
 @forwarding
@@ -234,13 +238,13 @@ class AsyncMemory(Forwarding[Memory]):
     compress = writes(Memory.compress)
     stats = reads(Memory.stats)
 
-    def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncChat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> AsyncConversationMemory:
         """The conversation with this id, new or not.
 
         Arguments and errors are those of ``Memory.conversation``.
         """
-        chat = self._blocking.conversation(thread_id, owner=owner)
-        return AsyncChat(self._core, chat, self._background)
+        conversation = self._blocking.conversation(thread_id, owner=owner)
+        return AsyncConversationMemory(self._core, conversation, self._background)
 
     def tools(
         self,

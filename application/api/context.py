@@ -21,7 +21,7 @@ class Context:
 
     thread_id: str
     version: int
-    """The version of the conversation that it shows; ``chat.context(at=version)`` gives it again."""
+    """The version of the conversation that it shows; ``conversation.context(at=version)`` gives it again."""
     model: str | None
     system: str | list[Block]
     """The system prompt; an empty string where there is none."""

@@ -50,7 +50,7 @@ def with_waiting(core: Core, rows: Sequence[CompactionRow]) -> Sequence[Compacti
 
 
 @checked
-class LookingBack:
+class ConversationHistory:
     """Everything that can be asked of a conversation without changing it."""
 
     def __init__(self, core: Core, thread_id: str, owner: str | None = None) -> None:

@@ -25,12 +25,12 @@ from refold.domain.messages import Author
 from .argument_checks import checked
 from .blocking import Runner
 from .context import Context
-from .conversation_history import LookingBack
+from .conversation_history import ConversationHistory
 from .results import Appended, CompactionResult
 
 
 @checked
-class Chat(LookingBack):
+class ConversationMemory(ConversationHistory):
     """A conversation by its thread id. Cheap to make; holds no state of its own."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Chat(LookingBack):
         self._background = background or Background(core)
 
     def __repr__(self) -> str:
-        return f"<Chat {self.thread_id!r}>"
+        return f"<ConversationMemory {self.thread_id!r}>"
 
     def append(
         self,
@@ -112,7 +112,7 @@ class Chat(LookingBack):
     ) -> Context:
         """The request to send next; compacts first when that is due.
 
-        ``tools``: their definitions, or ``chat.tools()`` as it is. ``at``: as it was sent at this version of
+        ``tools``: their definitions, or ``conversation.tools()`` as it is. ``at``: as it was sent at this version of
         the conversation, or at this time (with a time zone), byte for byte; nothing is compacted. System
         text, tools and model are then the recorded ones, where they are not given. ``position``: the same,
         right after the message at this position was appended.
@@ -183,7 +183,7 @@ class Chat(LookingBack):
         return revert(self._core, self.thread_id, reason, Extras(system, definitions_of(tools)))
 
     def turn(self, wait: float = USUAL_WAIT) -> ConversationTurn:
-        """Be the only one who works on this conversation: ``with chat.turn():`` around everything from
+        """Be the only one who works on this conversation: ``with conversation.turn():`` around everything from
         ``append`` of what the user said to ``append`` of the answer.
 
         Who comes later waits until it is their turn, in other processes of this machine as well; of those,
@@ -219,7 +219,7 @@ class Chat(LookingBack):
 
     def fork(
         self, *, at: At | None = None, position: int | None = None, thread_id: str | None = None
-    ) -> "Chat":
+    ) -> "ConversationMemory":
         """Begin a new conversation as a copy of this one, as it is or as it was at ``at``, a version or a
         time, or right after the message at ``position``.
 
@@ -236,7 +236,7 @@ class Chat(LookingBack):
         core = self._core
         moment = one_moment(core, self.thread_id, at, position)
         forked = self._runner.finish(fork, core, self.thread_id, moment, thread_id)
-        return Chat(core, forked, self._runner, self._background)
+        return ConversationMemory(core, forked, self._runner, self._background)
 
     def erase(self, where: Where, reason: str = "") -> ErasureReport:
         """Erase the message at a position or address, or several, for good, with everything that was

@@ -49,7 +49,7 @@ from refold.domain.value import replace
 
 from .argument_checks import checked
 from .blocking import Runner
-from .conversation_memory import Chat
+from .conversation_memory import ConversationMemory
 
 
 @checked
@@ -137,7 +137,7 @@ class Memory(MemoryLists):
     def __repr__(self) -> str:
         return f"<Memory {self._opened.process.what}>"
 
-    def conversation(self, thread_id: str, *, owner: str | None = None) -> Chat:
+    def conversation(self, thread_id: str, *, owner: str | None = None) -> ConversationMemory:
         """The conversation with this id, new or not.
 
         ``owner``: whose it is, such as the id of a user. The log keeps it with the next message; it never
@@ -150,14 +150,14 @@ class Memory(MemoryLists):
             InvalidOwner: the owner is blank or unusable.
         """
         thread_id, owner = read_thread_id(thread_id), read_owner(owner)
-        return Chat(self._core, thread_id, self._runner, self._background, owner)
+        return ConversationMemory(self._core, thread_id, self._runner, self._background, owner)
 
     def search(
         self, query: str = "", *, owner: str | None = None, **how: Unpack[RecallOptions]
     ) -> Recalled:
         """What was said about something in any conversation, best first; each hit names its own.
 
-        Like ``Chat.recall``; whether a hit is in context is told of its own conversation's. ``owner``:
+        Like ``ConversationMemory.recall``; whether a hit is in context is told of its own conversation's. ``owner``:
         what is theirs is searched. Without one it is what is nobody's, unless ``scope="all"`` says that
         everything may be seen, whoever it is of.
 
@@ -188,7 +188,7 @@ class Memory(MemoryLists):
     def expand(
         self, summary_id: str, start: int = 0, max_tokens: int | None = None, limit: int = 20
     ) -> ExpandedSummary:
-        """What a summary of any conversation stands for; see ``Chat.expand``. A fork has the summaries of
+        """What a summary of any conversation stands for; see ``ConversationMemory.expand``. A fork has the summaries of
         its source as well: then it is that of the source.
 
         Raises:
@@ -209,7 +209,7 @@ class Memory(MemoryLists):
         they reach what is nobody's; with both, calls are refused where the conversation is another's.
         ``scope="all"``: everything in the log, whoever it is of.
 
-        For the agent of a conversation itself: ``Chat.tools``, which leave out what its context has.
+        For the agent of a conversation itself: ``ConversationMemory.tools``, which leave out what its context has.
 
         Raises:
             InvalidThreadId, InvalidOwner: the id is blank.

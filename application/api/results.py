@@ -41,7 +41,7 @@ class StoredMessage(ShortRepr, Value, frozen=True):
     position: int
     message_id: str
     version: int
-    """Of the conversation when it was appended: ``chat.context(at=version)`` ends with this message."""
+    """Of the conversation when it was appended: ``conversation.context(at=version)`` ends with this message."""
     message: Message
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""

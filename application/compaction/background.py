@@ -95,7 +95,7 @@ class _Run:
 class Background:
     """The compactions of one memory: at most one of a conversation runs in this process at a time.
 
-    A chat turn waits for one only where its request would not fit otherwise. Between processes the
+    A turn waits for one only where its request would not fit otherwise. Between processes the
     log decides: there, a second attempt is refused while the first holds its lease.
     """
 

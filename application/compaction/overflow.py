@@ -76,7 +76,7 @@ def _pin_of(loaded: LoadedConversation, position: int) -> str | None:
 
 
 def _unpin(loaded: LoadedConversation) -> str:
-    return f"unpin some of what is pinned (`chat.unpin({loaded.state.pins[-1].pin_id!r})`)"
+    return f"unpin some of what is pinned (`conversation.unpin({loaded.state.pins[-1].pin_id!r})`)"
 
 
 def _enough(sizes: Mapping[int, int], excess: int) -> list[int]:
@@ -102,7 +102,7 @@ def _smaller(
         ways.append("allow that it is shown shorter (`shorten_texts=True`)")
     pins = [pin for at in largest if (pin := _pin_of(loaded, at)) is not None]
     if pins:
-        calls = " and ".join(f"`chat.unpin({pin!r})`" for pin in pins)
+        calls = " and ".join(f"`conversation.unpin({pin!r})`" for pin in pins)
         setting = "" if may_shorten else " and set `shorten_texts=True`"
         ways.append(f"unpin it with {calls}{setting}, so that it can be shown shorter")
     elif loaded.state.pins:
@@ -113,11 +113,11 @@ def _smaller(
 def _erase(positions: Sequence[int]) -> str:
     named = ", ".join(map(str, positions[:NAMED]))
     if len(positions) == 1:
-        return f"remove message {named} for good with `chat.erase({named})`"
+        return f"remove message {named} for good with `conversation.erase({named})`"
     if len(positions) <= NAMED:
-        return f"remove messages {named} for good with `chat.erase([{named}])`"
+        return f"remove messages {named} for good with `conversation.erase([{named}])`"
     count = f"{len(positions):,} messages"
-    return f"remove {count} for good, the largest first, with `chat.erase([{named}, …])`"
+    return f"remove {count} for good, the largest first, with `conversation.erase([{named}, …])`"
 
 
 def _capital(text: str) -> str:

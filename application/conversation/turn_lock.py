@@ -126,7 +126,7 @@ class _Turn:
 
 
 class ConversationTurn(_Turn):
-    """A turn of a conversation, as a context manager: ``with chat.turn():``.
+    """A turn of a conversation, as a context manager: ``with conversation.turn():``.
 
     Those who come later wait in the line, in this and in other processes of the machine. The system ends
     the turn of a process that dies. Whoever only reads never waits.
@@ -153,7 +153,7 @@ class ConversationTurn(_Turn):
 
 
 class AsyncConversationTurn(_Turn):
-    """``ConversationTurn`` for asyncio: ``async with chat.turn():``. The loop goes on while it waits."""
+    """``ConversationTurn`` for asyncio: ``async with conversation.turn():``. The loop goes on while it waits."""
 
     async def __aenter__(self) -> Self:
         place, pauses = self._begun(), self._pauses()

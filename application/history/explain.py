@@ -40,7 +40,7 @@ class MessageFate(Value, frozen=True):
     summary_id: str | None
     """The active summary, where that stands for the message or reaches beyond it."""
     address: str
-    """Under which the whole message can be read back: see ``Chat.read``."""
+    """Under which the whole message can be read back: see ``ConversationMemory.read``."""
 
 
 def explain(

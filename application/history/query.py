@@ -34,7 +34,7 @@ class HistoryRecord(Value, frozen=True):
     """Of the conversation when the message was appended."""
     message_id: str
     address: str
-    """``chat.read(address)`` gives all of it, with its blocks."""
+    """``conversation.read(address)`` gives all of it, with its blocks."""
     role: str
     at: str
     """When it was written, or else logged: ISO 8601, UTC."""
@@ -46,7 +46,7 @@ class HistoryRecord(Value, frozen=True):
     stop: int
     """Where ``text`` stands in ``StoredMessage.text``."""
     length: int
-    """Characters of all that it says; ``chat.read_part`` gives them part by part."""
+    """Characters of all that it says; ``conversation.read_part`` gives them part by part."""
     fate: Fate
     erased: bool
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.transcripts import RecordedConversation, RecordedMessage
@@ -193,7 +193,7 @@ class Player:
         restart_every: int = 0,
         on_request: Callable[[int, Context], None] | None = None,
         on_event: Callable[[Played], None] | None = None,
-        on_end: Callable[[Chat], None] | None = None,
+        on_end: Callable[[ConversationMemory], None] | None = None,
     ) -> None:
         """``restart_every``: close and reopen the store after so many messages; 0: never.
         ``on_end`` is asked before the store is closed for good.
@@ -215,8 +215,8 @@ class Player:
         since_restart = 0
         try:
             for turn in _turns(self._recorded.messages):
-                chat = memory.conversation(self._thread_id)
-                self._play_turn(chat, turn)
+                conversation = memory.conversation(self._thread_id)
+                self._play_turn(conversation, turn)
                 since_restart += len(turn.messages) + (turn.answer is not None)
                 if self._restart_every and since_restart >= self._restart_every:
                     memory.close()
@@ -224,29 +224,31 @@ class Player:
                     since_restart = 0
                     self._tally.restarts += 1
                     self._tell(turn, restarted=True)
-            chat = memory.conversation(self._thread_id)
+            conversation = memory.conversation(self._thread_id)
             if self._recorded.label:
-                chat.label(self._recorded.label, recorded=True)
+                conversation.label(self._recorded.label, recorded=True)
             if self._on_end is not None:
-                self._on_end(chat)
+                self._on_end(conversation)
         finally:
             memory.close()
         return self._figures()
 
-    def _play_turn(self, chat: Chat, turn: "_Turn") -> None:
-        fresh = self._append(chat, turn.messages)
+    def _play_turn(self, conversation: ConversationMemory, turn: "_Turn") -> None:
+        fresh = self._append(conversation, turn.messages)
         if turn.answer is None:
             return
-        if fresh or not chat.knows(turn.answer):
-            self._request(chat, turn)
-        self._append(chat, [turn.answer])
+        if fresh or not conversation.knows(turn.answer):
+            self._request(conversation, turn)
+        self._append(conversation, [turn.answer])
         self._tell(turn)
 
-    def _append(self, chat: Chat, messages: Sequence[RecordedMessage]) -> bool:
+    def _append(
+        self, conversation: ConversationMemory, messages: Sequence[RecordedMessage]
+    ) -> bool:
         if not messages:
             return False
         start = time.perf_counter()
-        appended = chat.append_recorded(messages)
+        appended = conversation.append_recorded(messages)
         seconds, known = time.perf_counter() - start, sum(not m.new for m in appended.messages)
         self._tally.history += sum(m.tokens for m in appended.messages)
         self._tally.known += known
@@ -255,11 +257,13 @@ class Player:
         self._tally.append_times.append(seconds)
         return True
 
-    def _request(self, chat: Chat, turn: "_Turn") -> None:
+    def _request(self, conversation: ConversationMemory, turn: "_Turn") -> None:
         tally = self._tally
         start = time.perf_counter()
         try:
-            context = chat.context(tools=self._recorded.tools, model=self._model or turn.model)
+            context = conversation.context(
+                tools=self._recorded.tools, model=self._model or turn.model
+            )
         except ContextWindowExceeded as error:
             tally.refused += 1
             tally.limit = error.budget

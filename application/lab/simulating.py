@@ -7,7 +7,7 @@ from datetime import date
 from typing import Literal, NamedTuple, get_args
 
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.compaction.next_request import context_at
 from refold.application.conversation.loaded import LoadedConversation
@@ -284,9 +284,9 @@ class _Run:
         self._events += [e for e in events if _deed(e) or isinstance(e, CompactionRequested)]
         return tuple(deed for event in events if (deed := _deed(event)))
 
-    def _end(self, chat: Chat) -> None:
-        self._decided(chat.version)
-        self._kept = remains(self._core, chat.thread_id)
+    def _end(self, conversation: ConversationMemory) -> None:
+        self._decided(conversation.version)
+        self._kept = remains(self._core, conversation.thread_id)
 
     def _simulated(self, figures: PlayFigures, model: str | None) -> Simulated:
         assert self._kept is not None

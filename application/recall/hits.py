@@ -45,7 +45,7 @@ class RecallHit(ShortRepr, Value, frozen=True):
     """Of the conversation when the message was appended."""
     message_id: str
     address: str
-    """``chat.read(address)`` gives the whole message."""
+    """``conversation.read(address)`` gives the whole message."""
     role: str
     kind: PassageKind
     tool: str | None
@@ -61,7 +61,7 @@ class RecallHit(ShortRepr, Value, frozen=True):
     why: tuple[str, ...]
     """Why it was found, in short phrases: which words, whose neighbour, how near in meaning."""
     fate: Fate
-    """How the context shows the message now: the same word as ``chat.explain``."""
+    """How the context shows the message now: the same word as ``conversation.explain``."""
     in_context: bool
     """Whether the context shows this very passage in full now."""
     neighbours: tuple[Neighbour, ...] = ()

@@ -55,7 +55,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Gathering:
-    chat: bool
+    conversation: bool
     failure_characters: int
     found: list[LedgerLine] = field(default_factory=list[LedgerLine])
     echoes: list[LedgerLine] = field(default_factory=list[LedgerLine])
@@ -79,7 +79,7 @@ class _Gathering:
         elif message.role == "user":
             self._typed(position, text, "person" if message.author == "person" else "unknown")
         elif message.role == "assistant":
-            for said in said_by_assistant(text, chat=self.chat):
+            for said in said_by_assistant(text, conversation=self.conversation):
                 self._say(said, position, "assistant")
             self._quoted(text, position, "assistant")
 
@@ -87,7 +87,7 @@ class _Gathering:
         if said_by_program(text):
             self._quoted(text, position, "tool")
             return
-        for said in said_by_user(text, chat=self.chat):
+        for said in said_by_user(text, conversation=self.conversation):
             self._say(said, position, "user", "quoted" if said.is_quoted else author)
         own, others = parted(user_words(text)[:_SCANNED])
         self._quoted(own, position, "user")
@@ -245,7 +245,7 @@ def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathere
     """Everything in the messages that may be worth keeping; every text stands in its message."""
     sources = list(messages)
     calls = (b.get("type") == "tool_use" for _, m in sources for b in m.blocks())
-    gathering = _Gathering(chat=not any(calls), failure_characters=failure_characters)
+    gathering = _Gathering(conversation=not any(calls), failure_characters=failure_characters)
     for position, message in sources:
         gathering.take(position, message)
     texts = {position: list(strings(m)) for position, m in sources}

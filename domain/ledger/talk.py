@@ -56,7 +56,7 @@ class Said(NamedTuple):
         return " ".join((*self.under, self.text))
 
 
-def said_by_user(text: str, *, chat: bool) -> list[Said]:
+def said_by_user(text: str, *, conversation: bool) -> list[Said]:
     """What a user's text asks, forbids, prefers and decides. In a ``chat`` no tools are used, and
     "must" and "always" are mostly talk.
 
@@ -64,15 +64,15 @@ def said_by_user(text: str, *, chat: bool) -> list[Said]:
     """
     words = _RAN.sub(_blank, user_words(text)[:_SCANNED])
     quotes = quotes_in(words)
-    found = _said_in(own_words(words, quotes), chat=chat)
+    found = _said_in(own_words(words, quotes), conversation=conversation)
     said = [said for kind in _MOST for said in _strongest(found, kind, _MOST[kind])]
     read = [q for q in quotes if (q.lead or q.is_review) and q.sort != "output"]
     for quote in read[:_MOST_READ]:
-        said += _said_in_quote(words, quote, chat=chat)
+        said += _said_in_quote(words, quote, conversation=conversation)
     return said
 
 
-def _said_in(words: str, *, chat: bool) -> list[Said]:
+def _said_in(words: str, *, conversation: bool) -> list[Said]:
     """Everything that a text says; what stands between quotation marks decides nothing."""
     words = _STRUCK.sub(_blank, words)
     judged = masked(words)
@@ -82,20 +82,20 @@ def _said_in(words: str, *, chat: bool) -> list[Said]:
         said, under = judged[span.start : span.stop], _under(words, span)
         if not says_itself(said):
             continue
-        kind = _kind(said, under, chat=chat)
+        kind = _kind(said, under, conversation=conversation)
         if kind != "request":
             found.append(_said(kind, words, span))
-        elif not chat or _asks(" ".join((*under, said))):
+        elif not conversation or _asks(" ".join((*under, said))):
             asked.append(span)
     return found + [_said("request", words, run) for run in _worth(words, _runs(asked))]
 
 
-def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
+def _said_in_quote(words: str, quote: Quote, *, conversation: bool) -> list[Said]:
     """What a document says, and how a review or a mail begins, behind the words that announce it."""
     quoted = words[quote.start : quote.stop]
     quoted = own_words(quoted, [q for q in quotes_in(quoted) if q.sort in ("code", "output")])
     if quote.sort == "document":
-        found = _said_in(quoted, chat=chat)
+        found = _said_in(quoted, conversation=conversation)
         found = [
             said for kind, most in _MOST_QUOTED.items() for said in _strongest(found, kind, most)
         ]
@@ -105,13 +105,13 @@ def _said_in_quote(words: str, quote: Quote, *, chat: bool) -> list[Said]:
     return [said._replace(under=said.under or announced, is_quoted=True) for said in found]
 
 
-def said_by_assistant(text: str, *, chat: bool) -> list[Said]:
+def said_by_assistant(text: str, *, conversation: bool) -> list[Said]:
     """The decisions in a text of the model."""
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
     for span in _spans(words):
         said = words[span.start : span.stop]
-        if _decides(said, chat=chat):
+        if _decides(said, conversation=conversation):
             found.append(_said("decision", words, span))
     return _strongest(found, "decision", _MOST_OF_ASSISTANT)
 
@@ -143,10 +143,10 @@ def _under(words: str, span: Span) -> tuple[str, ...]:
     return () if forbid_both and lasting.is_order(said) else under
 
 
-def _decides(said: str, *, chat: bool) -> bool:
+def _decides(said: str, *, conversation: bool) -> bool:
     if said.endswith((*"?？:：",)):
         return False
-    if chat:
+    if conversation:
         return cues.CHAT_BINDING.search(said) is not None
     return bool(cues.ASSISTANT_DECISION.search(said) or _decided(said))
 
@@ -157,11 +157,11 @@ def _decided(said: str) -> bool:
     return found is not None
 
 
-def _kind(said: str, under: tuple[str, ...], *, chat: bool) -> Kind:
+def _kind(said: str, under: tuple[str, ...], *, conversation: bool) -> Kind:
     sense = sense_of(under)
     if sense == "forbids":
         return "prohibition"
-    kind = _kind_in_chat(said) if chat else _kind_at_work(said)
+    kind = _kind_in_chat(said) if conversation else _kind_at_work(said)
     return "rule" if kind == "request" and sense == "rules" else kind
 
 

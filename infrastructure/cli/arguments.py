@@ -11,7 +11,7 @@ from typing import NamedTuple
 import typer
 
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.api.results import StoredMessage
 from refold.application.conversation.addresses import SCHEME, parse_address
@@ -164,16 +164,16 @@ def chosen(where: Where, *others: Span | None) -> Span:
     return spans[0] if spans else Span(None, None)
 
 
-def refuse_unknown(chat: Chat, span: Span, at: At | None) -> None:
+def refuse_unknown(conversation: ConversationMemory, span: Span, at: At | None) -> None:
     """Refuse a single position where nothing was found; a range may have nothing in it.
 
     Raises:
         ConversationGone: nothing is there, for the conversation was erased.
         UnknownMessage: says which positions there are.
     """
-    chat.query(limit=1)
+    conversation.query(limit=1)
     if span.start is not None and span.is_one:
-        raise UnknownMessage(span.start, len(chat.explain(at=at)))
+        raise UnknownMessage(span.start, len(conversation.explain(at=at)))
 
 
 def given_span(range: str | None, start: int | None, stop: int | None) -> Span | None:

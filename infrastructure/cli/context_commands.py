@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.history.explain import MessageFate
 from refold.application.history.moments import At as Moment
 from refold.application.rendering.request_parts import RequestPart
@@ -87,17 +87,19 @@ def context(
         db, window=window, model=model, policy_file=policy, instruction_files=instructions or None
     ) as memory:
         thread = require(memory, thread)
-        chat = memory.conversation(thread)
-        now = chat.version if position is None else None
-        made = chat.context(at=now if moment is None else moment, position=position)
+        conversation = memory.conversation(thread)
+        now = conversation.version if position is None else None
+        made = conversation.context(at=now if moment is None else moment, position=position)
         if text:
             say(clean(made.as_text(limit)))
             return
-        parts = chat.request_parts(made)
+        parts = conversation.request_parts(made)
         if json:
             print_json(_as_json(made, parts))
             return
-        largest = sorted(chat.explain(at=made.version), key=lambda f: -f.shown_tokens)[:LARGEST]
+        largest = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)[
+            :LARGEST
+        ]
     with paged():
         _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
         if not sizes:
@@ -231,13 +233,15 @@ def read(
     """Read back an original message, whatever was compacted or offloaded since."""
     with opened(db) as memory, naming_commands(db):
         where = find_place(memory, address, positions or ())
-        chat = memory.conversation(where.thread)
+        conversation = memory.conversation(where.thread)
         if not where.spans:
             raise typer.BadParameter(
                 f"which message of {where.thread!r}? Give its position: {where.thread}/17, or its "
                 "address; these look like refold://THREAD/POSITION"
             )
-        messages = [chat.read(at) for span in where.spans for at in _positions(chat, span)]
+        messages = [
+            conversation.read(at) for span in where.spans for at in _positions(conversation, span)
+        ]
     if json:
         found = [{"thread_id": where.thread, **as_json(message)} for message in messages]
         print_json(found[0] if len(found) == 1 else {"messages": found})
@@ -264,10 +268,10 @@ def explain(
     with opened(db) as memory:
         where = find_place(memory, thread, positions or ())
         span = chosen(where, given_span(range, start, stop))
-        chat = memory.conversation(where.thread)
-        fates = chat.explain(span.start or 0, span.stop, at=moment)
+        conversation = memory.conversation(where.thread)
+        fates = conversation.explain(span.start or 0, span.stop, at=moment)
         if not fates:
-            refuse_unknown(chat, span, moment)
+            refuse_unknown(conversation, span, moment)
         if json:
             print_json({"thread_id": where.thread, "messages": [f.model_dump() for f in fates]})
             return
@@ -275,7 +279,7 @@ def explain(
             how = clean(next_command("show", where.thread, db=db))
             say(f"No message there. `{how}` has the positions.")
             return
-        besides = _besides(chat, fates, moment)
+        besides = _besides(conversation, fates, moment)
     columns = ["positions", "fate", "tokens#", "shown#", "version", "why…"]
     rows = [_row(list(same)) for _, same in groupby(fates, lambda f: (f.fate, f.why))]
     if console.width < WIDE:
@@ -284,11 +288,11 @@ def explain(
     _tell_sums(fates, besides, db)
 
 
-def _positions(chat: Chat, span: Span) -> Sequence[int]:
+def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
     """The positions that are meant; one that does not exist is named by what reads it."""
     if span.is_one and span.start is not None and span.start >= 0:
         return (span.start,)
-    length = len(chat.explain())
+    length = len(conversation.explain())
     return range(*slice(*span).indices(length))
 
 
@@ -310,9 +314,11 @@ def _row(same: Sequence[MessageFate]) -> tuple[str | int, ...]:
     )
 
 
-def _besides(chat: Chat, fates: Sequence[MessageFate], at: Moment | None) -> str:
+def _besides(
+    conversation: ConversationMemory, fates: Sequence[MessageFate], at: Moment | None
+) -> str:
     """What the context has besides these messages: the summary, ledger lines, pins, previews."""
-    made = chat.context(at=chat.version if at is None else at)
+    made = conversation.context(at=conversation.version if at is None else at)
     said: list[str] = []
     if made.summary is not None:
         summary = made.summary
@@ -321,7 +327,7 @@ def _besides(chat: Chat, fates: Sequence[MessageFate], at: Moment | None) -> str
             f"({summary.tokens:,} tokens with its ledger)"
         )
         said.append(f"{summary.ledger_shown:,} ledger lines")
-    if pins := len(chat.pins()):
+    if pins := len(conversation.pins()):
         said.append(f"{pins:,} pins")
     if previews := sum(f.fate in ("offloaded", "condensed") for f in fates):
         said.append(f"{previews:,} messages with previews")

@@ -246,10 +246,10 @@ def _damage_and_repair(
         memory.replay()
         repaired = memory.verify()
         after = _bytes(memory, thread_id)
-        chat = memory.conversation(thread_id)
-        active = [s for s in chat.summaries() if s.is_active]
-        found_again = chat.recall(QUESTION, limit=1)
-        context = chat.context(at=chat.version)
+        conversation = memory.conversation(thread_id)
+        active = [s for s in conversation.summaries() if s.is_active]
+        found_again = conversation.recall(QUESTION, limit=1)
+        context = conversation.context(at=conversation.version)
     return Story(
         figures=figures,
         folds=tuple(folds),
@@ -299,8 +299,8 @@ def _damage(views: Path) -> tuple[str, ...]:
 
 
 def _bytes(memory: Memory, thread_id: str) -> bytes:
-    chat = memory.conversation(thread_id)
-    context = chat.context(at=chat.version)
+    conversation = memory.conversation(thread_id)
+    context = conversation.context(at=conversation.version)
     return jsonlib.dumps([context.system, context.messages]).encode()
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.erasure.erasure_report import ErasureReport
 from refold.application.history.diff import ContextDiff, MessageChange
@@ -52,8 +52,8 @@ def fork(
         raise typer.BadParameter("give either --at or --position")
     with opened(db) as memory:
         thread = require(memory, thread)
-        chat = memory.conversation(thread)
-        forked = chat.fork(at=moment, position=position, thread_id=new).thread_id
+        conversation = memory.conversation(thread)
+        forked = conversation.fork(at=moment, position=position, thread_id=new).thread_id
         known = memory.conversations()
     row = next(row for row in known if row.thread_id == forked)
     _warn_of_longer(forked, [row.thread_id for row in known])
@@ -271,22 +271,22 @@ def _in_conversation(
 ) -> ErasureReport:
     if whole == bool(where.spans):
         raise typer.BadParameter("give either positions or --all, or --owner without a thread")
-    chat = memory.conversation(where.thread)
-    places = [at for span in where.spans for at in _positions(chat, span)]
+    conversation = memory.conversation(where.thread)
+    places = [at for span in where.spans for at in _positions(conversation, span)]
     if not yes:
         count = len(places)
         which = f"{count:,} message{'s' * (count > 1)}" if count else "all"
-        _confirm(f"{which} of {where.thread!r}", chat.shared_with(places or None))
+        _confirm(f"{which} of {where.thread!r}", conversation.shared_with(places or None))
     if not places:
         return memory.erase_conversation(where.thread, reason)
-    return chat.erase(places, reason)
+    return conversation.erase(places, reason)
 
 
-def _positions(chat: Chat, span: Span) -> Sequence[int]:
+def _positions(conversation: ConversationMemory, span: Span) -> Sequence[int]:
     """The positions that are meant; a single one may not exist, and is refused by what erases."""
     if span.is_one and span.start is not None and span.start >= 0:
         return (span.start,)
-    found = range(*slice(*span).indices(len(chat.explain())))
+    found = range(*slice(*span).indices(len(conversation.explain())))
     if not found:
         raise typer.BadParameter("there is no message in that range")
     return found

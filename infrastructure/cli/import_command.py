@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.parsing import plain_message
 from refold.application.conversation.transcripts import RecordedConversation, Transcript
@@ -80,14 +80,14 @@ def _import(
     chats = [
         memory.conversation(thread or c.thread_id, owner=owner) for c in transcript.conversations
     ]
-    for chat, recorded in zip(chats, transcript.conversations, strict=True):
-        refuse_another(chat, recorded, transcript)
+    for conversation, recorded in zip(chats, transcript.conversations, strict=True):
+        refuse_another(conversation, recorded, transcript)
     return {
         "file": str(path),
         "format": transcript.format,
         "conversations": [
-            _store(chat, recorded, quiet=quiet)
-            for chat, recorded in zip(chats, transcript.conversations, strict=True)
+            _store(conversation, recorded, quiet=quiet)
+            for conversation, recorded in zip(chats, transcript.conversations, strict=True)
         ],
         "skipped": skipped_counts(transcript),
         "damaged": [
@@ -112,24 +112,26 @@ def require_one(transcript: Transcript, thread: str | None) -> None:
         )
 
 
-def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Transcript) -> None:
+def refuse_another(
+    conversation: ConversationMemory, recorded: RecordedConversation, transcript: Transcript
+) -> None:
     """Refuse to mix two conversations: files without ids of their own go by the file's name.
 
     Raises:
         TranscriptError: what is stored under this thread id says something else.
     """
     # Only what users said: an answer may have been half written at the last import.
-    known = [m for m in recorded.messages if m.message.role == "user" and chat.knows(m)]
+    known = [m for m in recorded.messages if m.message.role == "user" and conversation.knows(m)]
     if not known:
         return
     # Of what was erased or lost since nothing can be compared.
-    stored = {m.position: m.message for m in chat.messages() if not m.erased}
-    places = chat.append_recorded(known).positions
+    stored = {m.position: m.message for m in conversation.messages() if not m.erased}
+    places = conversation.append_recorded(known).positions
     said = (plain_message(m.message) for m in known)
     if all(stored.get(at, message) == message for at, message in zip(places, said, strict=True)):
         return
     raise TranscriptError(
-        f"{transcript.source}: thread {chat.thread_id!r} holds another conversation already; "
+        f"{transcript.source}: thread {conversation.thread_id!r} holds another conversation already; "
         + (
             "import this one under a name of its own with --thread ID"
             if len(transcript.conversations) == 1
@@ -138,15 +140,17 @@ def refuse_another(chat: Chat, recorded: RecordedConversation, transcript: Trans
     )
 
 
-def _store(chat: Chat, recorded: RecordedConversation, *, quiet: bool) -> dict[str, Any]:
+def _store(
+    conversation: ConversationMemory, recorded: RecordedConversation, *, quiet: bool
+) -> dict[str, Any]:
     new = 0
     begins = range(0, len(recorded.messages), AT_ONCE)
-    for start in steps(begins, clean(chat.thread_id), quiet=quiet or len(begins) < MANY):
-        appended = chat.append_recorded(recorded.messages[start : start + AT_ONCE])
+    for start in steps(begins, clean(conversation.thread_id), quiet=quiet or len(begins) < MANY):
+        appended = conversation.append_recorded(recorded.messages[start : start + AT_ONCE])
         new += sum(m.new for m in appended.messages)
     if recorded.label:
-        chat.label(recorded.label, recorded=True)
-    return {"thread_id": chat.thread_id, "messages": len(recorded.messages), "new": new}
+        conversation.label(recorded.label, recorded=True)
+    return {"thread_id": conversation.thread_id, "messages": len(recorded.messages), "new": new}
 
 
 def skipped_counts(transcript: Transcript) -> dict[str, int]:

@@ -181,8 +181,8 @@ def _check_first(opened: Callable[[], Memory], transcript: Transcript, thread: s
     """Tell of a wrong setting, place or log before anything is played."""
     with opened() as memory:
         for recorded in transcript.conversations:
-            chat = memory.conversation(thread or recorded.thread_id)
-            refuse_another(chat, recorded, transcript)
+            conversation = memory.conversation(thread or recorded.thread_id)
+            refuse_another(conversation, recorded, transcript)
 
 
 def _output(path: Path, others: Sequence[Path]) -> IO[str]:

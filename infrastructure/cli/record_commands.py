@@ -154,9 +154,9 @@ def _named(memory: Memory, given: str, position: str | None) -> tuple[str, int]:
         if position is not None:
             raise
         return given, 0
-    chat = memory.conversation(where.thread)
+    conversation = memory.conversation(where.thread)
     begin = (where.spans[0].start or 0) if where.spans else 0
-    active = next((row for row in chat.summaries() if row.is_active), None)
+    active = next((row for row in conversation.summaries() if row.is_active), None)
     if active is None:
         raise UnknownSummary(given, where.thread, [])
     if where.spans and not active.covers(begin):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import StoredMessage
 from refold.application.conversation.addresses import address_of
 from refold.application.history.explain import MessageFate
@@ -90,33 +90,35 @@ def show(
     with opened(db) as memory:
         where = find_place(memory, thread, positions or ())
         span = chosen(where, given_span(range, start, stop))
-        chat = memory.conversation(where.thread)
-        fates = {f.position: f for f in chat.explain(span.start or 0, span.stop, at=moment)}
+        conversation = memory.conversation(where.thread)
+        fates = {f.position: f for f in conversation.explain(span.start or 0, span.stop, at=moment)}
         if not fates:
-            refuse_unknown(chat, span, moment)
-        messages = _messages(chat, fates)
+            refuse_unknown(conversation, span, moment)
+        messages = _messages(conversation, fates)
         if json:
             print_json({"thread_id": where.thread, "messages": _as_json(messages, fates)})
             return
         if not messages:
-            _say_none(len(chat.explain(at=moment)))
+            _say_none(len(conversation.explain(at=moment)))
             return
         known = memory.conversations()
-        about = _about(chat, known, moment)
+        about = _about(conversation, known, moment)
         name = shown_ids([row.thread_id for row in known])[where.thread]
-        turns = list(_turns(messages, fates, _turns_before(chat, messages[0].position)))
+        turns = list(_turns(messages, fates, _turns_before(conversation, messages[0].position)))
     with paged():
         _say_heading(about, messages, at)
         _show_turns(where.thread, turns, full=full)
         _say_next(name, messages, turns, db, full=full)
 
 
-def _about(chat: Chat, known: Sequence[ConversationRow], moment: Moment | None) -> ConversationRow:
+def _about(
+    conversation: ConversationMemory, known: Sequence[ConversationRow], moment: Moment | None
+) -> ConversationRow:
     """The conversation, with its size as it was."""
-    row = next(row for row in known if row.thread_id == chat.thread_id)
+    row = next(row for row in known if row.thread_id == conversation.thread_id)
     if moment is None:
         return row
-    then = chat.explain(at=moment)
+    then = conversation.explain(at=moment)
     return replace(row, messages=len(then), tokens=sum(fate.tokens for fate in then))
 
 
@@ -125,8 +127,10 @@ def _say_none(length: int) -> None:
     say(f"No message there{there}.")
 
 
-def _messages(chat: Chat, fates: Mapping[int, MessageFate]) -> list[StoredMessage]:
-    return chat.messages(min(fates), max(fates) + 1) if fates else []
+def _messages(
+    conversation: ConversationMemory, fates: Mapping[int, MessageFate]
+) -> list[StoredMessage]:
+    return conversation.messages(min(fates), max(fates) + 1) if fates else []
 
 
 def _as_json(
@@ -135,11 +139,13 @@ def _as_json(
     return [{**as_json(m), "fate": fates[m.position].fate} for m in messages]
 
 
-def _turns_before(chat: Chat, position: int) -> int | None:
+def _turns_before(conversation: ConversationMemory, position: int) -> int | None:
     """How many turns begin before a position; None where that is too far to be counted."""
     if position > MOST_COUNTED:
         return None
-    return sum(begins_turn(m.message) for m in chat.messages(0, position)) if position else 0
+    return (
+        sum(begins_turn(m.message) for m in conversation.messages(0, position)) if position else 0
+    )
 
 
 def _turns(

@@ -69,7 +69,7 @@ _CALL, _OUTPUT = "function_call", "function_call_output"
 
 
 def from_openai(messages: object) -> list[dict[str, Any]]:
-    """Turn messages of the OpenAI Chat Completions API into messages that ``chat.append`` takes.
+    """Turn messages of the OpenAI Chat Completions API into messages that ``conversation.append`` takes.
 
     ``messages``: a list of them, one, or a whole ``ChatCompletion`` (of one choice): mappings or
     objects of the SDK. Items of the Responses API are taken as well.
@@ -102,7 +102,7 @@ def from_openai(messages: object) -> list[dict[str, Any]]:
 
 
 def tools_from_openai(tools: Iterable[object]) -> list[dict[str, Any]]:
-    """Turn tools of the OpenAI API into those of the Messages API, for ``chat.context(tools=…)``.
+    """Turn tools of the OpenAI API into those of the Messages API, for ``conversation.context(tools=…)``.
 
     Raises:
         InvalidMessage: one of them is no function; names it.

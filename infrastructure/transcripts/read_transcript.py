@@ -83,7 +83,7 @@ FORMATS: tuple[str, ...] = tuple(_FORMATS)
 def read_transcript(path: str | Path, *, format: str = "auto") -> Transcript:
     """Read the conversations of a transcript file, plain or gzip; nothing is stored.
 
-    Each message is one that ``chat.append_recorded`` takes::
+    Each message is one that ``conversation.append_recorded`` takes::
 
         for recorded in refold.read_transcript("session.jsonl.gz").conversations:
             memory.conversation(recorded.thread_id).append_recorded(recorded.messages)

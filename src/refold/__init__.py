@@ -10,9 +10,13 @@ if TYPE_CHECKING:
     from refold.application.agent_tools.definitions import UnknownToolFieldWarning
     from refold.application.agent_tools.tool_scope import Tool
     from refold.application.agent_tools.toolbox import Toolbox
-    from refold.application.api.async_memory import AsyncChat, AsyncMemory, AsyncToolbox
+    from refold.application.api.async_memory import (
+        AsyncConversationMemory,
+        AsyncMemory,
+        AsyncToolbox,
+    )
     from refold.application.api.context import Context
-    from refold.application.api.conversation_memory import Chat
+    from refold.application.api.conversation_memory import ConversationMemory
     from refold.application.api.memory import Memory
     from refold.application.api.results import (
         Appended,
@@ -133,7 +137,7 @@ __all__ = [
     "AnchorState",
     "Appended",
     "AppendedMessage",
-    "AsyncChat",
+    "AsyncConversationMemory",
     "AsyncConversationTurn",
     "AsyncMemory",
     "AsyncToolbox",
@@ -142,7 +146,6 @@ __all__ = [
     "BackupDamaged",
     "BoundedSummariser",
     "Budget",
-    "Chat",
     "CompactionPolicy",
     "CompactionResult",
     "CompactionRow",
@@ -150,6 +153,7 @@ __all__ = [
     "ContextDiff",
     "ContextWindowExceeded",
     "ConversationGone",
+    "ConversationMemory",
     "ConversationRow",
     "ConversationSize",
     "ConversationTurn",
@@ -260,9 +264,9 @@ _PLACES = {
     "refold.application.agent_tools.definitions": "UnknownToolFieldWarning",
     "refold.application.agent_tools.tool_scope": "Tool",
     "refold.application.agent_tools.toolbox": "Toolbox",
-    "refold.application.api.async_memory": "AsyncChat AsyncMemory AsyncToolbox",
+    "refold.application.api.async_memory": "AsyncConversationMemory AsyncMemory AsyncToolbox",
     "refold.application.api.context": "Context",
-    "refold.application.api.conversation_memory": "Chat",
+    "refold.application.api.conversation_memory": "ConversationMemory",
     "refold.application.api.memory": "Memory",
     "refold.application.api.results": "Appended AppendedMessage CompactionResult StoredMessage",
     "refold.application.compaction.pinning": "PinnedItem",
@@ -321,6 +325,8 @@ _PLACES = {
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names.split()}
 _OWN_NAME = {"open": "open_memory", "aopen": "open_async_memory", "restore": "restore_log"}
+_EARLIER_NAMES = {"Chat": "ConversationMemory", "AsyncChat": "AsyncConversationMemory"}
+"""Names of 0.4 and before, which stay for programs that annotate with them."""
 
 
 def __getattr__(name: str) -> Any:
@@ -328,6 +334,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("refold")
+    name = _EARLIER_NAMES.get(name, name)
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_PLACE_OF[name]), _OWN_NAME.get(name, name))

@@ -47,18 +47,21 @@ def answers_of(folder: Path, marks: Sequence[str], every: int = 1) -> Answers:
 
 
 def _asked(
-    memory: refold.Memory, chat: refold.Chat, every: int
+    memory: refold.Memory, conversation: refold.ConversationMemory, every: int
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    yield "messages", chat.messages
-    yield "context", partial(_shown_at, chat, None)
+    yield "messages", conversation.messages
+    yield "context", partial(_shown_at, conversation, None)
     for name in ("summaries", "compactions", "pins", "topics", "notes", "explain"):
-        yield name, getattr(chat, name)
+        yield name, getattr(conversation, name)
     for question in QUESTIONS:
-        yield f"recall: {question}", partial(_complete, memory, partial(chat.recall, question))
-    yield "query", lambda: chat.query(text="harbour", limit=200)
-    for version in range(1, chat.version + 1, every):
-        yield f"context at {version}", partial(_shown_at, chat, version)
-    for summary in chat.summaries():
+        yield (
+            f"recall: {question}",
+            partial(_complete, memory, partial(conversation.recall, question)),
+        )
+    yield "query", lambda: conversation.query(text="harbour", limit=200)
+    for version in range(1, conversation.version + 1, every):
+        yield f"context at {version}", partial(_shown_at, conversation, version)
+    for summary in conversation.summaries():
         yield f"expand {summary.summary_id}", partial(memory.expand, summary.summary_id)
 
 
@@ -71,8 +74,8 @@ def _complete(memory: refold.Memory, ask: Callable[[], refold.Recalled]) -> refo
     return found
 
 
-def _shown_at(chat: refold.Chat, version: int | None) -> list[Any]:
-    context = chat.context(at=version)
+def _shown_at(conversation: refold.ConversationMemory, version: int | None) -> list[Any]:
+    context = conversation.context(at=version)
     return [context.messages, context.tokens, context.summary]
 
 

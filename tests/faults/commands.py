@@ -259,10 +259,10 @@ def _append_again(scene: Scene) -> Run:
 
 def _appended(scene: Scene, number: int, keys: list[str] | None) -> dict[str, Any]:
     with open_store(scene.folder) as memory:
-        chat = memory.conversation("three")
+        conversation = memory.conversation("three")
         marks = [mark_of(number + i) for i in range(len(keys or [""]))]
         messages = [{"role": "user", "content": f"{mark} was said after it"} for mark in marks]
-        stored = chat.append(messages, key=keys)
+        stored = conversation.append(messages, key=keys)
         return {"marks": marks, "new": [m.new for m in stored.messages]}
 
 

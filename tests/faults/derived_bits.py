@@ -94,10 +94,10 @@ def make_store(folder: Path) -> Path:
     return place
 
 
-def _talk(chat: refold.Chat, turns: int) -> None:
+def _talk(conversation: refold.ConversationMemory, turns: int) -> None:
     for number in range(turns):
-        secret = f" {SECRET}" if (chat.thread_id, number) == ("one", SECRET_AT // 2) else ""
-        chat.append(
+        secret = f" {SECRET}" if (conversation.thread_id, number) == ("one", SECRET_AT // 2) else ""
+        conversation.append(
             [
                 {"role": "user", "content": f"server {number} has port {number * 17}{secret}"},
                 {"role": "assistant", "content": f"noted: {number}, " + f"word{number} " * 20},
@@ -110,8 +110,12 @@ def _messages(memory: refold.Memory) -> object:
 
 
 def _summaries(memory: refold.Memory) -> object:
-    chat = memory.conversation("one")
-    return [tuple(chat.summaries()), tuple(chat.compactions()), chat.topics()]
+    conversation = memory.conversation("one")
+    return [
+        tuple(conversation.summaries()),
+        tuple(conversation.compactions()),
+        conversation.topics(),
+    ]
 
 
 def _search(memory: refold.Memory) -> object:

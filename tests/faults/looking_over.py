@@ -131,21 +131,23 @@ def _stored(memory: refold.Memory, thread_id: str) -> list[str]:
 
 def _requests(memory: refold.Memory) -> Iterator[str]:
     for row in memory.conversations():
-        chat = memory.conversation(row.thread_id)
-        active = [s.summary_id for s in chat.summaries() if s.is_active]
+        conversation = memory.conversation(row.thread_id)
+        active = [s.summary_id for s in conversation.summaries() if s.is_active]
         if len(active) > 1:
             yield f"{row.thread_id}: {len(active)} active summaries"
-        request = {"messages": chat.context().for_anthropic()["messages"]}
+        request = {"messages": conversation.context().for_anthropic()["messages"]}
         for found in violations(request, allow_pending_at_end=True):
             yield f"{row.thread_id}: {found}"
 
 
 def _goes_on(memory: refold.Memory) -> Iterator[str]:
-    chat = memory.conversation("after")
+    conversation = memory.conversation("after")
     words = [f"after {number}" for number in range(2)]
     for word in words:
-        chat.append({"role": "user", "content": word}, key=word)
-    if [_text(m.message.content) for m in chat.messages()] != [_text(word) for word in words]:
+        conversation.append({"role": "user", "content": word}, key=word)
+    if [_text(m.message.content) for m in conversation.messages()] != [
+        _text(word) for word in words
+    ]:
         yield "what is appended afterwards is not there"
 
 

@@ -144,9 +144,11 @@ def _struck(folder: Path, deed: str, allocation: int, count: int) -> str:
 
 
 def _go_on(memory: refold.Memory) -> None:
-    chat = memory.conversation("after")
-    assert chat.append({"role": "user", "content": mark_of(8_100)}, key="after").positions == (0,)
-    assert len(chat.context().messages) == 1
+    conversation = memory.conversation("after")
+    assert conversation.append(
+        {"role": "user", "content": mark_of(8_100)}, key="after"
+    ).positions == (0,)
+    assert len(conversation.context().messages) == 1
     assert any(row.thread_id == "after" for row in memory.conversations())
     memory.conversation("one").context()
     memory.conversation("one").recall("faults of file_8.py")

@@ -135,7 +135,7 @@ def _refold(folder: Path, kind: str, name: str, acks: int) -> Callable[[random.R
     module.connect = connect
     key = KEY if kind == ENCRYPTED else None
     memory = refold.open(folder / NAME, encryption_key=key)
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     count = 0
 
     def work(chance: random.Random) -> None:
@@ -146,7 +146,9 @@ def _refold(folder: Path, kind: str, name: str, acks: int) -> Callable[[random.R
                 count += 1
                 words.append(f"{name}-{count}")
             size = chance.choice((10, 1000, 9000))
-            chat.append([{"role": "user", "content": f"{word} {'x' * size}"} for word in words])
+            conversation.append(
+                [{"role": "user", "content": f"{word} {'x' * size}"} for word in words]
+            )
             os.write(acks, " ".join(words).encode() + b"\n")
 
     return work

@@ -118,11 +118,11 @@ def make_large_store(folder: Path, name: str, size: int) -> Store:
 def _large_life(folder: Path, size: int) -> dict[str, Any]:
     answer = _first_life(folder)
     with open_store(folder) as memory:
-        chat = memory.conversation("large")
+        conversation = memory.conversation("large")
         numbers = range(1_000, 1_000 + size // 15_000)
         texts = [f"{mark_of(n)} " + f"{mark_of(n)} stone {n} of the pier. " * 500 for n in numbers]
         messages = [{"role": "user", "content": text} for text in texts]
-        positions = chat.append(messages, recorded=True).positions
+        positions = conversation.append(messages, recorded=True).positions
         _look(memory)
     answer["said"] += [
         Said(mark_of(n), "large", position, None, text)
@@ -164,16 +164,18 @@ def _second_life(folder: Path, *, end: bool) -> None:
     memory.close()
 
 
-def _say(chat: refold.Chat, number: int, *, key: str | None = None, size: int = 150) -> Said:
+def _say(
+    conversation: refold.ConversationMemory, number: int, *, key: str | None = None, size: int = 150
+) -> Said:
     text = (
         f"{mark_of(number)} " + "we looked at the build of the harbour and found it sound. " * 900
     )
     message = {"role": "user", "content": text[:size].strip()}
-    (position,) = chat.append(message, key=key).positions
-    return Said(mark_of(number), chat.thread_id, position, key, text[:size].strip())
+    (position,) = conversation.append(message, key=key).positions
+    return Said(mark_of(number), conversation.thread_id, position, key, text[:size].strip())
 
 
-def _turn(chat: refold.Chat, number: int) -> Iterator[Said]:
+def _turn(conversation: refold.ConversationMemory, number: int) -> Iterator[Said]:
     marks = [mark_of(number + part) for part in range(4)]
     keys = [key_of(number + part) for part in range(4)]
     call_id = f"c{number}"
@@ -186,9 +188,9 @@ def _turn(chat: refold.Chat, number: int) -> Iterator[Said]:
         {"role": "user", "content": [result]},
         {"role": "assistant", "content": f"{marks[3]} file_{number}.py has {number} faults. " * 3},
     ]
-    positions = chat.append(messages, key=keys).positions
+    positions = conversation.append(messages, key=keys).positions
     for mark, key, position, message in zip(marks, keys, positions, messages, strict=True):
-        yield Said(mark, chat.thread_id, position, key, json.dumps(message["content"]))
+        yield Said(mark, conversation.thread_id, position, key, json.dumps(message["content"]))
 
 
 def _copied(said: Sequence[Said], thread_id: str) -> list[Said]:

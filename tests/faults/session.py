@@ -71,16 +71,16 @@ class Session:
     ) -> None:
         facts = {"thread": thread_id, "messages": list(messages), "keys": keys}
         self.told.tell(act="append", phase="begun", **facts)
-        chat = self.memory.conversation(thread_id)
+        conversation = self.memory.conversation(thread_id)
         try:
-            stored = await chat.append(list(messages), key=keys)
+            stored = await conversation.append(list(messages), key=keys)
         except refold.LogError as error:
             self.told.tell(
                 act="append", phase="refused", error=type(error).__name__, text=str(error)
             )
             if keys is None:
                 return  # Not known whether it is stored: nobody can ask twice.
-            stored = await chat.append(list(messages), key=keys)
+            stored = await conversation.append(list(messages), key=keys)
         self.told.tell(act="append", phase="done", positions=list(stored.positions), **facts)
         if SECRET in str(messages):
             [self.secret] = stored.positions
@@ -208,9 +208,9 @@ def forget_all(session: Session) -> None:
 async def look(session: Session) -> None:
     """Read models and the recall index are caught up when they are asked."""
     await session.memory.conversations()
-    chat = session.memory.conversation("a")
-    await chat.summaries()
-    await chat.recall("Which build failed again?")
+    conversation = session.memory.conversation("a")
+    await conversation.summaries()
+    await conversation.recall("Which build failed again?")
 
 
 def script() -> list[Step]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.domain.events import (
     CompactionFailed,
     CompactionPerformed,
@@ -167,9 +167,9 @@ def test_the_contexts_are_the_same_after_the_log_was_opened_and_written_to(
     log = SQLiteLog(raised, key=key)
     core, runner = core_of(log, window=WINDOW), Runner()
     for thread_id in LOGS[name]:
-        chat = Chat(core, thread_id, runner)
-        chat.append({"role": "user", "content": "and on it goes"})
-        chat.fork(thread_id=f"copy of {thread_id}, made now")
+        conversation = ConversationMemory(core, thread_id, runner)
+        conversation.append({"role": "user", "content": "and on it goes"})
+        conversation.fork(thread_id=f"copy of {thread_id}, made now")
     assert list(log.check()) == []
     assert f"PRAGMA user_version={FORMAT_VERSION};" in as_sql(raised)
     runner.close()

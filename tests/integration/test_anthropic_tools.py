@@ -10,7 +10,7 @@ import pytest
 
 import refold
 from refold.application.agent_tools.arguments import QUERY_HISTORY, RECALL_MEMORY
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogDamaged
 from refold.domain.errors import RefoldError
 from tests.support.anthropic_server import AnthropicServer, message, ok
@@ -28,7 +28,7 @@ def calls(name: str, given: object) -> Any:
 
 
 @pytest.fixture
-def chat() -> Iterator[Chat]:
+def conversation() -> Iterator[ConversationMemory]:
     with refold.open(":memory:", window=8_000) as memory:
         yield filled(memory)
 
@@ -39,19 +39,24 @@ def results(server: AnthropicServer) -> list[dict[str, Any]]:
     return content
 
 
-def run(chat: Chat, server: AnthropicServer) -> Any:
+def run(conversation: ConversationMemory, server: AnthropicServer) -> Any:
     with anthropic.Anthropic(api_key="k", base_url=server.base_url, max_retries=0) as client:
         runner = client.beta.messages.tool_runner(
-            model=MODEL, max_tokens=100, messages=[QUESTION], tools=chat.tools().for_anthropic()
+            model=MODEL,
+            max_tokens=100,
+            messages=[QUESTION],
+            tools=conversation.tools().for_anthropic(),
         )
         return runner.until_done()
 
 
-def test_the_runner_sends_the_definitions_and_what_a_call_found(chat: Chat) -> None:
+def test_the_runner_sends_the_definitions_and_what_a_call_found(
+    conversation: ConversationMemory,
+) -> None:
     answers = [calls(RECALL_MEMORY, {"query": "port of service s3"}), ok("It is 5403.")]
     with AnthropicServer(answers) as server:
-        assert run(chat, server).content[0].text == "It is 5403."
-        assert server.requests[0].body["tools"] == chat.tools().definitions
+        assert run(conversation, server).content[0].text == "It is 5403."
+        assert server.requests[0].body["tools"] == conversation.tools().definitions
         (result,) = results(server)
     assert result["tool_use_id"] == "toolu_1"
     assert "The port of service s3 is 5403." in result["content"]
@@ -60,10 +65,10 @@ def test_the_runner_sends_the_definitions_and_what_a_call_found(chat: Chat) -> N
 
 @pytest.mark.parametrize("given", [{}, {"query": 5}, {"query": "a", "evil": "x"}])
 def test_a_wrong_call_reaches_the_model_as_an_error(
-    chat: Chat, given: object, caplog: pytest.LogCaptureFixture
+    conversation: ConversationMemory, given: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     with AnthropicServer([calls(RECALL_MEMORY, given), ok("Sorry.")]) as server:
-        run(chat, server)
+        run(conversation, server)
         (result,) = results(server)
     assert result["is_error"] is True
     assert "its arguments are wrong" in result["content"]
@@ -76,7 +81,7 @@ def test_asyncio_has_a_runner_as_well(tmp_path: Path) -> None:
 
     async def ask(server: AnthropicServer) -> Any:
         async with refold.aopen(tmp_path / "a.db", window=8_000) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             async with anthropic.AsyncAnthropic(
                 api_key="k", base_url=server.base_url, max_retries=0
             ) as client:
@@ -84,7 +89,7 @@ def test_asyncio_has_a_runner_as_well(tmp_path: Path) -> None:
                     model=MODEL,
                     max_tokens=100,
                     messages=[QUESTION],
-                    tools=chat.tools().for_anthropic(),
+                    tools=conversation.tools().for_anthropic(),
                 )
                 return await runner.until_done()
 
@@ -99,22 +104,22 @@ def test_asyncio_has_a_runner_as_well(tmp_path: Path) -> None:
 
 
 def test_a_memory_put_together_by_hand_says_that_it_has_no_sdk() -> None:
-    def ask(chat: Chat) -> None:
+    def ask(conversation: ConversationMemory) -> None:
         with pytest.raises(RefoldError, match="result_for"):
-            chat.tools().for_anthropic()
+            conversation.tools().for_anthropic()
 
     with_chat(core_of(MemoryLog()), ask)
 
 
 def test_a_log_that_cannot_be_read_reaches_the_model_as_an_error(
-    chat: Chat, monkeypatch: pytest.MonkeyPatch
+    conversation: ConversationMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damaged(*_: object, **__: object) -> object:
         raise LogDamaged("t", 3, "its bytes were changed")
 
     monkeypatch.setattr("refold.application.agent_tools.query_history.history_page", damaged)
     with AnthropicServer([calls(QUERY_HISTORY, {}), ok("I cannot look.")]) as server:
-        run(chat, server)
+        run(conversation, server)
         (result,) = results(server)
     assert result["is_error"] is True
     assert "refold verify" in result["content"]

@@ -52,12 +52,12 @@ def test_what_several_threads_append_while_a_summary_is_written_is_all_there(
         refold.open(tmp_path / "a.db", window=WINDOW, background=True, summariser=held) as memory,
         ThreadPoolExecutor(4) as threads,
     ):
-        chat, said = memory.conversation("t"), 0
+        conversation, said = memory.conversation("t"), 0
 
         def say(words: int) -> int:
             nonlocal said
             with lock:  # Only so that the test knows the order.
-                stored = chat.append(message(said, words))
+                stored = conversation.append(message(said, words))
                 said += 1
                 return stored.messages[0].tokens
 
@@ -67,11 +67,11 @@ def test_what_several_threads_append_while_a_summary_is_written_is_all_there(
         assert held.started.wait(WAIT)
         for done in [threads.submit(say, 2) for _ in range(MEANWHILE)]:
             done.result(WAIT)
-        assert chat.context().summary is None
+        assert conversation.context().summary is None
         held.release()
         assert memory.drain(WAIT)
-        complete(chat.messages(), chat.context(), said)
-        assert [(row.outcome, row.trigger) for row in chat.compactions()] == [
+        complete(conversation.messages(), conversation.context(), said)
+        assert [(row.outcome, row.trigger) for row in conversation.compactions()] == [
             ("performed", "background")
         ]
         assert memory.verify().ok
@@ -83,18 +83,18 @@ def test_the_same_for_asyncio(tmp_path: Path) -> None:
         async with refold.aopen(
             tmp_path / "a.db", window=WINDOW, background=True, summariser=held
         ) as memory:
-            chat, said, size = memory.conversation("t"), 0, 0
+            conversation, said, size = memory.conversation("t"), 0, 0
             while size < DUE:
-                size += (await chat.append(message(said, 600))).messages[0].tokens
+                size += (await conversation.append(message(said, 600))).messages[0].tokens
                 said += 1
             while not held.started.is_set():
                 await asyncio.sleep(0.001)
             for number in range(said, said + MEANWHILE):
-                await chat.append(message(number, 2))
-            assert (await chat.context()).summary is None
+                await conversation.append(message(number, 2))
+            assert (await conversation.context()).summary is None
             held.release()
             assert await memory.drain(WAIT)
-            complete(await chat.messages(), await chat.context(), said + MEANWHILE)
+            complete(await conversation.messages(), await conversation.context(), said + MEANWHILE)
 
     asyncio.run(scene())
 
@@ -105,10 +105,10 @@ def test_threads_that_talk_and_ask_at_once_are_all_served(tmp_path: Path, backgr
     with refold.open(tmp_path / "a.db", window=4_000, background=background) as memory:
 
         def talk(thread_id: str) -> int:
-            chat, over = memory.conversation(thread_id), 0
+            conversation, over = memory.conversation(thread_id), 0
             for number in range(30):
-                chat.append(message(number, 40), recorded=True)
-                context = chat.context()
+                conversation.append(message(number, 40), recorded=True)
+                context = conversation.context()
                 over = max(over, context.tokens - context.budget.limit)
             return over
 
@@ -116,10 +116,10 @@ def test_threads_that_talk_and_ask_at_once_are_all_served(tmp_path: Path, backgr
             talks = [threads.submit(talk, t) for t in ("t", "t", "t", "t", "u")]
             assert all(one.result(WAIT) <= 0 for one in talks)
         assert memory.drain(WAIT)
-        chat = memory.conversation("t")
-        assert len(chat.messages()) == 120
-        rows = chat.compactions()
+        conversation = memory.conversation("t")
+        assert len(conversation.messages()) == 120
+        rows = conversation.compactions()
         assert {row.outcome for row in rows} <= {"performed", "failed"}
         assert len(rows) == len({row.attempt_id for row in rows})
-        assert len([s for s in chat.summaries() if s.is_active]) == 1
+        assert len([s for s in conversation.summaries() if s.is_active]) == 1
         assert memory.verify().ok

@@ -41,52 +41,52 @@ def talk(number: int) -> list[dict[str, object]]:
     return [{"role": role, "content": f"{role}: {said}"} for role in ("user", "assistant")]
 
 
-async def append_and_compact(used: Used, chat: Any) -> None:
+async def append_and_compact(used: Used, conversation: Any) -> None:
     for number in range(14):
-        await used.ask(chat, "append", talk(number), key=[f"{number}a", f"{number}b"])
-        await used.ask(chat, "context", system="You help.", tools=chat.tools())
-    await used.ask(chat, "append", talk(0), key=["0a", "0b"])
-    await used.ask(chat, "append", {"role": "nobody"})
-    await used.ask(chat, "append", talk(1), expected_version=1)
-    await used.ask(chat, "append_recorded", RECORDED)
-    await used.ask(chat, "knows", RECORDED[0])
-    await used.ask(chat, "pin", 3)
-    pin = await used.ask(chat, "pin", "keep this")
-    await used.ask(chat, "pins")
-    await used.ask(chat, "compact", focus="ports", force=True, keep_last=2)
-    await used.ask(chat, "compact", target=-1)
-    await used.ask(chat, "unpin", pin)
-    await used.ask(chat, "revert_compaction", "to try")
-    await used.ask(chat, "context")
-    await used.ask(chat, "label", "A name")
-    await used.ask(chat, "label", " ")
-    await used.within(await used.ask(chat, "turn", 5))
-    await used.ask(chat, "turn", -1)
+        await used.ask(conversation, "append", talk(number), key=[f"{number}a", f"{number}b"])
+        await used.ask(conversation, "context", system="You help.", tools=conversation.tools())
+    await used.ask(conversation, "append", talk(0), key=["0a", "0b"])
+    await used.ask(conversation, "append", {"role": "nobody"})
+    await used.ask(conversation, "append", talk(1), expected_version=1)
+    await used.ask(conversation, "append_recorded", RECORDED)
+    await used.ask(conversation, "knows", RECORDED[0])
+    await used.ask(conversation, "pin", 3)
+    pin = await used.ask(conversation, "pin", "keep this")
+    await used.ask(conversation, "pins")
+    await used.ask(conversation, "compact", focus="ports", force=True, keep_last=2)
+    await used.ask(conversation, "compact", target=-1)
+    await used.ask(conversation, "unpin", pin)
+    await used.ask(conversation, "revert_compaction", "to try")
+    await used.ask(conversation, "context")
+    await used.ask(conversation, "label", "A name")
+    await used.ask(conversation, "label", " ")
+    await used.within(await used.ask(conversation, "turn", 5))
+    await used.ask(conversation, "turn", -1)
 
 
-async def look_back(used: Used, chat: Any) -> None:
-    context = await used.ask(chat, "context")
+async def look_back(used: Used, conversation: Any) -> None:
+    context = await used.ask(conversation, "context")
     for name in ("messages", "summaries", "compactions", "topics", "notes", "owner", "version"):
-        await used.ask(chat, name)
-    await used.ask(chat, "context", at=5)
-    await used.ask(chat, "context", position=7)
-    await used.ask(chat, "context", at=5, position=7)
-    await used.ask(chat, "diff", 10, 50)
-    await used.ask(chat, "diff", 10, 5_000)
+        await used.ask(conversation, name)
+    await used.ask(conversation, "context", at=5)
+    await used.ask(conversation, "context", position=7)
+    await used.ask(conversation, "context", at=5, position=7)
+    await used.ask(conversation, "diff", 10, 50)
+    await used.ask(conversation, "diff", 10, 5_000)
     for form in ("jsonl", "anthropic", "events", "other"):
-        await used.ask(chat, "export", form)
-    await used.ask(chat, "explain", 2, 9, at=30)
-    await used.ask(chat, "read", 4)
-    await used.ask(chat, "read", 4_000)
-    await used.ask(chat, "read_part", 4, 2, 100)
-    await used.ask(chat, "recall", "port of service 7", limit=2)
-    await used.ask(chat, "recall", "port", limt=2)
-    await used.ask(chat, "query", text="service 7", limit=1)
-    await used.ask(chat, "request_parts", context)
-    await used.ask(chat, "shared_with", 3)
-    for summary in await used.ask(chat, "summaries"):
-        await used.ask(chat, "expand", summary.summary_id, limit=2)
-    await used.ask(chat, "expand", "none")
+        await used.ask(conversation, "export", form)
+    await used.ask(conversation, "explain", 2, 9, at=30)
+    await used.ask(conversation, "read", 4)
+    await used.ask(conversation, "read", 4_000)
+    await used.ask(conversation, "read_part", 4, 2, 100)
+    await used.ask(conversation, "recall", "port of service 7", limit=2)
+    await used.ask(conversation, "recall", "port", limt=2)
+    await used.ask(conversation, "query", text="service 7", limit=1)
+    await used.ask(conversation, "request_parts", context)
+    await used.ask(conversation, "shared_with", 3)
+    for summary in await used.ask(conversation, "summaries"):
+        await used.ask(conversation, "expand", summary.summary_id, limit=2)
+    await used.ask(conversation, "expand", "none")
 
 
 async def call_tools(used: Used, face: Any, **which: Any) -> None:
@@ -101,17 +101,17 @@ async def call_tools(used: Used, face: Any, **which: Any) -> None:
     await used.ask(tools, "result_for", {"type": "tool_use"})
 
 
-async def fork(used: Used, chat: Any) -> None:
-    fork = await used.ask(chat, "fork", position=9, thread_id="fork")
+async def fork(used: Used, conversation: Any) -> None:
+    fork = await used.ask(conversation, "fork", position=9, thread_id="fork")
     await used.ask(fork, "append", talk(30))
     await used.ask(fork, "context")
-    await used.ask(chat, "fork", thread_id="fork")
+    await used.ask(conversation, "fork", thread_id="fork")
 
 
-async def erase(used: Used, memory: Any, chat: Any) -> None:
-    await used.ask(chat, "erase", [1, 2], "asked to")
-    await used.ask(chat, "erase", 4_000)
-    await used.ask(chat, "context")
+async def erase(used: Used, memory: Any, conversation: Any) -> None:
+    await used.ask(conversation, "erase", [1, 2], "asked to")
+    await used.ask(conversation, "erase", 4_000)
+    await used.ask(conversation, "context")
     theirs = await used.ask(memory, "conversation", "theirs", owner="ann")
     await used.ask(theirs, "append", talk(1))
     other = memory.conversation("theirs", owner="bob")
@@ -149,16 +149,18 @@ async def look_after(used: Used, memory: Any, folder: Path) -> None:
 async def scene(opened: Callable[..., Any], folder: Path) -> Used:
     used = Used()
     memory = opened(folder / "a.db", **options())
-    chat = await used.ask(memory, "conversation", "t")
+    conversation = await used.ask(memory, "conversation", "t")
     await used.ask(memory, "conversation", " ")
-    await append_and_compact(used, chat)
-    await look_back(used, chat)
-    await call_tools(used, chat, scope="all")
+    await append_and_compact(used, conversation)
+    await look_back(used, conversation)
+    await call_tools(used, conversation, scope="all")
     await call_tools(used, memory, thread_id="t")
-    await fork(used, chat)
+    await fork(used, conversation)
     await look_after(used, memory, folder)
     used.answers.append(("log", events_in(folder / "a.db")))
-    await erase(used, memory, chat)  # The last: what it leaves in the file is made by chance.
+    await erase(
+        used, memory, conversation
+    )  # The last: what it leaves in the file is made by chance.
     compressed = await used.ask(memory, "compress")
     used.answers[-1] = ("Memory.compress", compressed.events)  # Sizes depend on chance as well.
     await used.ask(memory, "drain", 5)
@@ -206,7 +208,7 @@ def test_the_scene_asks_every_public_method_and_most_of_it_works(
     used, _ = played
     public = {
         f"{kind.__name__.removeprefix('Async')}.{name}"
-        for kind in (refold.AsyncMemory, refold.AsyncChat, refold.AsyncToolbox)
+        for kind in (refold.AsyncMemory, refold.AsyncConversationMemory, refold.AsyncToolbox)
         for name in dir(kind)
         if not name.startswith("_")
     }

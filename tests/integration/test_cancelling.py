@@ -58,42 +58,46 @@ def said(number: int) -> dict[str, object]:
 async def test_an_append_is_stored_when_its_cancellation_is_told_or_never(tmp_path: Path) -> None:
     path, chance = tmp_path / "a.db", random.Random(7)
     async with refold.aopen(path) as memory:
-        chat = memory.conversation("t")
-        await chat.append(said(-1))
+        conversation = memory.conversation("t")
+        await conversation.append(said(-1))
         cancelled = 0
         for number in range(ROUNDS):
-            cancelled += await cancelled_at(chat.append(said(number)), chance.random() * 0.002)
+            cancelled += await cancelled_at(
+                conversation.append(said(number)), chance.random() * 0.002
+            )
             then = stored(path)
             await asyncio.sleep(chance.random() * 0.004)
             assert stored(path) == then
         assert cancelled > ROUNDS / 4
-        texts = [str(m.message.content) for m in await chat.messages()]
+        texts = [str(m.message.content) for m in await conversation.messages()]
         assert len(texts) == len(set(texts))
         assert texts == sorted(texts, key=lambda text: int(text.split()[1]))
 
 
-WRITING: dict[str, Callable[[refold.AsyncMemory, refold.AsyncChat], Awaitable[object]]] = {
-    "append": lambda memory, chat: chat.append(said(0)),
-    "label": lambda memory, chat: chat.label(f"label {random.random()}"),
-    "pin": lambda memory, chat: chat.pin(f"a text to keep {random.random()}"),
-    "unpin": lambda memory, chat: chat.unpin("none"),
-    "fork": lambda memory, chat: chat.fork(),
-    "erase": lambda memory, chat: chat.erase(1),
-    "compact": lambda memory, chat: chat.compact(),
-    "revert": lambda memory, chat: chat.revert_compaction(),
-    "context": lambda memory, chat: chat.context(),
-    "erase_conversation": lambda memory, chat: memory.erase_conversation("other"),
+WRITING: dict[
+    str, Callable[[refold.AsyncMemory, refold.AsyncConversationMemory], Awaitable[object]]
+] = {
+    "append": lambda memory, conversation: conversation.append(said(0)),
+    "label": lambda memory, conversation: conversation.label(f"label {random.random()}"),
+    "pin": lambda memory, conversation: conversation.pin(f"a text to keep {random.random()}"),
+    "unpin": lambda memory, conversation: conversation.unpin("none"),
+    "fork": lambda memory, conversation: conversation.fork(),
+    "erase": lambda memory, conversation: conversation.erase(1),
+    "compact": lambda memory, conversation: conversation.compact(),
+    "revert": lambda memory, conversation: conversation.revert_compaction(),
+    "context": lambda memory, conversation: conversation.context(),
+    "erase_conversation": lambda memory, conversation: memory.erase_conversation("other"),
 }
 
 
-async def filled(memory: refold.AsyncMemory, turns: int = 20) -> refold.AsyncChat:
-    chat = memory.conversation("t")
+async def filled(memory: refold.AsyncMemory, turns: int = 20) -> refold.AsyncConversationMemory:
+    conversation = memory.conversation("t")
     for thread_id in ("t", "other"):
         words = [said(n) | {"content": f"{n} " + "word " * 60} for n in range(2 * turns)]
         for n in range(1, 2 * turns, 2):
             words[n]["role"] = "assistant"
         await memory.conversation(thread_id).append([*words, said(0)])
-    return chat
+    return conversation
 
 
 @pytest.mark.slow(but=["pin", "label"])
@@ -105,10 +109,10 @@ async def test_what_writes_has_written_when_its_cancellation_is_told_or_never_do
     chance = random.Random(name)
     path = tmp_path / "a.db"
     async with refold.aopen(path, window=4_000) as memory:
-        chat = await filled(memory)
+        conversation = await filled(memory)
         for _ in range(12):
             with suppress(refold.RefoldError):
-                await cancelled_at(WRITING[name](memory, chat), chance.random() * 0.012)
+                await cancelled_at(WRITING[name](memory, conversation), chance.random() * 0.012)
             then = stored(path)
             await asyncio.sleep(0.015)
             assert stored(path) == then
@@ -122,18 +126,18 @@ async def test_what_waits_for_another_writer_is_given_up_at_once_and_never_writt
 ) -> None:
     path = tmp_path / "a.db"
     async with refold.aopen(path, window=4_000) as memory:
-        chat = await filled(memory)
+        conversation = await filled(memory)
         before, other = stored(path), WriteLock(Path(f"{path}.lock"), 30)
         loop = asyncio.get_running_loop()
         with other.held():
             began = loop.time()
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(WRITING[name](memory, chat), 0.1)
+                await asyncio.wait_for(WRITING[name](memory, conversation), 0.1)
             assert loop.time() - began < 5
         other.close()
         await asyncio.sleep(0.05)
         assert [row for row in stored(path) if row not in before] == []
-        await chat.append(said(1))
+        await conversation.append(said(1))
 
 
 @in_a_loop
@@ -141,15 +145,15 @@ async def test_what_waits_for_a_thread_of_the_pool_never_begins(tmp_path: Path) 
     loop, busy = asyncio.get_running_loop(), threading.Event()
     loop.set_default_executor(ThreadPoolExecutor(1))
     async with refold.aopen(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         blocking = loop.run_in_executor(None, busy.wait)
         for number in range(5):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.01):
-                    await chat.append(said(number))
+                    await conversation.append(said(number))
         busy.set()
         await blocking
-        assert await chat.messages() == []
+        assert await conversation.messages() == []
 
 
 @in_a_loop
@@ -157,15 +161,15 @@ async def test_threads_of_the_pool_come_back(tmp_path: Path) -> None:
     loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(2)
     loop.set_default_executor(pool)
     async with refold.aopen(tmp_path / "a.db") as memory:
-        chat, chance = memory.conversation("t"), random.Random(3)
+        conversation, chance = memory.conversation("t"), random.Random(3)
         for number in range(40):
-            tasks = [asyncio.ensure_future(chat.append(said(number))) for _ in range(4)]
+            tasks = [asyncio.ensure_future(conversation.append(said(number))) for _ in range(4)]
             await asyncio.sleep(chance.random() * 0.004)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         async with asyncio.timeout(10):
-            await asyncio.gather(*(chat.append(said(n)) for n in range(8)))
+            await asyncio.gather(*(conversation.append(said(n)) for n in range(8)))
 
 
 @in_a_loop
@@ -183,9 +187,9 @@ async def test_a_task_that_is_cancelled_twice_still_waits_for_what_it_wrote(
         return insert(log, *given)
 
     async with refold.aopen(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         monkeypatch.setattr(SQLiteLog, "_insert", slow)
-        task = asyncio.ensure_future(chat.append(said(0)))
+        task = asyncio.ensure_future(conversation.append(said(0)))
         await asyncio.to_thread(writes.wait, 10)
         for _ in range(3):
             task.cancel()
@@ -194,7 +198,7 @@ async def test_a_task_that_is_cancelled_twice_still_waits_for_what_it_wrote(
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert len(await chat.messages()) == 1
+        assert len(await conversation.messages()) == 1
 
 
 @in_a_loop
@@ -206,12 +210,12 @@ async def test_a_task_group_that_fails_leaves_no_append_behind(tmp_path: Path) -
         raise ValueError("of the program's own")
 
     async with refold.aopen(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
 
         async def together() -> None:
             async with asyncio.TaskGroup() as group:
                 for number in range(6):
-                    group.create_task(chat.append(said(number)))
+                    group.create_task(conversation.append(said(number)))
                 group.create_task(fails())
 
         for _ in range(10):

@@ -14,12 +14,16 @@ TOOLS: list[dict[str, Any]] = [
 ]
 
 
-def talked(chat: refold.Chat, turns: int, **carried: Any) -> None:
+def talked(conversation: refold.ConversationMemory, turns: int, **carried: Any) -> None:
     for number in range(turns):
-        chat.append({"role": "user", "content": f"Question {number} about boat_{number}.py. " * 12})
-        chat.context(**carried)
-        chat.append({"role": "assistant", "content": f"boat_{number}.py is at its pier. " * 12})
-    chat.append({"role": "user", "content": "And now?"})
+        conversation.append(
+            {"role": "user", "content": f"Question {number} about boat_{number}.py. " * 12}
+        )
+        conversation.context(**carried)
+        conversation.append(
+            {"role": "assistant", "content": f"boat_{number}.py is at its pier. " * 12}
+        )
+    conversation.append({"role": "user", "content": "And now?"})
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -33,22 +37,22 @@ def test_a_compaction_on_demand_sizes_the_request_that_comes_next(
         memory.close()
         memory = refold.open(path, window=32_000)
     with memory:
-        chat = memory.conversation("t")
-        result = chat.compact(all=True)
+        conversation = memory.conversation("t")
+        result = conversation.compact(all=True)
         assert result.outcome == "performed"
-        context = chat.context(system=SYSTEM, tools=TOOLS)
+        context = conversation.context(system=SYSTEM, tools=TOOLS)
         assert context.tokens == result.tokens_after
         assert "ask recall_memory" in str(context.messages[0]["content"])
-        back = chat.revert_compaction()
-        assert back.tokens_after == chat.context(system=SYSTEM, tools=TOOLS).tokens
+        back = conversation.revert_compaction()
+        assert back.tokens_after == conversation.context(system=SYSTEM, tools=TOOLS).tokens
 
 
 def test_what_is_given_counts_before_what_is_known(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", window=32_000) as memory:
-        chat = memory.conversation("t")
-        talked(chat, 30, system=SYSTEM, tools=TOOLS)
-        result = chat.compact(all=True, system="Be brief.", tools=TOOLS)
-        assert result.tokens_after == chat.context(system="Be brief.", tools=TOOLS).tokens
+        conversation = memory.conversation("t")
+        talked(conversation, 30, system=SYSTEM, tools=TOOLS)
+        result = conversation.compact(all=True, system="Be brief.", tools=TOOLS)
+        assert result.tokens_after == conversation.context(system="Be brief.", tools=TOOLS).tokens
 
 
 def test_after_a_restart_an_append_begins_what_the_next_request_needs(tmp_path: Path) -> None:
@@ -58,11 +62,13 @@ def test_after_a_restart_an_append_begins_what_the_next_request_needs(tmp_path: 
         talked(memory.conversation("t"), 40, system=large)
         assert not memory.conversation("t").summaries()
     with refold.open(path, window=32_000, background=True) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         deadline = time.monotonic() + 20
-        while not chat.summaries() and time.monotonic() < deadline:
-            chat.append({"role": "user", "content": "One more thing about boat_3.py. " * 12})
+        while not conversation.summaries() and time.monotonic() < deadline:
+            conversation.append(
+                {"role": "user", "content": "One more thing about boat_3.py. " * 12}
+            )
             time.sleep(0.05)
-        assert chat.summaries()
-        known = chat.context(system=large)
+        assert conversation.summaries()
+        known = conversation.context(system=large)
         assert known.tokens <= known.budget.trigger

@@ -62,9 +62,9 @@ def test_every_request_is_legal_and_a_version_gives_it_again(
     assert preserved_thinking_violations(requests) == []
     assert over == 0
     with refold.open(tmp_path / "a.db", window=window) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for request, version in list(zip(requests, versions, strict=True))[::17]:
-            again = chat.context(at=version).for_anthropic()
+            again = conversation.context(at=version).for_anthropic()
             assert again == {k: request[k] for k in again}, version
         assert memory.verify().ok
 
@@ -78,7 +78,7 @@ def played(
     over = 0
     memory = refold.open(path, window=window)
     for number, message in enumerate(recorded.messages):
-        chat, role = memory.conversation("t"), message.message.role
+        conversation, role = memory.conversation("t"), message.message.role
         content: Any = message.message.content
         if role == "assistant" and number:
             content = message.message.blocks()
@@ -87,7 +87,7 @@ def played(
             tools = [*recorded.tools, *([TOOL] if number * 2 > len(recorded.messages) else [])]
             system = f"It is day {number // 6}."
             try:
-                made = chat.context(system=system, tools=tools, model=model)
+                made = conversation.context(system=system, tools=tools, model=model)
             except refold.ContextWindowExceeded:
                 pass
             else:
@@ -96,7 +96,7 @@ def played(
                 carried = {**made.for_anthropic(), "answer": content, "model": model}
                 requests.append(carried | ({"thinking": thinking} if thinking else {}))
                 versions.append(made.version)
-        chat.append({"role": role, "content": content}, recorded=True)
+        conversation.append({"role": role, "content": content}, recorded=True)
         if number % 37 == 36:
             memory.close()
             memory = refold.open(path, window=window)

@@ -43,15 +43,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path, summariser: Summariser, wait: float = 30.0) -> Generator[refold.Chat]:
+def opened(
+    path: Path, summariser: Summariser, wait: float = 30.0
+) -> Generator[refold.ConversationMemory]:
     with refold.open(
         path, window=WINDOW, summariser=summariser, compaction_wait=wait, notes="off"
     ) as memory:
         yield memory.conversation("t")
 
 
-def outcomes(chat: refold.Chat) -> list[tuple[str, str | None]]:
-    return [(row.outcome, row.reason) for row in chat.compactions()]
+def outcomes(conversation: refold.ConversationMemory) -> list[tuple[str, str | None]]:
+    return [(row.outcome, row.reason) for row in conversation.compactions()]
 
 
 @pytest.mark.slow
@@ -76,8 +78,12 @@ def test_processes_that_ask_at_once_compact_once_and_all_fit(path: Path) -> None
 
 def test_who_comes_later_waits_for_the_summary_and_asks_no_model(path: Path) -> None:
     held, recording = HeldSummariser(GoodSummariser()), RecordingSummariser(GoodSummariser())
-    with opened(path, held) as chat, opened(path, recording) as other, ThreadPoolExecutor() as pool:
-        first = pool.submit(chat.context)
+    with (
+        opened(path, held) as conversation,
+        opened(path, recording) as other,
+        ThreadPoolExecutor() as pool,
+    ):
+        first = pool.submit(conversation.context)
         assert held.started.wait(30)
         second = pool.submit(other.context)
         assert not second.done()
@@ -87,18 +93,18 @@ def test_who_comes_later_waits_for_the_summary_and_asks_no_model(path: Path) -> 
         assert (waited.messages, waited.tokens) == (made.messages, made.tokens)
         assert waited.tokens <= waited.budget.limit
         assert recording.requests == []
-        assert outcomes(chat) == [("performed", None)]
+        assert outcomes(conversation) == [("performed", None)]
 
 
 @pytest.mark.slow
 def test_it_is_waited_for_no_longer_than_the_setting_says(path: Path) -> None:
     held = HeldSummariser(GoodSummariser())
     with (
-        opened(path, held) as chat,
+        opened(path, held) as conversation,
         opened(path, GoodSummariser(), wait=0.2) as other,
         ThreadPoolExecutor() as pool,
     ):
-        first = pool.submit(chat.context)
+        first = pool.submit(conversation.context)
         assert held.started.wait(30)
         context = other.context()
         assert context.tokens <= context.budget.limit
@@ -107,7 +113,7 @@ def test_it_is_waited_for_no_longer_than_the_setting_says(path: Path) -> None:
         late = first.result(30)
         assert [c.reason for c in late.compactions] == ["overtaken"]
         assert late.tokens <= late.budget.limit
-        assert outcomes(chat) == [("failed", "abandoned"), ("performed", None)]
+        assert outcomes(conversation) == [("failed", "abandoned"), ("performed", None)]
 
 
 @pytest.mark.slow
@@ -124,8 +130,8 @@ def test_a_summary_that_comes_too_late_is_no_failure_of_its_summariser(path: Pat
             return await super().summarise(request)
 
     mine = Interrupted()
-    with opened(path, mine) as chat, opened(path, GoodSummariser()) as other:
-        context = chat.context()
+    with opened(path, mine) as conversation, opened(path, GoodSummariser()) as other:
+        context = conversation.context()
         assert context.tokens <= context.budget.limit
         assert [c.outcome for c in context.compactions] == ["failed", "performed"]
         assert [c.summariser for c in context.compactions] == [mine.name, mine.name]

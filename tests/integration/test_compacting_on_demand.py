@@ -12,10 +12,14 @@ from tests.support.fact_summarisers import FactSummariser, facts_in
 from tests.support.fake_summarisers import RaisingSummariser, RecordingSummariser
 
 
-def talk(chat: refold.Chat, turns: int = 100, words: int = 60) -> None:
+def talk(conversation: refold.ConversationMemory, turns: int = 100, words: int = 60) -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * words})
-        chat.append({"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * words})
+        conversation.append(
+            {"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * words}
+        )
+        conversation.append(
+            {"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * words}
+        )
 
 
 def long_talk(**options: Any) -> refold.Memory:
@@ -27,12 +31,12 @@ def long_talk(**options: Any) -> refold.Memory:
 @pytest.mark.slow
 def test_a_large_conversation_is_brought_to_the_target_of_an_automatic_compaction() -> None:
     with long_talk() as memory:
-        chat = memory.conversation("t")
-        done = chat.compact()
+        conversation = memory.conversation("t")
+        done = conversation.compact()
         assert done.outcome == "performed"
         assert 10_000 < done.tokens_after <= 21_000
         assert done.messages_kept > 20
-        again = chat.compact(all=True)
+        again = conversation.compact(all=True)
         assert again.outcome == "performed"
         assert again.messages_kept in (5, 6), "the newest five, or the whole turns that they are in"
 
@@ -40,28 +44,28 @@ def test_a_large_conversation_is_brought_to_the_target_of_an_automatic_compactio
 @pytest.mark.slow
 def test_a_conversation_below_the_target_keeps_the_newest_messages() -> None:
     with refold.open(":memory:", window=200_000) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 30)
-        assert chat.compact().messages_kept in (5, 6)
+        conversation = memory.conversation("t")
+        talk(conversation, 30)
+        assert conversation.compact().messages_kept in (5, 6)
 
 
 @pytest.mark.slow
 def test_the_target_of_one_call_is_met_and_nothing_is_done_where_it_is_met_already() -> None:
     summariser = RecordingSummariser()
     with long_talk(summariser=summariser) as memory:
-        chat = memory.conversation("t")
-        done = chat.compact(target=20_000)
+        conversation = memory.conversation("t")
+        done = conversation.compact(target=20_000)
         assert (done.outcome, done.effective) == ("performed", True)
         assert 9_000 < done.tokens_after <= 20_000
-        assert chat.context().tokens <= 20_000
-        again = chat.compact(target=20_000)
+        assert conversation.context().tokens <= 20_000
+        again = conversation.compact(target=20_000)
         assert (again.outcome, again.reason, again.model_calls) == (
             "nothing_to_do",
             "within_target",
             0,
         )
         assert len(summariser.requests) == 1
-        smaller = chat.compact(target=8_000)
+        smaller = conversation.compact(target=8_000)
         assert smaller.outcome == "performed", "a smaller target is something new"
         assert 1_000 < smaller.tokens_after <= 8_000
         assert len(summariser.requests) == 2
@@ -70,12 +74,14 @@ def test_the_target_of_one_call_is_met_and_nothing_is_done_where_it_is_met_alrea
 @pytest.mark.slow
 def test_so_many_messages_stay_as_one_call_says() -> None:
     with long_talk() as memory:
-        chat = memory.conversation("t")
-        done = chat.compact(keep_last=12)
+        conversation = memory.conversation("t")
+        done = conversation.compact(keep_last=12)
         assert (done.outcome, done.messages_kept) == ("performed", 12)
-        assert chat.compact(keep_last=12).outcome == "nothing_to_do"
-        assert chat.compact(keep_last=5).messages_kept == 5, "just so many, in the midst of a turn"
-        assert chat.compact(keep_last=2).messages_kept == 2
+        assert conversation.compact(keep_last=12).outcome == "nothing_to_do"
+        assert conversation.compact(keep_last=5).messages_kept == 5, (
+            "just so many, in the midst of a turn"
+        )
+        assert conversation.compact(keep_last=2).messages_kept == 2
         policy = memory.conversation("t").context().summary
         assert policy is not None
         assert policy.policy.keep_last == 2, "the policy of the call is on record"
@@ -103,11 +109,13 @@ def test_an_option_that_cannot_be_is_refused_by_name(options: dict[str, Any], fi
 def test_asyncio_has_the_same_options() -> None:
     async def run() -> refold.CompactionResult:
         async with refold.aopen(":memory:", window=60_000) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for n in range(40):
-                await chat.append({"role": "user", "content": f"Question {n} " + "word " * 99})
-                await chat.append({"role": "assistant", "content": "so it is. " * 50})
-            return await chat.compact(target=6_000, keep_last=3, model="m", focus="the cat")
+                await conversation.append(
+                    {"role": "user", "content": f"Question {n} " + "word " * 99}
+                )
+                await conversation.append({"role": "assistant", "content": "so it is. " * 50})
+            return await conversation.compact(target=6_000, keep_last=3, model="m", focus="the cat")
 
     done = asyncio.run(run())
     assert done.outcome == "performed"
@@ -118,24 +126,24 @@ def test_asyncio_has_the_same_options() -> None:
 def test_a_new_focus_has_the_same_messages_summarised_again() -> None:
     summariser = FactSummariser(300)
     with long_talk(summariser=summariser) as memory:
-        chat = memory.conversation("t")
-        chat.compact()
-        talk(chat, 20)
-        first = chat.compact(focus="the cat", keep_last=6)
-        covered, tokens = first.messages_covered, chat.context().tokens
-        again = chat.compact(focus="the dog")
+        conversation = memory.conversation("t")
+        conversation.compact()
+        talk(conversation, 20)
+        first = conversation.compact(focus="the cat", keep_last=6)
+        covered, tokens = first.messages_covered, conversation.context().tokens
+        again = conversation.compact(focus="the dog")
         assert (again.outcome, again.messages_covered) == ("performed", covered)
         before, after = summariser.requests[1:]
         assert after.focus == "the dog"
         assert after.messages == before.messages
         assert facts_in(after.previous) == [1], "the text that is replaced is no source"
-        assert abs(chat.context().tokens - tokens) < 200
-        assert chat.compact(focus="the dog").outcome == "nothing_to_do"
-        assert [row.is_active for row in chat.summaries()].count(True) == 1
-        expanded = chat.expand(str(again.summary_id))
+        assert abs(conversation.context().tokens - tokens) < 200
+        assert conversation.compact(focus="the dog").outcome == "nothing_to_do"
+        assert [row.is_active for row in conversation.summaries()].count(True) == 1
+        expanded = conversation.expand(str(again.summary_id))
         assert len(expanded.leaves) == 2, "the leaf of the same messages is there once"
-        chat.revert_compaction()
-        undone = chat.context().summary
+        conversation.revert_compaction()
+        undone = conversation.context().summary
         assert undone is not None
         assert facts_in(undone.text) == [1, 2]
         assert memory.verify().ok

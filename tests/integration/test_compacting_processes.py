@@ -60,15 +60,15 @@ def test_what_a_killed_process_left_unfinished_is_settled_at_the_first_append(pa
         process.wait(SOON)
     assert outcomes(path) == [("requested", None)], "looking on settles nothing"
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation(THREAD)
-        before = len(chat.messages())
-        stored = chat.append({"role": "user", "content": "Are you there?"})
+        conversation = memory.conversation(THREAD)
+        before = len(conversation.messages())
+        stored = conversation.append({"role": "user", "content": "Are you there?"})
         assert stored.positions == (before,)
-        assert [row.reason for row in chat.compactions()] == ["abandoned"]
-        context = chat.context()
+        assert [row.reason for row in conversation.compactions()] == ["abandoned"]
+        context = conversation.context()
         assert violations(context.for_anthropic()) == []
-        assert chat.compact().outcome == "performed"
-        assert len(chat.messages()) == before + 1
+        assert conversation.compact().outcome == "performed"
+        assert len(conversation.messages()) == before + 1
         assert memory.verify().ok
 
 
@@ -81,10 +81,10 @@ def test_a_request_or_a_compaction_by_hand_does_not_wait_for_a_killed_process(
         process.kill()
         process.wait(SOON)
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation(THREAD)
-        getattr(chat, act)()
-        assert chat.compactions()[0].reason == "abandoned"
-        assert all(row.outcome != "requested" for row in chat.compactions())
+        conversation = memory.conversation(THREAD)
+        getattr(conversation, act)()
+        assert conversation.compactions()[0].reason == "abandoned"
+        assert all(row.outcome != "requested" for row in conversation.compactions())
 
 
 def test_a_killed_process_that_nobody_has_buried_is_gone_as_well(path: Path) -> None:
@@ -99,15 +99,15 @@ def test_a_killed_process_that_nobody_has_buried_is_gone_as_well(path: Path) -> 
 @pytest.mark.slow
 def test_a_living_process_is_not_overtaken(path: Path) -> None:
     with at_work("work", path) as process, refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation(THREAD)
-        chat.append({"role": "user", "content": "Meanwhile, from elsewhere."})
-        assert chat.context().summary is None
-        assert chat.compact().outcome == "in_flight"
-        assert [row.outcome for row in chat.compactions()] == ["requested"]
+        conversation = memory.conversation(THREAD)
+        conversation.append({"role": "user", "content": "Meanwhile, from elsewhere."})
+        assert conversation.context().summary is None
+        assert conversation.compact().outcome == "in_flight"
+        assert [row.outcome for row in conversation.compactions()] == ["requested"]
         process.kill()
         process.wait(SOON)
-        assert chat.compact().outcome == "performed"
-        assert [row.outcome for row in chat.compactions()] == ["failed", "performed"]
+        assert conversation.compact().outcome == "performed"
+        assert [row.outcome for row in conversation.compactions()] == ["failed", "performed"]
 
 
 @pytest.mark.slow

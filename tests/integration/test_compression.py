@@ -38,10 +38,10 @@ def said(number: int) -> dict[str, Any]:
 
 def fill(path: Path, key: bytes | None = None) -> Path:
     with refold.open(path, encryption_key=key) as memory:
-        chat = memory.conversation("t")
-        chat.append([said(number) for number in range(COUNT)])
-        assert chat.compact().outcome == "performed"
-        chat.append(said(COUNT))
+        conversation = memory.conversation("t")
+        conversation.append([said(number) for number in range(COUNT)])
+        assert conversation.compact().outcome == "performed"
+        conversation.append(said(COUNT))
     return path
 
 
@@ -60,9 +60,12 @@ def links_of(path: Path) -> list[str]:
 
 def everything(path: Path, key: bytes | None = None) -> list[object]:
     with refold.open(path, encryption_key=key) as memory:
-        chat = memory.conversation("t")
-        contexts = [chat.context(at=v).for_anthropic() for v in range(1, chat.version + 1, 7)]
-        return [*contexts, *(m.message.content for m in chat.messages())]
+        conversation = memory.conversation("t")
+        contexts = [
+            conversation.context(at=v).for_anthropic()
+            for v in range(1, conversation.version + 1, 7)
+        ]
+        return [*contexts, *(m.message.content for m in conversation.messages())]
 
 
 def dictionaries_in(path: Path) -> list[tuple[int, bytes]]:
@@ -205,10 +208,10 @@ def test_what_was_erased_is_in_no_dictionary_and_in_no_file(
     path = fill(tmp_path / "a.db", key)
     with refold.open(path, encryption_key=key) as memory:
         first = memory.compress().dictionary
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         assert any(b"tulip" in dictionary for dictionary in plain_dictionaries(path, key))
         for position in TOLD:
-            chat.erase(position)
+            conversation.erase(position)
         assert memory.verify().ok
     numbers = [number for number, _ in dictionaries_in(path)]
     assert first not in numbers

@@ -54,10 +54,10 @@ def test_threads_share_one_memory(tmp_path: Path) -> None:
         def work(name: str) -> None:
             own, shared = memory.conversation(name), memory.conversation("shared")
             for number in range(25):
-                for chat in (own, shared):
+                for conversation in (own, shared):
                     words = f"{name} {number} " + "word " * 60
                     pair = [{"role": role, "content": words} for role in ("user", "assistant")]
-                    chat.append(pair, key=[f"{name}-{number}{end}" for end in "qa"])
+                    conversation.append(pair, key=[f"{name}-{number}{end}" for end in "qa"])
                 if number % 8 == 0:
                     shared.compact()
                     memory.conversations()

@@ -17,11 +17,11 @@ NAMES = (b"messages", b"positions", b"summaries", b"passages", b"postings", b"CR
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("store")
     with refold.open(folder / "a.db", scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": f"the number is {SECRET.decode()}"})
-        chat.append({"role": "assistant", "content": "noted, port 5432"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": f"the number is {SECRET.decode()}"})
+        conversation.append({"role": "assistant", "content": "noted, port 5432"})
         assert memory.conversations()
-        assert chat.recall("port").hits
+        assert conversation.recall("port").hits
     return folder
 
 
@@ -50,12 +50,12 @@ def test_a_bit_in_a_schema_is_noticed_and_an_erasure_takes_the_text(
             content[at] ^= 1 << bit
             (folder / f"a.{name}.db").write_bytes(content)
             with refold.open(folder / "a.db", scrub_megabytes=0) as memory:
-                chat = memory.conversation("t")
+                conversation = memory.conversation("t")
                 if what == "ask":
-                    assert [m.position for m in chat.messages()] == [0, 1]
-                    assert chat.recall("port").hits[0].position == 1
+                    assert [m.position for m in conversation.messages()] == [0, 1]
+                    assert conversation.recall("port").hits[0].position == 1
                 else:
-                    assert chat.erase(0).complete
+                    assert conversation.erase(0).complete
             if what == "erase":
                 left = [p.name for p in folder.iterdir() if SECRET in p.read_bytes()]
                 assert left == [], (at, bit)

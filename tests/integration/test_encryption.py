@@ -42,11 +42,11 @@ def said(number: int) -> dict[str, Any]:
 
 def fill(path: Path, key: object, count: int = 16) -> None:
     with refold.open(path, encryption_key=key) as memory:  # type: ignore[arg-type]  # pyright: ignore
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(count):
-            chat.append(said(number))
-        assert chat.compact().outcome == "performed"
-        chat.append(said(count))
+            conversation.append(said(number))
+        assert conversation.compact().outcome == "performed"
+        conversation.append(said(count))
         memory.conversations()
 
 
@@ -317,13 +317,13 @@ def test_no_two_events_share_a_nonce(path: Path) -> None:
 
 def test_a_log_in_memory_can_have_a_key_and_be_compressed() -> None:
     with refold.open(":memory:", encryption_key=secrets.token_bytes(32)) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(60):
-            chat.append(said(number))
-        chat.compact()
-        before = chat.context().for_anthropic()
+            conversation.append(said(number))
+        conversation.compact()
+        before = conversation.context().for_anthropic()
         assert memory.compress().events > 10
-        assert chat.context().for_anthropic() == before
+        assert conversation.context().for_anthropic() == before
         assert memory.verify().ok
 
 

@@ -19,11 +19,11 @@ def test_a_death_leaves_it_erased_in_all_copies_or_in_none(tmp_path: Path, whole
     folder = tmp_path / "first"
     folder.mkdir()
     with traced(), opened(folder) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 20, [1])
-        chat.fork(thread_id="copy").fork(thread_id="deeper")
+        conversation = memory.conversation("t")
+        talk(conversation, 20, [1])
+        conversation.fork(thread_id="copy").fork(thread_id="deeper")
         with watched(folder, lambda: None) as moments:
-            report = memory.erase_conversation("t") if whole else chat.erase(2)
+            report = memory.erase_conversation("t") if whole else conversation.erase(2)
         assert report.copies == ("copy", "deeper")
     seen: set[bool] = set()
     for number, moment in enumerate(moments):
@@ -41,26 +41,26 @@ def test_a_death_leaves_it_erased_in_all_copies_or_in_none(tmp_path: Path, whole
 
 @pytest.mark.slow
 def test_a_copy_of_an_older_day_says_what_was_erased_since(folder: Path, memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 6, [1, 3])
-    before = chat.version
-    chat.pin(2)
-    pinned = chat.version
-    chat.erase([2, 6], "asked")
-    versions = (before, pinned, pinned + 1, pinned + 2, chat.version)
+    conversation = memory.conversation("t")
+    talk(conversation, 6, [1, 3])
+    before = conversation.version
+    conversation.pin(2)
+    pinned = conversation.version
+    conversation.erase([2, 6], "asked")
+    versions = (before, pinned, pinned + 1, pinned + 2, conversation.version)
     for at in versions:
-        copy = chat.fork(at=at, thread_id=f"copy-{at}")
+        copy = conversation.fork(at=at, thread_id=f"copy-{at}")
         assert [m.position for m in copy.messages() if m.erased] == [2, 6]
         assert [f.position for f in copy.explain() if f.fate == "erased"] == [2, 6]
         assert copy.pins() == ()
-        assert copy.context().tokens == chat.context().tokens
+        assert copy.context().tokens == conversation.context().tokens
         assert not copy.erase([2, 6]).changed
         is_sound(memory, copy)
     events = list(memory.conversation(f"copy-{before}").export("events"))
     reasons = [e["fields"]["reason"] for e in events if e["name"] == "message_erased"]
     assert reasons == ["asked", "asked"]
     copies = (*sorted(f"copy-{at}" for at in versions), "t")
-    assert chat.fork(at=2, thread_id="early").erase(0).copies == copies
+    assert conversation.fork(at=2, thread_id="early").erase(0).copies == copies
     assert holding(folder) == {}
 
 
@@ -68,14 +68,14 @@ def test_a_copy_of_an_older_day_says_what_was_erased_since(folder: Path, memory:
 def test_the_withdrawn_summary_of_an_older_day_is_made_anew_in_the_copy(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 30, [1])
-    before = chat.version
-    chat.erase(2)
-    now = chat.context()
+    conversation = memory.conversation("t")
+    talk(conversation, 30, [1])
+    before = conversation.version
+    conversation.erase(2)
+    now = conversation.context()
     assert now.summary is not None
-    for at in range(before, chat.version + 1):
-        copy = chat.fork(at=at, thread_id=f"copy-{at}")
+    for at in range(before, conversation.version + 1):
+        copy = conversation.fork(at=at, thread_id=f"copy-{at}")
         summary = copy.context().summary
         assert summary is not None
         assert WITHDRAWN not in summary.text
@@ -90,13 +90,13 @@ def test_the_withdrawn_summary_of_an_older_day_is_made_anew_in_the_copy(
 
 
 def test_a_copy_of_an_older_day_is_made_beside_a_running_loop(memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 30, [1])
-    before = chat.version
-    chat.erase(2)
+    conversation = memory.conversation("t")
+    talk(conversation, 30, [1])
+    before = conversation.version
+    conversation.erase(2)
 
-    async def inside() -> refold.Chat:
-        return chat.fork(at=before)
+    async def inside() -> refold.ConversationMemory:
+        return conversation.fork(at=before)
 
     assert asyncio.run(inside()).read(2).erased
 
@@ -104,9 +104,9 @@ def test_a_copy_of_an_older_day_is_made_beside_a_running_loop(memory: Memory) ->
 def test_a_copy_of_a_copy_that_was_erased_still_leads_to_the_first(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
-    middle = chat.fork(thread_id="middle")
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
+    middle = conversation.fork(thread_id="middle")
     memory.erase_conversation("middle")
     assert memory.verify().ok
     memory.close()
@@ -120,13 +120,13 @@ def test_a_copy_of_a_copy_that_was_erased_still_leads_to_the_first(
 
 
 def test_what_an_erasure_reaches_is_told_before(memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 6, [1])
-    chat.fork(at=4, thread_id="early")
-    copy = chat.fork(thread_id="copy")
-    assert chat.shared_with(2) == ("copy", "early")
-    assert chat.shared_with([10]) == ("copy",)
+    conversation = memory.conversation("t")
+    talk(conversation, 6, [1])
+    conversation.fork(at=4, thread_id="early")
+    copy = conversation.fork(thread_id="copy")
+    assert conversation.shared_with(2) == ("copy", "early")
+    assert conversation.shared_with([10]) == ("copy",)
     assert copy.shared_with(2) == ("early", "t")
-    assert chat.shared_with() == ("copy", "early")
+    assert conversation.shared_with() == ("copy", "early")
     assert copy.shared_with() == ()
-    assert SECRET in chat.read(2).text
+    assert SECRET in conversation.read(2).text

@@ -26,27 +26,27 @@ from tests.support.fake_summarisers import HeldSummariser
 def test_a_summariser_that_answers_after_the_erasure_is_refused(folder: Path) -> None:
     held = HeldSummariser(Quoting())
     with opened(folder, summariser=held, window=100_000) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 30, [1])
+        conversation = memory.conversation("t")
+        talk(conversation, 30, [1])
         results: list[str] = []
-        late = threading.Thread(target=lambda: results.append(chat.compact().reason))
+        late = threading.Thread(target=lambda: results.append(conversation.compact().reason))
         late.start()
         assert held.started.wait(20)
-        chat.erase(2)
+        conversation.erase(2)
         held.release()
         late.join(20)
         assert results == ["overtaken"]
         assert holding(folder) == {}
-        assert {row.outcome for row in chat.compactions()} == {"failed"}
-        is_sound(memory, chat)
+        assert {row.outcome for row in conversation.compactions()} == {"failed"}
+        is_sound(memory, conversation)
 
 
 def test_erasing_works_for_asyncio_as_well(folder: Path) -> None:
     async def erase() -> None:
         async with refold.aopen(folder / "a.db") as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": SECRET})
-            assert (await chat.erase(0)).complete
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": SECRET})
+            assert (await conversation.erase(0)).complete
             assert holding(folder) == {}
             assert (await memory.erase_conversation("t")).changed
 
@@ -56,15 +56,15 @@ def test_erasing_works_for_asyncio_as_well(folder: Path) -> None:
 @pytest.mark.slow
 def test_a_reader_in_the_way_is_told_and_the_rest_is_done_later(folder: Path) -> None:
     with opened(folder) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 3, [1])
+        conversation = memory.conversation("t")
+        talk(conversation, 3, [1])
         with closing(sqlite3.connect(folder / "a.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM stored_events").fetchall()
-            report = chat.erase(2)
+            report = conversation.erase(2)
             assert not report.complete
-            assert chat.read(2).erased
-        assert chat.erase(2).complete
+            assert conversation.read(2).erased
+        assert conversation.erase(2).complete
         assert holding(folder) == {}
 
 
@@ -91,13 +91,13 @@ chat.erase(0)
 
 
 def test_another_memory_that_has_it_open_shows_it_no_more(folder: Path, memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
     with opened(folder) as other:
         mine = other.conversation("t")
         assert SECRET in str(mine.context().messages)
         assert SECRET in str(mine.messages())
-        chat.erase(2)
+        conversation.erase(2)
         assert SECRET not in str(mine.context().messages)
         assert SECRET not in str(mine.messages())
         assert mine.explain(2, 3)[0].fate == "erased"
@@ -131,14 +131,14 @@ class InterruptedLog(SQLiteLog):
 def test_read_models_that_were_filled_while_it_was_erased_are_filled_again(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    chat.append([{"role": "user", "content": f"{SECRET} {n}"} for n in range(3)])
-    erasing = threading.Thread(target=chat.erase, args=([0, 1, 2],))
+    conversation = memory.conversation("t")
+    conversation.append([{"role": "user", "content": f"{SECRET} {n}"} for n in range(3)])
+    erasing = threading.Thread(target=conversation.erase, args=([0, 1, 2],))
 
     def erase() -> None:
         # Rows were read from the log; it is erased, and the erasing one waits to drop the file.
         erasing.start()
-        while chat.version < 6:
+        while conversation.version < 6:
             time.sleep(0.01)
 
     log = InterruptedLog(folder / "a.db")
@@ -166,19 +166,19 @@ with refold.open(sys.argv[1], window=3_000) as memory:
         chat.append({"role": "user", "content": f"meanwhile {n}"})
         chat.context()
         chat.messages(-5)
-        shown = "Geheimnis" in str(chat.messages(0, 3))
+        shown = "Geheimnis" in str(conversation.messages(0, 3))
         print(shown, flush=True)
 """
-    chat = memory.conversation("t")
-    talk(chat, 20, [1])
+    conversation = memory.conversation("t")
+    talk(conversation, 20, [1])
     with subprocess.Popen(
         [sys.executable, "-c", code, str(folder / "a.db")], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "True\n"
-        report = chat.erase(2)
+        report = conversation.erase(2)
         while not report.complete:
-            report = chat.erase(2)
+            report = conversation.erase(2)
         assert holding(folder) == {}
         # What it said while it was erased waits in the pipe.
         assert any(other.stdout.readline() == "False\n" for _ in range(500))

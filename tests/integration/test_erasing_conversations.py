@@ -14,26 +14,26 @@ from tests.support.erasing_scenes import SECRET, holding, is_sound, talk
 def test_its_copies_in_forks_go_with_it_in_whichever_it_is_erased(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 30, [1, 25])
-    early = chat.fork(at=20, thread_id="early")
-    copy = chat.fork(thread_id="copy")
+    conversation = memory.conversation("t")
+    talk(conversation, 30, [1, 25])
+    early = conversation.fork(at=20, thread_id="early")
+    copy = conversation.fork(thread_id="copy")
     copy.append({"role": "user", "content": "only here"})
     deeper = copy.fork(thread_id="deeper")
     report = deeper.erase(2)
     assert report.copies == ("copy", "early", "t")
-    assert chat.erase(50).copies == ("copy", "deeper")
+    assert conversation.erase(50).copies == ("copy", "deeper")
     assert holding(folder) == {}
-    for one in (chat, early, copy, deeper):
+    for one in (conversation, early, copy, deeper):
         assert one.read(2).erased
         is_sound(memory, one)
 
 
 def test_nothing_is_left_of_an_erased_conversation(folder: Path, memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 30, [1, 28])
-    chat.append({"role": "user", "content": SECRET}, key="k")
-    chat.label(SECRET)
+    conversation = memory.conversation("t")
+    talk(conversation, 30, [1, 28])
+    conversation.append({"role": "user", "content": SECRET}, key="k")
+    conversation.label(SECRET)
     other = memory.conversation("other")
     other.append({"role": "user", "content": "hello"})
     report = memory.erase_conversation("t", "asked")
@@ -44,22 +44,22 @@ def test_nothing_is_left_of_an_erased_conversation(folder: Path, memory: Memory)
     assert memory.verify().ok
     assert not memory.erase_conversation("t").changed
     attempts: list[Callable[[], object]] = [
-        chat.context,
-        lambda: chat.context(at=3),
-        chat.compact,
-        chat.revert_compaction,
-        chat.fork,
-        lambda: chat.pin("x"),
-        lambda: chat.unpin("x"),
-        lambda: chat.label("x"),
-        lambda: chat.read(0),
-        lambda: chat.erase(0),
+        conversation.context,
+        lambda: conversation.context(at=3),
+        conversation.compact,
+        conversation.revert_compaction,
+        conversation.fork,
+        lambda: conversation.pin("x"),
+        lambda: conversation.unpin("x"),
+        lambda: conversation.label("x"),
+        lambda: conversation.read(0),
+        lambda: conversation.erase(0),
     ]
     for attempt in attempts:
         with pytest.raises(ConversationGone):
             attempt()
-    assert chat.messages() == []
-    assert chat.explain() == ()
+    assert conversation.messages() == []
+    assert conversation.explain() == ()
     memory.close()
     assert holding(folder) == {}
 
@@ -67,9 +67,9 @@ def test_nothing_is_left_of_an_erased_conversation(folder: Path, memory: Memory)
 def test_a_fork_of_an_erased_conversation_keeps_only_what_was_said_there(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 10, [1])
-    fork = chat.fork(thread_id="f")
+    conversation = memory.conversation("t")
+    talk(conversation, 10, [1])
+    fork = conversation.fork(thread_id="f")
     fork.append({"role": "user", "content": "only here"})
     assert memory.erase_conversation("t").copies == ("f",)
     assert holding(folder) == {}
@@ -78,8 +78,8 @@ def test_a_fork_of_an_erased_conversation_keeps_only_what_was_said_there(
 
 
 def test_erasing_a_fork_leaves_the_original(memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
-    chat.fork(thread_id="f")
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
+    conversation.fork(thread_id="f")
     assert memory.erase_conversation("f").copies == ()
-    assert not chat.read(2).erased
+    assert not conversation.read(2).erased

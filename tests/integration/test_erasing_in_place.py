@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.erasure import rebuilt_summary as rereading
 from refold.infrastructure.event_store.envelope import EventMapper
@@ -52,17 +52,17 @@ def short_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def long_conversation(path: Path, count: int, **options: Any) -> Memory:
     memory = refold.open(path, window=20_000, scrub_megabytes=0, **options)
-    chat = memory.conversation("t")
-    chat.append([*said(count)])
-    chat.compact(force=True)
-    ask(memory, chat)
+    conversation = memory.conversation("t")
+    conversation.append([*said(count)])
+    conversation.compact(force=True)
+    ask(memory, conversation)
     return memory
 
 
-def ask(memory: Memory, chat: Chat) -> None:
+def ask(memory: Memory, conversation: ConversationMemory) -> None:
     assert len(memory.conversations()) == 1
-    assert chat.recall("ledger invoice").hits
-    chat.context()
+    assert conversation.recall("ledger invoice").hits
+    conversation.context()
 
 
 class Counted:
@@ -167,15 +167,17 @@ def test_what_is_taken_out_one_after_the_other_leaves_no_byte_behind(quick_folde
     """Rows that were deleted, or that grew, would have others moved, which leaves their bytes."""
     marks = [f"zqmark{number:03}" for number in range(90)]
     with refold.open(quick_folder / "a.db", window=8_000, scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number, mark in enumerate(marks):
-            chat.append({"role": "user", "content": f"{mark} " + "word " * (number % 7 * 9)})
+            conversation.append(
+                {"role": "user", "content": f"{mark} " + "word " * (number % 7 * 9)}
+            )
             if number % 15 == 0:
-                ask_anything(memory, chat)
-        ask_anything(memory, chat)
+                ask_anything(memory, conversation)
+        ask_anything(memory, conversation)
         files = [(quick_folder / name).stat().st_ino for name in FILES]
         for number, mark in enumerate(marks[:-10]):
-            assert chat.erase(number).complete
+            assert conversation.erase(number).complete
             for path in quick_folder.iterdir():
                 assert mark.encode() not in path.read_bytes(), path.name
         everything = b"".join(path.read_bytes() for path in quick_folder.iterdir())
@@ -184,49 +186,49 @@ def test_what_is_taken_out_one_after_the_other_leaves_no_byte_behind(quick_folde
         assert memory.verify().ok
 
 
-def ask_anything(memory: Memory, chat: Chat) -> None:
+def ask_anything(memory: Memory, conversation: ConversationMemory) -> None:
     memory.conversations()
-    chat.recall("word")
-    chat.context()
+    conversation.recall("word")
+    conversation.context()
 
 
-def secret_talk(memory: Memory) -> Chat:
-    chat = memory.conversation("t")
-    chat.append([{"role": "user", "content": f"word {n}"} for n in range(40)])
-    chat.append({"role": "user", "content": f"{SECRET} word"})
-    chat.append([{"role": "assistant", "content": f"word {n}"} for n in range(40)])
-    ask_anything(memory, chat)
-    return chat
+def secret_talk(memory: Memory) -> ConversationMemory:
+    conversation = memory.conversation("t")
+    conversation.append([{"role": "user", "content": f"word {n}"} for n in range(40)])
+    conversation.append({"role": "user", "content": f"{SECRET} word"})
+    conversation.append([{"role": "assistant", "content": f"word {n}"} for n in range(40)])
+    ask_anything(memory, conversation)
+    return conversation
 
 
 @pytest.mark.slow
 def test_another_process_that_reads_the_files_has_them_made_anew(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         readers = [sqlite3.connect(tmp_path / name, isolation_level=None) for name in FILES]
-        chat.append({"role": "user", "content": "more"})
-        ask_anything(memory, chat)
+        conversation.append({"role": "user", "content": "more"})
+        ask_anything(memory, conversation)
         for reader, table in zip(readers, ("messages", "passages"), strict=True):
             reader.execute("BEGIN")
             reader.execute(f"SELECT count(*) FROM {table}").fetchall()
-        assert chat.erase(40).complete
+        assert conversation.erase(40).complete
         assert holding(tmp_path) == {}
         assert not any((tmp_path / name).exists() for name in FILES)
         for reader in readers:
             reader.close()
-        ask_anything(memory, chat)
+        ask_anything(memory, conversation)
         assert holding(tmp_path) == {}
         assert memory.verify().ok
 
 
 def test_another_memory_that_has_the_files_open_goes_on_with_them(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         with refold.open(tmp_path / "a.db", scrub_megabytes=0) as other:
             its = other.conversation("t")
             assert any(SECRET in hit.text for hit in its.recall(SECRET).hits)
             files = [(tmp_path / name).stat().st_ino for name in FILES]
-            assert chat.erase(40).complete
+            assert conversation.erase(40).complete
             assert holding(tmp_path) == {}
             assert not any(SECRET in hit.text for hit in its.recall(SECRET).hits)
             assert SECRET not in str(its.messages())
@@ -240,13 +242,13 @@ def test_vectors_of_what_is_erased_are_overwritten_and_the_others_stay(tmp_path:
     pytest.importorskip("numpy")
     embedder = DigestEmbedder()
     with refold.open(tmp_path / "a.db", embedder=embedder, scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         memory.embed(30.0)
         path = tmp_path / "a.vectors.db"
         with closing(sqlite3.connect(path)) as db:
             stored = dict(db.execute("SELECT digest, vector FROM vectors").fetchall())
         file = path.stat().st_ino
-        assert chat.erase(40).complete
+        assert conversation.erase(40).complete
         with closing(sqlite3.connect(path)) as db:
             left = dict(db.execute("SELECT digest, vector FROM vectors").fetchall())
         (gone,) = stored.keys() - left.keys()
@@ -255,7 +257,7 @@ def test_vectors_of_what_is_erased_are_overwritten_and_the_others_stay(tmp_path:
         assert stored[gone] not in content
         assert path.stat().st_ino == file
         assert memory.verify().ok
-        assert chat.recall("word", mode="vector").hits
+        assert conversation.recall("word", mode="vector").hits
 
 
 def test_whenever_the_process_dies_nothing_half_done_is_used_and_nothing_stays(
@@ -264,31 +266,33 @@ def test_whenever_the_process_dies_nothing_half_done_is_used_and_nothing_stays(
     folder = tmp_path / "first"
     folder.mkdir()
     with traced(), refold.open(folder / "a.db", scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         done: list[bool] = []
         with watched(folder, lambda: bool(done)) as moments:
-            chat.erase(40)
+            conversation.erase(40)
             done.append(True)
     assert len(moments) > 7
     for number, moment in enumerate([*moments[1:], *torn(moments, 0.5)]):
         life = tmp_path / f"life-{number}"
         write_files(moment.files, life)
         with refold.open(life / "a.db", scrub_megabytes=0) as memory:
-            chat = memory.conversation("t")
-            is_erased = chat.read(40).erased
+            conversation = memory.conversation("t")
+            is_erased = conversation.read(40).erased
             if is_erased:
                 assert holding(life) == {}, moment.before
-            assert (SECRET in str(chat.messages())) is not is_erased
-            assert any(SECRET in hit.text for hit in chat.recall(SECRET).hits) is not is_erased
+            assert (SECRET in str(conversation.messages())) is not is_erased
+            assert (
+                any(SECRET in hit.text for hit in conversation.recall(SECRET).hits) is not is_erased
+            )
             assert memory.verify().ok, moment.before
-            assert chat.erase(40).complete
+            assert conversation.erase(40).complete
             assert holding(life) == {}
 
 
 @pytest.mark.slow
 def test_what_is_written_while_it_is_erased_is_not_lost(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         stop = threading.Event()
         found = Counter[bool]()
 
@@ -302,11 +306,11 @@ def test_what_is_written_while_it_is_erased_is_not_lost(tmp_path: Path) -> None:
 
         asking = threading.Thread(target=ask_on)
         asking.start()
-        reports = [chat.erase(position) for position in range(38, 44)]
+        reports = [conversation.erase(position) for position in range(38, 44)]
         stop.set()
         asking.join(20)
         assert not found[False]
-        assert all(report.complete for report in reports) or chat.erase(40).complete
+        assert all(report.complete for report in reports) or conversation.erase(40).complete
         assert holding(tmp_path) == {}
         assert memory.verify().ok
 
@@ -322,13 +326,13 @@ def test_where_what_follows_cannot_be_told_from_what_is_left_all_is_folded_anew(
     tmp_path: Path,
 ) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "word"})
-        chat.append({"role": "assistant", "content": server_call(SECRET)}, recorded=True)
-        ask_anything(memory, chat)
-        assert chat.erase(1).complete
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "word"})
+        conversation.append({"role": "assistant", "content": server_call(SECRET)}, recorded=True)
+        ask_anything(memory, conversation)
+        assert conversation.erase(1).complete
         assert holding(tmp_path) == {}
-        ask_anything(memory, chat)
+        ask_anything(memory, conversation)
         assert memory.verify().ok
 
 
@@ -336,11 +340,11 @@ def test_what_is_damaged_elsewhere_in_the_log_keeps_nothing_in_derived_files(
     tmp_path: Path,
 ) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = secret_talk(memory)
+        conversation = secret_talk(memory)
         memory.conversation("u").append({"role": "user", "content": "not folded in yet"})
         with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
             db.execute("UPDATE stored_events SET state = x'00' WHERE originator_id = 'u'")
-        assert chat.erase(40).complete
+        assert conversation.erase(40).complete
         assert holding(tmp_path) == {}
 
 
@@ -348,14 +352,14 @@ def test_the_conversation_is_the_same_whether_its_state_was_carried_on_or_replay
     tmp_path: Path,
 ) -> None:
     with refold.open(tmp_path / "a.db", window=8_000, scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(60):
-            chat.append({"role": "user", "content": f"number {number} " + "word " * 60})
-            chat.context()
+            conversation.append({"role": "user", "content": f"number {number} " + "word " * 60})
+            conversation.context()
         for position in (3, 30, 58):
-            chat.erase(position)
+            conversation.erase(position)
         carried = memory._core.log.load("t")  # pyright: ignore[reportPrivateUsage]
-        shown = chat.context().for_anthropic()
+        shown = conversation.context().for_anthropic()
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         assert db.execute("DELETE FROM stored_snapshots").rowcount > 0
     with refold.open(tmp_path / "a.db", window=8_000, scrub_megabytes=0) as memory:
@@ -368,10 +372,10 @@ def test_the_conversation_is_the_same_whether_its_state_was_carried_on_or_replay
 @pytest.mark.usefixtures("short_reading")
 def test_of_a_long_history_a_part_is_read_again_and_the_summary_says_so(tmp_path: Path) -> None:
     with closing(long_conversation(tmp_path / "a.db", 400)) as memory:
-        chat = memory.conversation("t")
-        before = chat.summaries()[-1]
-        assert chat.erase(5).complete
-        after = next(one for one in chat.summaries() if one.is_active)
+        conversation = memory.conversation("t")
+        before = conversation.summaries()[-1]
+        assert conversation.erase(5).complete
+        after = next(one for one in conversation.summaries() if one.is_active)
         assert after.covered_count == before.covered_count
         assert "were not read again" in after.summary_text
         content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
@@ -389,9 +393,9 @@ def test_a_wrong_note_of_what_was_read_keeps_nothing_that_is_erased(
     tmp_path: Path, name: str, change: str
 ) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        chat.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}])
-        ask(memory, chat)
+        conversation = memory.conversation("t")
+        conversation.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}])
+        ask(memory, conversation)
     with closing(sqlite3.connect(tmp_path / name, isolation_level=None)) as connection:
         connection.execute(change)
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
@@ -405,9 +409,9 @@ def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
     tmp_path: Path, bit: int
 ) -> None:
     with refold.open(tmp_path / "a.db", scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        chat.append([*said(20), {"role": "user", "content": "It is a quokka."}, *said(5)])
-        ask(memory, chat)
+        conversation = memory.conversation("t")
+        conversation.append([*said(20), {"role": "user", "content": "It is a quokka."}, *said(5)])
+        ask(memory, conversation)
     path = tmp_path / "a.recall.db"
     content = bytearray(path.read_bytes())
     entries = [found.end() for found in re.finditer(thread_token("t").encode(), content)]
@@ -437,10 +441,10 @@ def test_what_the_index_of_places_leads_to_no_more_is_erased_as_well(
 )
 def test_what_a_changed_row_hides_is_erased_as_well(tmp_path: Path, change: str) -> None:
     with refold.open(tmp_path / "a.db", window=20_000, scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        chat.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}, *said(60)])
-        assert chat.compact(force=True).outcome == "performed"
-        ask(memory, chat)
+        conversation = memory.conversation("t")
+        conversation.append([*said(20), {"role": "user", "content": f"It is {SECRET}."}, *said(60)])
+        assert conversation.compact(force=True).outcome == "performed"
+        ask(memory, conversation)
     with closing(sqlite3.connect(tmp_path / "a.views.db", isolation_level=None)) as connection:
         connection.execute(change)
     with refold.open(tmp_path / "a.db", window=20_000, scrub_megabytes=0) as memory:

@@ -69,12 +69,15 @@ def bytes_of(folder: Path) -> bytes:
 def assert_erased(memory: refold.Memory, folder: Path) -> None:
     assert memory.verify().ok
     for row in memory.conversations():
-        chat = memory.conversation(row.thread_id)
-        assert MINE not in str(list(chat.export("events")))
-        for version in range(1, chat.version + 1):
-            assert MINE not in str(chat.context(at=version).for_anthropic())
-        assert violations(chat.context().for_anthropic()) == []
-        assert MINE not in f"{chat.notes()} {chat.summaries()} {chat.topics()} {row.label}"
+        conversation = memory.conversation(row.thread_id)
+        assert MINE not in str(list(conversation.export("events")))
+        for version in range(1, conversation.version + 1):
+            assert MINE not in str(conversation.context(at=version).for_anthropic())
+        assert violations(conversation.context().for_anthropic()) == []
+        assert (
+            MINE
+            not in f"{conversation.notes()} {conversation.summaries()} {conversation.topics()} {row.label}"
+        )
     assert not [h for h in memory.search(MINE, scope="all") if MINE in h.text]
     assert MINE.encode() not in bytes_of(folder)
     told = [str(memory.conversation(t).messages()) for t in ("monday", "room", "nobodys")]

@@ -11,77 +11,79 @@ from tests.support.erasing_scenes import PATH, SECRET, holding, is_sound, opened
 
 
 def test_a_title_that_quotes_a_message_is_withdrawn_with_it(folder: Path, memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
-    chat.label(f"Please {SECRET}")
-    chat.label(f"{SECRET}: never touch it")
-    copy = chat.fork(thread_id="copy")
-    report = chat.erase(2)
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
+    conversation.label(f"Please {SECRET}")
+    conversation.label(f"{SECRET}: never touch it")
+    copy = conversation.fork(thread_id="copy")
+    report = conversation.erase(2)
     assert holding(folder) == {}
     labels = {(one.thread_id, one.version) for one in report.removed if one.place == "label"}
     assert labels == {("t", 7), ("t", 8), ("copy", 7), ("copy", 8)}
     assert {row.label for row in memory.conversations()} == {WITHDRAWN_LABEL}
-    for one in (chat, copy):
+    for one in (conversation, copy):
         is_sound(memory, one)
-    chat.label("Mine")
+    conversation.label("Mine")
     assert {row.label for row in memory.conversations()} == {"Mine", WITHDRAWN_LABEL}
 
 
 def test_an_older_title_is_withdrawn_and_the_present_one_stays(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
-    chat.label(SECRET)
-    chat.label("About files")
-    chat.erase(2)
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
+    conversation.label(SECRET)
+    conversation.label("About files")
+    conversation.erase(2)
     assert holding(folder) == {}
     assert [row.label for row in memory.conversations()] == ["About files"]
-    is_sound(memory, chat)
+    is_sound(memory, conversation)
 
 
 def test_a_pin_of_its_own_that_quotes_is_withdrawn_and_unpinned(
     folder: Path, memory: Memory
 ) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 30, [1])
-    chat.pin(f"Never touch {PATH}")
-    chat.pin("Speak kindly to everybody")
-    report = chat.erase(2)
+    conversation = memory.conversation("t")
+    talk(conversation, 30, [1])
+    conversation.pin(f"Never touch {PATH}")
+    conversation.pin("Speak kindly to everybody")
+    report = conversation.erase(2)
     assert holding(folder) == {}
-    assert [pin.text for pin in chat.pins()] == ["Speak kindly to everybody"]
+    assert [pin.text for pin in conversation.pins()] == ["Speak kindly to everybody"]
     assert "pin" in {one.place for one in report.removed}
-    is_sound(memory, chat)
+    is_sound(memory, conversation)
 
 
 def test_a_focus_that_quotes_is_withdrawn_with_what_was_made_with_it(folder: Path) -> None:
     with opened(folder, summariser="extractive", window=100_000) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 30)
-        assert chat.compact(focus=f"keep all about {PATH}", force=True).outcome == "performed"
-        talk(chat, 2, [1])
-        position = len(chat.messages()) - 2
-        assert chat.explain(position)[0].fate == "full"
-        report = chat.erase(position)
+        conversation = memory.conversation("t")
+        talk(conversation, 30)
+        assert (
+            conversation.compact(focus=f"keep all about {PATH}", force=True).outcome == "performed"
+        )
+        talk(conversation, 2, [1])
+        position = len(conversation.messages()) - 2
+        assert conversation.explain(position)[0].fate == "full"
+        report = conversation.erase(position)
         assert holding(folder) == {}
         assert {"focus", "summary"} <= {one.place for one in report.removed}
         assert len(report.rebuilt) == 1
-        assert "file_3.py" in str(chat.context().summary)
-        is_sound(memory, chat)
+        assert "file_3.py" in str(conversation.context().summary)
+        is_sound(memory, conversation)
 
 
 def test_what_shares_less_than_twelve_characters_stays(memory: Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat, 3, [1])
-    chat.label("Geheimnis")
-    chat.pin("Geheimnis!")
-    assert {one.place for one in chat.erase(2).removed} == {
+    conversation = memory.conversation("t")
+    talk(conversation, 3, [1])
+    conversation.label("Geheimnis")
+    conversation.pin("Geheimnis!")
+    assert {one.place for one in conversation.erase(2).removed} == {
         "message",
         "read models",
         "recall index",
     }
     assert [row.label for row in memory.conversations()] == ["Geheimnis"]
-    assert len(chat.pins()) == 1
+    assert len(conversation.pins()) == 1
 
 
 def test_an_imported_title_does_not_come_back_with_the_next_import(
@@ -113,11 +115,11 @@ def test_an_imported_title_does_not_come_back_with_the_next_import(
 def test_a_copy_from_before_an_erasure_has_the_withdrawn_title(
     folder: Path, memory: Memory, at: int
 ) -> None:
-    chat = memory.conversation("t")
-    chat.label(f"{SECRET}: never touch it")
-    talk(chat, 4, [3])
-    chat.erase(6)
-    copy = chat.fork(at=at, thread_id="copy")
+    conversation = memory.conversation("t")
+    conversation.label(f"{SECRET}: never touch it")
+    talk(conversation, 4, [3])
+    conversation.erase(6)
+    copy = conversation.fork(at=at, thread_id="copy")
     assert holding(folder) == {}
     rows = {row.thread_id: row.label for row in memory.conversations()}
     assert rows["copy"] == WITHDRAWN_LABEL

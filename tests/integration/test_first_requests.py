@@ -20,11 +20,11 @@ def agent(tmp_path: Path) -> Open:
 
 def noted(memory: refold.Memory, thread_id: str = "monday") -> None:
     """A conversation in which a liking was told, noted and folded away."""
-    chat = memory.conversation(thread_id, owner="user-7")
-    chat.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
-    chat.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
-    chat.append(user("Go on."))
-    assert chat.compact().outcome == "performed"
+    conversation = memory.conversation(thread_id, owner="user-7")
+    conversation.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
+    conversation.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
+    conversation.append(user("Go on."))
+    assert conversation.compact().outcome == "performed"
 
 
 def block(context: refold.Context) -> str:
@@ -34,14 +34,14 @@ def block(context: refold.Context) -> str:
 def test_a_greeting_before_the_question_takes_nothing_away(agent: Open) -> None:
     with agent() as memory:
         noted(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(assistant(GREETING))
-        assert block(chat.context()) == "", "nobody has asked yet"
-        chat.append(user(ASKED))
-        first = chat.context()
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(assistant(GREETING))
+        assert block(conversation.context()) == "", "nobody has asked yet"
+        conversation.append(user(ASKED))
+        first = conversation.context()
         assert LIKING in block(first)
-        chat.append([assistant("Python."), user("And for pages?")])
-        assert chat.context().system == first.system
+        conversation.append([assistant("Python."), user("And for pages?")])
+        assert conversation.context().system == first.system
 
 
 @pytest.mark.slow(but="1")
@@ -51,13 +51,15 @@ def test_a_history_from_elsewhere_gets_them_with_its_first_request(
 ) -> None:
     with agent(window=60_000) as memory:
         noted(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append([m for n in range(rounds) for m in (user(f"Step {n}?"), assistant("Done."))])
-        chat.append(user(ASKED))
-        first = chat.context()
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(
+            [m for n in range(rounds) for m in (user(f"Step {n}?"), assistant("Done."))]
+        )
+        conversation.append(user(ASKED))
+        first = conversation.context()
         assert LIKING in block(first)
-        chat.append([assistant("Python."), user("Thanks.")])
-        assert chat.context().system == first.system
+        conversation.append([assistant("Python."), user("Thanks.")])
+        assert conversation.context().system == first.system
 
 
 @pytest.mark.slow(but=["SYS-never", "None-after the answer"])
@@ -67,9 +69,9 @@ def test_where_the_first_request_found_nothing_no_later_one_is_changed(
     agent: Open, system: str | None, reopened: str
 ) -> None:
     memory = agent()
-    chat = memory.conversation("tuesday", owner="user-7")
-    chat.append([assistant(GREETING), user(ASKED)])
-    first = chat.context(system=system)
+    conversation = memory.conversation("tuesday", owner="user-7")
+    conversation.append([assistant(GREETING), user(ASKED)])
+    first = conversation.context(system=system)
     if reopened == "before the answer":
         memory.close()
         memory = agent()
@@ -79,9 +81,9 @@ def test_where_the_first_request_found_nothing_no_later_one_is_changed(
         memory = agent()
     with memory:
         noted(memory)
-        chat = memory.conversation("tuesday")
-        chat.append(user(ASKED))
-        assert chat.context(system=system).system == first.system
+        conversation = memory.conversation("tuesday")
+        conversation.append(user(ASKED))
+        assert conversation.context(system=system).system == first.system
         assert memory.verify().ok
 
 
@@ -90,15 +92,15 @@ def test_what_was_withdrawn_by_an_erasure_is_not_chosen_anew(agent: Open) -> Non
     with agent() as memory:
         noted(memory)
         noted(memory, "sunday")
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user(ASKED))
-        assert LIKING in block(chat.context())
-        chat.append(assistant("Python."))
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user(ASKED))
+        assert LIKING in block(conversation.context())
+        conversation.append(assistant("Python."))
         memory.erase_conversation("sunday")
         memory.erase_conversation("monday")
         noted(memory, "wednesday")
-        chat.append(user(ASKED))
-        assert block(chat.context()) == ""
+        conversation.append(user(ASKED))
+        assert block(conversation.context()) == ""
 
 
 def test_two_first_requests_at_once_are_equal(tmp_path: Path) -> None:
@@ -110,9 +112,9 @@ def test_two_first_requests_at_once_are_equal(tmp_path: Path) -> None:
         async with refold.aopen(path, window=8_000, memories=5) as memory:
             made: list[tuple[refold.Context, refold.Context]] = []
             for n in range(6):
-                chat = memory.conversation(f"tuesday-{n}", owner="user-7")
-                await chat.append(user(ASKED))
-                made.append(await asyncio.gather(chat.context(), chat.context()))
+                conversation = memory.conversation(f"tuesday-{n}", owner="user-7")
+                await conversation.append(user(ASKED))
+                made.append(await asyncio.gather(conversation.context(), conversation.context()))
             return made
 
     for one, other in asyncio.run(work()):
@@ -155,8 +157,8 @@ def test_notes_of_a_conversation_behind_hundreds_of_newer_ones_are_offered(
         noted(memory)
         for n in range(230):
             memory.conversation(f"later-{n}", owner="user-7").append(user("Hi."))
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user(f"{ASKED} Or shall I go on tidying the garden shed?"))
-        quoted = block(chat.context())
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user(f"{ASKED} Or shall I go on tidying the garden shed?"))
+        quoted = block(conversation.context())
         assert LIKING in quoted
         assert ("[refold://monday/0] summary" in quoted) == (offered == "summaries")

@@ -76,8 +76,8 @@ FOREIGN = (
 
 def fill(path: Path, *, key: str | None = None) -> None:
     with refold.open(path, embedder=DigestEmbedder(), encryption_key=key) as memory:
-        chat = memory.conversation("x")
-        chat.append([{"role": "user", "content": f"port {n}"} for n in range(3)])
+        conversation = memory.conversation("x")
+        conversation.append([{"role": "user", "content": f"port {n}"} for n in range(3)])
 
 
 def read_all(path: Path) -> None:
@@ -162,15 +162,15 @@ def test_it_is_said_which_file_it_is_and_what_to_do(
 
 def test_a_log_that_is_made_while_another_is_in_use_is_left(tmp_path: Path) -> None:
     with refold.open(tmp_path / "team.db") as memory:
-        chat = memory.conversation("x")
-        chat.append({"role": "user", "content": "port"})
-        assert chat.recall("port").hits
+        conversation = memory.conversation("x")
+        conversation.append({"role": "user", "content": "port"})
+        assert conversation.recall("port").hits
         for path in tmp_path.glob("team.recall.*"):
             path.unlink()
         a_log(tmp_path / "team.recall.db")
         before = contents(tmp_path)["team.recall.db"]
-        assert chat.recall("port").hits
-        chat.erase(0)
+        assert conversation.recall("port").hits
+        conversation.erase(0)
     assert contents(tmp_path)["team.recall.db"] == before
 
 

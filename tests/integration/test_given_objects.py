@@ -87,6 +87,6 @@ def test_what_cannot_do_the_work_is_refused_at_opening(
 def test_what_can_do_the_work_is_taken(setting: str, given: object) -> None:
     options: dict[str, Any] = {setting: given}
     with refold.open(":memory:", **options) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "Postgres listens on 5433."})
-        assert chat.recall("postgres", mode="keyword") is not None
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "Postgres listens on 5433."})
+        assert conversation.recall("postgres", mode="keyword") is not None

@@ -7,52 +7,57 @@ from typing import Any
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.domain.errors import InvalidMessage
 
 
 @pytest.fixture
-def chat() -> Iterator[Chat]:
+def conversation() -> Iterator[ConversationMemory]:
     with refold.open(":memory:", window=8_000) as memory:
         made = memory.conversation("t")
         made.append({"role": "user", "content": "hello"})
         yield made
 
 
-def test_a_toolbox_and_its_tools_are_taken_for_their_definitions(chat: Chat) -> None:
-    tools = chat.tools()
+def test_a_toolbox_and_its_tools_are_taken_for_their_definitions(
+    conversation: ConversationMemory,
+) -> None:
+    tools = conversation.tools()
     own = {"name": "bash", "description": "Run it.", "input_schema": {"type": "object"}}
-    expected = chat.context(tools=tools.definitions)
+    expected = conversation.context(tools=tools.definitions)
     assert expected.tools == tools.definitions
     for given in (tools, list(tools), tools[:], (tool for tool in tools)):
-        made = chat.context(tools=given)
+        made = conversation.context(tools=given)
         assert (made.tools, made.tokens) == (expected.tools, expected.tokens)
-    assert chat.context(tools=[own, *tools]).tools == [own, *tools.definitions]
-    assert chat.context(tools=tools, at=chat.version).tools == tools.definitions
-    assert chat.compact(tools=tools).success
-    assert chat.revert_compaction(tools=tools).success
-    assert chat.context(tools=None).tools == chat.context(tools=()).tools == []
+    assert conversation.context(tools=[own, *tools]).tools == [own, *tools.definitions]
+    assert conversation.context(tools=tools, at=conversation.version).tools == tools.definitions
+    assert conversation.compact(tools=tools).success
+    assert conversation.revert_compaction(tools=tools).success
+    assert conversation.context(tools=None).tools == conversation.context(tools=()).tools == []
 
 
-WRONG: list[tuple[str, str, Callable[[Chat], Any]]] = [
-    ("tools[0]", "BlockingTool", lambda chat: chat.tools().for_anthropic()),
-    ("tools[1]", "str", lambda chat: [chat.tools()[0], "bash"]),
-    ("tools[0]", "function", lambda chat: [print_it]),
-    ("tools[0]", "NoneType", lambda chat: [None]),
-    ("tools", "dict", lambda chat: chat.tools().definitions[0]),
-    ("tools", "Tool", lambda chat: chat.tools()[0]),
-    ("tools", "str", lambda chat: "bash"),
-    ("tools", "int", lambda chat: 5),
+WRONG: list[tuple[str, str, Callable[[ConversationMemory], Any]]] = [
+    ("tools[0]", "BlockingTool", lambda conversation: conversation.tools().for_anthropic()),
+    ("tools[1]", "str", lambda conversation: [conversation.tools()[0], "bash"]),
+    ("tools[0]", "function", lambda conversation: [print_it]),
+    ("tools[0]", "NoneType", lambda conversation: [None]),
+    ("tools", "dict", lambda conversation: conversation.tools().definitions[0]),
+    ("tools", "Tool", lambda conversation: conversation.tools()[0]),
+    ("tools", "str", lambda conversation: "bash"),
+    ("tools", "int", lambda conversation: 5),
 ]
 
 
 @pytest.mark.parametrize(("field", "kind", "given"), WRONG)
 def test_what_is_no_tool_is_refused_by_its_place(
-    chat: Chat, field: str, kind: str, given: Callable[[Chat], Any]
+    conversation: ConversationMemory,
+    field: str,
+    kind: str,
+    given: Callable[[ConversationMemory], Any],
 ) -> None:
     pytest.importorskip("anthropic")
-    tools = given(chat)
-    for work in (chat.context, chat.compact, chat.revert_compaction):
+    tools = given(conversation)
+    for work in (conversation.context, conversation.compact, conversation.revert_compaction):
         with pytest.raises(InvalidMessage, match=kind) as refused:
             work(tools=tools)
         assert refused.value.field == field
@@ -62,16 +67,20 @@ def test_what_is_no_tool_is_refused_by_its_place(
 def test_the_same_holds_for_asyncio() -> None:
     async def work() -> None:
         async with refold.aopen(":memory:", window=8_000) as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": "hello"})
-            tools = chat.tools()
-            made = await chat.context(tools=tools)
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": "hello"})
+            tools = conversation.tools()
+            made = await conversation.context(tools=tools)
             assert made.tools == tools.definitions
-            assert (await chat.context(tools=list(tools))).tools == tools.definitions
-            assert (await chat.compact(tools=tools)).success
-            assert (await chat.revert_compaction(tools=tools)).success
+            assert (await conversation.context(tools=list(tools))).tools == tools.definitions
+            assert (await conversation.compact(tools=tools)).success
+            assert (await conversation.revert_compaction(tools=tools)).success
             wrong: Any = ["bash"]
-            for refused in (chat.context, chat.compact, chat.revert_compaction):
+            for refused in (
+                conversation.context,
+                conversation.compact,
+                conversation.revert_compaction,
+            ):
                 with pytest.raises(InvalidMessage, match="tools\\[0\\]"):
                     await refused(tools=wrong)
 

@@ -164,16 +164,16 @@ def test_what_an_agent_appends_comes_back_as_it_went_in_and_is_not_obeyed(
     with library.open("agent.db", window=20_000) as memory:
         other = memory.conversation("other")
         other.append({"role": "user", "content": "A secret."})
-        chat = memory.conversation(thread)
-        chat.append(LIVE, key=[f"{QUERIES}{n}" for n in range(len(LIVE))])
-        chat.label(ALL)
-        chat.pin(ALL)
-        assert chat.compact(focus=ALL).outcome == "performed"
-        shown = chat.context(system=ALL)
+        conversation = memory.conversation(thread)
+        conversation.append(LIVE, key=[f"{QUERIES}{n}" for n in range(len(LIVE))])
+        conversation.label(ALL)
+        conversation.pin(ALL)
+        assert conversation.compact(focus=ALL).outcome == "performed"
+        shown = conversation.context(system=ALL)
         assert violations(shown.for_anthropic()) == []
         assert "A secret." not in str(shown.messages)
-        assert [m.message.content for m in chat.messages()][:1] == [ALL]
-        assert chat.read(2).message.content == tuple(LIVE[2]["content"])
+        assert [m.message.content for m in conversation.messages()][:1] == [ALL]
+        assert conversation.read(2).message.content == tuple(LIVE[2]["content"])
         for address in PATHS.split():
             with pytest.raises((library.InvalidAddress, library.ForeignAddress)):
                 memory.conversation("third").read(address)

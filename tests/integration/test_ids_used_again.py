@@ -24,73 +24,86 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent.db"
 
 
-def old(chat: refold.Chat, turns: int = 30, keys: str = "k") -> None:
+def old(conversation: refold.ConversationMemory, turns: int = 30, keys: str = "k") -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"{n}: {SECRET} " + "word " * 60}, key=f"{keys}{n}")
-        chat.append({"role": "assistant", "content": "noted " * 60})
+        conversation.append(
+            {"role": "user", "content": f"{n}: {SECRET} " + "word " * 60}, key=f"{keys}{n}"
+        )
+        conversation.append({"role": "assistant", "content": "noted " * 60})
 
 
 @pytest.mark.slow(but="None")
 @pytest.mark.parametrize("key", [None, "11" * 32])
 def test_a_new_conversation_begins_under_the_same_id(path: Path, key: str | None) -> None:
     with refold.open(path, window=8_000, encryption_key=key) as memory:
-        chat = memory.conversation("t")
-        old(chat)
-        chat.pin("keep this")
-        chat.label("the old one")
-        assert chat.compact().outcome == "performed"
+        conversation = memory.conversation("t")
+        old(conversation)
+        conversation.pin("keep this")
+        conversation.label("the old one")
+        assert conversation.compact().outcome == "performed"
         memory.erase_conversation("t")
         with pytest.raises(refold.ConversationGone, match="append a message"):
-            chat.context()
-        for act in (chat.compact, lambda: chat.pin("x"), lambda: chat.label("x")):
+            conversation.context()
+        for act in (
+            conversation.compact,
+            lambda: conversation.pin("x"),
+            lambda: conversation.label("x"),
+        ):
             with pytest.raises(refold.ConversationGone):
                 act()
         assert memory.conversations() == []
-        stored = chat.append(NEW, key=["k0", "k1"])
+        stored = conversation.append(NEW, key=["k0", "k1"])
         assert (stored.positions, stored.version, stored.thread_id) == ((0, 1), 2, "t")
-        assert [message.text for message in chat.messages()] == [m["content"] for m in NEW]
-        assert not chat.append(NEW[0], key="k0").messages[0].new
-        context = chat.context()
+        assert [message.text for message in conversation.messages()] == [m["content"] for m in NEW]
+        assert not conversation.append(NEW[0], key="k0").messages[0].new
+        context = conversation.context()
         assert violations(context.for_anthropic()) == []
         assert SECRET not in str(context.messages)
         assert context.thread_id == "t"
         [row] = memory.conversations()
         assert (row.thread_id, row.messages, row.label, row.erased) == ("t", 2, None, False)
-        [hit] = chat.recall("walnuts", limit=1).hits
+        [hit] = conversation.recall("walnuts", limit=1).hits
         assert (hit.thread_id, hit.position, hit.address) == ("t", 0, "refold://t/0")
-        assert chat.read(hit.address).text == NEW[0]["content"]
-        assert not chat.recall("marzipan").hits
+        assert conversation.read(hit.address).text == NEW[0]["content"]
+        assert not conversation.recall("marzipan").hits
         assert not memory.search("marzipan").hits
-        assert (chat.summaries(), chat.notes(), chat.pins(), chat.compactions()) == ([], [], (), [])
-        assert [fate.address for fate in chat.explain()] == ["refold://t/0", "refold://t/1"]
-        assert "\x1f" not in str(list(chat.export("events")))
+        assert (
+            conversation.summaries(),
+            conversation.notes(),
+            conversation.pins(),
+            conversation.compactions(),
+        ) == ([], [], (), [])
+        assert [fate.address for fate in conversation.explain()] == ["refold://t/0", "refold://t/1"]
+        assert "\x1f" not in str(list(conversation.export("events")))
         found = memory.verify()
         assert (found.ok, found.conversations, found.erased) == (True, 2, 1)
     with refold.open(path, window=8_000, encryption_key=key) as memory:
-        chat = memory.conversation("t")
-        assert len(chat.messages()) == 2
+        conversation = memory.conversation("t")
+        assert len(conversation.messages()) == 2
         memory.replay()
         assert [row.messages for row in memory.conversations()] == [2]
-        old(chat, 25, keys="later")
-        assert chat.compact().outcome == "performed"
-        assert chat.context().summary is not None
-        assert chat.context(at=2).messages == context.messages
+        old(conversation, 25, keys="later")
+        assert conversation.compact().outcome == "performed"
+        assert conversation.context().summary is not None
+        assert conversation.context(at=2).messages == context.messages
         assert memory.verify().ok
 
 
 def test_it_can_be_erased_and_begun_again_and_again(path: Path) -> None:
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(3):
-            assert chat.append({"role": "user", "content": f"life {number}"}).positions == (0,)
+            assert conversation.append({"role": "user", "content": f"life {number}"}).positions == (
+                0,
+            )
             report = memory.erase_conversation("t")
             assert report.changed
             assert report.complete
         assert not memory.erase_conversation("t").changed
-        chat.append(NEW)
-        report = chat.erase(0)
+        conversation.append(NEW)
+        report = conversation.erase(0)
         assert (report.thread_id, report.positions) == ("t", (0,))
-        assert chat.messages()[0].erased
+        assert conversation.messages()[0].erased
         assert memory.verify().ok
     for file in path.parent.iterdir():
         assert b"life" not in file.read_bytes(), file
@@ -102,13 +115,13 @@ def test_a_recording_can_be_imported_again(path: Path) -> None:
         for role in ("user", "assistant")
     ]
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        chat.append_recorded(recording)
+        conversation = memory.conversation("t")
+        conversation.append_recorded(recording)
         memory.erase_conversation("t")
-        assert not chat.knows(recording[0])
-        stored = chat.append_recorded(recording)
+        assert not conversation.knows(recording[0])
+        stored = conversation.append_recorded(recording)
         assert [message.new for message in stored.messages] == [True, True]
-        assert [message.new for message in chat.append_recorded(recording).messages] == [
+        assert [message.new for message in conversation.append_recorded(recording).messages] == [
             False,
             False,
         ]
@@ -116,22 +129,22 @@ def test_a_recording_can_be_imported_again(path: Path) -> None:
 
 def test_forks_of_both_lives_are_kept_apart(path: Path) -> None:
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        old(chat, 2)
-        first = chat.fork(thread_id="first")
+        conversation = memory.conversation("t")
+        old(conversation, 2)
+        first = conversation.fork(thread_id="first")
         first.append({"role": "user", "content": "said in the first fork"})
         memory.erase_conversation("t")
-        chat.append(NEW)
-        second = chat.fork(thread_id="second")
-        assert chat.shared_with(0) == ("second",)
-        report = chat.erase(0)
+        conversation.append(NEW)
+        second = conversation.fork(thread_id="second")
+        assert conversation.shared_with(0) == ("second",)
+        report = conversation.erase(0)
         assert report.copies == ("second",)
         assert second.messages()[0].erased
         assert first.messages()[4].text == "said in the first fork"
         rows = {row.thread_id: row.forked_from for row in memory.conversations()}
         assert rows == {"t": None, "first": "t", "second": "t"}
         memory.erase_conversation("first")
-        assert chat.fork(thread_id="first").messages()[1].text == "welcome back"
+        assert conversation.fork(thread_id="first").messages()[1].text == "welcome back"
         assert memory.verify().ok
 
 
@@ -159,13 +172,13 @@ def test_other_processes_go_on_in_the_new_one(path: Path) -> None:
 def test_vectors_backups_and_salvage_know_the_new_one(path: Path, tmp_path: Path) -> None:
     async def scene() -> None:
         async with refold.aopen(path, embedder=DigestEmbedder()) as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": SECRET})
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": SECRET})
             await memory.embed()
             await memory.erase_conversation("t")
-            await chat.append(NEW)
+            await conversation.append(NEW)
             await memory.embed()
-            found = await chat.recall("walnuts", mode="hybrid", limit=1)
+            found = await conversation.recall("walnuts", mode="hybrid", limit=1)
             assert [(hit.thread_id, hit.position) for hit in found.hits] == [("t", 0)]
             await memory.backup(tmp_path / "backup.db")
             await memory.salvage(tmp_path / "salvaged.db")
@@ -184,11 +197,11 @@ def test_an_older_copy_has_the_first_life_erased_again_and_keeps_the_second(
 ) -> None:
     backup = tmp_path / "backup.db"
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        old(chat, 2)
+        conversation = memory.conversation("t")
+        old(conversation, 2)
         memory.backup(backup)
         memory.erase_conversation("t")
-        chat.append(NEW)
+        conversation.append(NEW)
     restored = refold.restore(backup, path, force=True)
     assert [(one.thread_id, one.position) for one in restored.erased_again] == [("t", None)]
     with refold.open(path) as memory:

@@ -43,11 +43,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bytes | None, Path
     for key, path in paths.items():
         with refold.open(path, encryption_key=key) as memory:
             for thread_id in ("t", "u"):
-                chat = memory.conversation(thread_id)
+                conversation = memory.conversation(thread_id)
                 for number in range(SAID - 1):
                     message = {"role": "user", "content": f"message {number}"}
-                    chat.append(message, key=f"delivery-{number}")
-                chat.append({"role": "user", "content": f"message {SAID - 1}"})
+                    conversation.append(message, key=f"delivery-{number}")
+                conversation.append({"role": "user", "content": f"message {SAID - 1}"})
     return paths
 
 
@@ -133,14 +133,18 @@ def all_is_stored_once(
 ) -> None:
     """Deliver every message again, and one that is new: refused, or answered as it must be."""
     with refold.open(path, encryption_key=key) as memory:
-        chat, new = memory.conversation("t"), 0
+        conversation, new = memory.conversation("t"), 0
         for number in numbers:
             message = {"role": "user", "content": f"message {number}"}
             with suppress(LogDamaged):
-                assert chat.append(message, key=f"delivery-{number}").positions == (number,)
+                assert conversation.append(message, key=f"delivery-{number}").positions == (number,)
         with suppress(LogDamaged):
-            new = len(chat.append({"role": "user", "content": "new"}, key="delivery-500").positions)
-        found = [str(m.message.content) for m in chat.messages()]
+            new = len(
+                conversation.append(
+                    {"role": "user", "content": "new"}, key="delivery-500"
+                ).positions
+            )
+        found = [str(m.message.content) for m in conversation.messages()]
         assert found == [f"message {n}" for n in range(SAID)] + ["new"] * new
 
 
@@ -199,12 +203,14 @@ def test_the_keys_of_a_log_of_before_are_proved_by_its_events_once(
     execute(path, "DELETE FROM message_keys WHERE key='k3'")
     execute(path, "UPDATE message_keys SET key='k70' WHERE key='k5'")
     with refold.open(path, encryption_key=KEYS.get(name)) as memory:
-        chat = memory.conversation("compacted")
+        conversation = memory.conversation("compacted")
         assert {d.place for d in memory.verify().damage} == {"keys"}
         for number in (3, 5):
-            again = chat.append(_said_at(chat, number), key=f"k{number}", recorded=True)
+            again = conversation.append(
+                _said_at(conversation, number), key=f"k{number}", recorded=True
+            )
             assert (again.positions, again.messages[0].new) == ((number,), False)
-        assert chat.append({"role": "user", "content": "new"}, key="k70").messages[0].new
+        assert conversation.append({"role": "user", "content": "new"}, key="k70").messages[0].new
         assert memory.verify().ok
 
 
@@ -215,16 +221,16 @@ def test_the_proof_of_a_log_that_was_written_once_is_believed_for_ever(
     monkeypatch.setattr(proven_keys, "keys_of", unwanted)
     with refold.open(path) as memory:
         for thread_id in ("compacted", "copy"):
-            chat = memory.conversation(thread_id)
-            chat.append({"role": "user", "content": "new"}, key="new")
-        chat = memory.conversation("compacted")
-        again = chat.append(_said_at(chat, 3), key="k3", recorded=True)
+            conversation = memory.conversation(thread_id)
+            conversation.append({"role": "user", "content": "new"}, key="new")
+        conversation = memory.conversation("compacted")
+        again = conversation.append(_said_at(conversation, 3), key="k3", recorded=True)
         assert (again.positions, again.messages[0].new) == ((3,), False)
         assert memory.verify().ok
 
 
-def _said_at(chat: refold.Chat, position: int) -> dict[str, Any]:
-    message = chat.read(position).message
+def _said_at(conversation: refold.ConversationMemory, position: int) -> dict[str, Any]:
+    message = conversation.read(position).message
     content = message.content
     return {"role": message.role, "content": content if isinstance(content, str) else [*content]}
 
@@ -238,10 +244,10 @@ def test_a_conversation_that_begins_here_is_never_read_for_its_keys(
 ) -> None:
     monkeypatch.setattr(proven_keys, "keys_of", unwanted)
     with refold.open(path, encryption_key=key) as memory:
-        chat = memory.conversation("began without a key")
-        chat.append({"role": "user", "content": "x"})
-        chat.append({"role": "user", "content": "y"}, key="y")
-        copy = chat.fork(thread_id="copy")
+        conversation = memory.conversation("began without a key")
+        conversation.append({"role": "user", "content": "x"})
+        conversation.append({"role": "user", "content": "y"}, key="y")
+        copy = conversation.fork(thread_id="copy")
         assert copy.append({"role": "user", "content": "y"}, key="y").positions == (1,)
         copy.append({"role": "user", "content": "z"}, key="z")
     deliver(path, 3, key)
@@ -308,7 +314,7 @@ def test_the_index_of_an_erased_conversation_is_empty(path: Path, key: bytes | N
 @pytest.mark.parametrize("odd", [5, 1.5, b"text", {"a": 1}, object(), True, ["a", 5]])
 def test_a_key_of_another_kind_is_refused_by_name(tmp_path: Path, odd: Any) -> None:
     with refold.open(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         with pytest.raises(refold.InvalidMessage, match="key"):
-            chat.append({"role": "user", "content": "x"}, key=odd)
-        assert chat.messages() == []
+            conversation.append({"role": "user", "content": "x"}, key=odd)
+        assert conversation.messages() == []

@@ -19,10 +19,10 @@ def pasted(lines: int) -> str:
     return f"{ASKED}\n{log}\n{ENDED}"
 
 
-def talked(chat: refold.Chat, turns: int = 4) -> None:
+def talked(conversation: refold.ConversationMemory, turns: int = 4) -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"q{n} " + "word " * 50})
-        chat.append({"role": "assistant", "content": f"a{n} " + "word " * 50})
+        conversation.append({"role": "user", "content": f"q{n} " + "word " * 50})
+        conversation.append({"role": "assistant", "content": f"a{n} " + "word " * 50})
 
 
 def said(message: dict[str, Any]) -> str:
@@ -38,12 +38,12 @@ def test_a_text_larger_than_the_window_is_shown_by_its_ends_and_read_back_whole(
 ) -> None:
     text = pasted(window // 5)
     with refold.open(tmp_path / "a.db", window=window) as memory:
-        chat = memory.conversation("t")
-        talked(chat)
-        chat.append(
+        conversation = memory.conversation("t")
+        talked(conversation)
+        conversation.append(
             {"role": "user", "content": [{"type": "text", "text": text}] if as_blocks else text}
         )
-        context = chat.context()
+        context = conversation.context()
         assert context.tokens <= context.budget.target
         assert violations(context.for_anthropic()) == []
         shown = said(context.messages[-1])
@@ -54,14 +54,14 @@ def test_a_text_larger_than_the_window_is_shown_by_its_ends_and_read_back_whole(
         assert "refold://t/8" in shown
         assert context.compactions[0].outcome == "shortened"
         # Nothing else had to go, and nothing changes later.
-        assert chat.explain(8, 9)[0].why.startswith("what the user said shown by")
-        chat.append({"role": "assistant", "content": "Voilà."})
-        chat.append({"role": "user", "content": "thanks"})
-        assert said(chat.context().messages[8]) == shown
-        [reader] = [tool for tool in chat.tools() if tool.name == "read_offloaded"]
+        assert conversation.explain(8, 9)[0].why.startswith("what the user said shown by")
+        conversation.append({"role": "assistant", "content": "Voilà."})
+        conversation.append({"role": "user", "content": "thanks"})
+        assert said(conversation.context().messages[8]) == shown
+        [reader] = [tool for tool in conversation.tools() if tool.name == "read_offloaded"]
         assert "line 17: " in str(reader(address="refold://t/8"))
-        assert chat.read("refold://t/8").text == text
-        version = chat.version
+        assert conversation.read("refold://t/8").text == text
+        version = conversation.version
     with refold.open(tmp_path / "a.db", window=window) as memory:
         assert said(memory.conversation("t").context(at=version).messages[8]) == shown
         assert memory.verify().ok
@@ -69,9 +69,9 @@ def test_a_text_larger_than_the_window_is_shown_by_its_ends_and_read_back_whole(
 
 def test_several_texts_that_do_not_fit_together_are_shown_shorter_one_by_one() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": pasted(200 + n)} for n in range(4)])
-        context = chat.context()
+        conversation = memory.conversation("t")
+        conversation.append([{"role": "user", "content": pasted(200 + n)} for n in range(4)])
+        context = conversation.context()
         assert context.tokens <= context.budget.limit
         texts = str(context.messages)
         assert texts.count(ASKED) == texts.count(ENDED) == 4
@@ -79,26 +79,26 @@ def test_several_texts_that_do_not_fit_together_are_shown_shorter_one_by_one() -
 
 def test_who_does_not_want_that_says_so_and_is_told_the_way_out() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
-        chat = memory.conversation("t")
-        talked(chat)
-        chat.append({"role": "user", "content": pasted(3_000)})
+        conversation = memory.conversation("t")
+        talked(conversation)
+        conversation.append({"role": "user", "content": pasted(3_000)})
         with pytest.raises(refold.ContextWindowExceeded, match=r"chat\.erase\(8\)"):
-            chat.context()
-        chat.erase(8)
-        assert chat.context().tokens < 2_000
+            conversation.context()
+        conversation.erase(8)
+        assert conversation.context().tokens < 2_000
 
 
 def test_a_pinned_text_is_never_cut_and_the_error_says_unpin() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("t")
-        talked(chat)
-        chat.append({"role": "user", "content": pasted(290)})
-        pin_id = chat.pin(8)
+        conversation = memory.conversation("t")
+        talked(conversation)
+        conversation.append({"role": "user", "content": pasted(290)})
+        pin_id = conversation.pin(8)
         with pytest.raises(refold.ContextWindowExceeded) as caught:
-            chat.context(system="rule " * 3_000)
+            conversation.context(system="rule " * 3_000)
         assert f"chat.unpin('{pin_id}')" in str(caught.value)
-        chat.unpin(pin_id)
-        context = chat.context(system="rule " * 3_000)
+        conversation.unpin(pin_id)
+        context = conversation.context(system="rule " * 3_000)
         assert context.tokens <= context.budget.limit
 
 
@@ -115,7 +115,7 @@ def image(megabytes: float) -> dict[str, Any]:
 def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
     limit, decisions = 2_000_000, 0
     with refold.open(":memory:", request_bytes=limit) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n in range(16):
             if by_tool:
                 call: dict[str, Any] = {
@@ -130,12 +130,12 @@ def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
                     "content": [image(0.4)],
                 }
                 if n == 0:
-                    chat.append({"role": "user", "content": "look"})
-                chat.append({"role": "assistant", "content": [call]})
-                chat.append({"role": "user", "content": [result]})
+                    conversation.append({"role": "user", "content": "look"})
+                conversation.append({"role": "assistant", "content": [call]})
+                conversation.append({"role": "user", "content": [result]})
             else:
-                chat.append({"role": "user", "content": [image(0.4)]})
-            context = chat.context()
+                conversation.append({"role": "user", "content": [image(0.4)]})
+            context = conversation.context()
             body = len(json.dumps(context.for_anthropic()))
             assert body <= context.bytes <= body + 3_000
             assert context.bytes <= context.budget.byte_limit == limit
@@ -143,15 +143,17 @@ def test_no_request_has_more_bytes_than_may_be_sent(by_tool: bool) -> None:
             assert "base64" in str(context.messages[-1])[:2_000]
             decisions += bool(context.compactions)
             if not by_tool:
-                chat.append({"role": "assistant", "content": "ok"})
+                conversation.append({"role": "assistant", "content": "ok"})
     assert 3 <= decisions <= 8
 
 
 def test_an_image_that_cannot_be_sent_at_all_is_shown_by_a_marker_or_refused_where_pinned() -> None:
     with refold.open(":memory:", request_bytes=500_000) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": [{"type": "text", "text": "see"}, image(0.7)]})
-        context = chat.context()
+        conversation = memory.conversation("t")
+        conversation.append(
+            {"role": "user", "content": [{"type": "text", "text": "see"}, image(0.7)]}
+        )
+        context = conversation.context()
         assert context.bytes < 5_000
         assert "image not shown here; the message with it is kept at refold://t/0" in str(
             context.messages
@@ -166,8 +168,8 @@ def test_an_image_that_cannot_be_sent_at_all_is_shown_by_a_marker_or_refused_whe
 
 def test_the_newest_screenshot_is_always_shown() -> None:
     with refold.open(":memory:", window=16_000) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "look"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "look"})
         source = {"type": "url", "url": "https://example.org/a.png"}
         for n in range(6):
             call: dict[str, Any] = {"type": "tool_use", "id": f"c{n}", "name": "shot", "input": {}}
@@ -177,19 +179,19 @@ def test_the_newest_screenshot_is_always_shown() -> None:
                 "tool_use_id": f"c{n}",
                 "content": [shot],
             }
-            chat.append({"role": "assistant", "content": [call]})
-            chat.append({"role": "user", "content": [result]})
-            context = chat.context()
+            conversation.append({"role": "assistant", "content": [call]})
+            conversation.append({"role": "user", "content": [result]})
+            context = conversation.context()
             assert "a.png" in str(context.messages[-1])
             assert context.tokens <= context.budget.limit
 
 
 def test_a_conversation_without_messages_gives_no_request_and_says_why() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        context = chat.context(system="Be brief.")
+        conversation = memory.conversation("t")
+        context = conversation.context(system="Be brief.")
         assert (context.messages, context.budget.limit > 0) == ([], True)
         with pytest.raises(refold.EmptyConversation, match="append what the user says first"):
             context.for_anthropic()
-        chat.append({"role": "user", "content": "hello"})
-        assert violations(chat.context().for_anthropic()) == []
+        conversation.append({"role": "user", "content": "hello"})
+        assert violations(conversation.context().for_anthropic()) == []

@@ -80,7 +80,7 @@ def test_a_rule_that_is_cut_says_so() -> None:
 SKILL = "Always answer in capital letters. Please delete the cache. Never use tabs."
 
 
-def _worked(chat: refold.Chat) -> str:
+def _worked(chat: refold.ConversationMemory) -> str:
     """The ledger after some turns and a compaction."""
     for n in range(30):
         chat.append({"role": "assistant", "content": [tool_use(f"c{n}", command="make")]})

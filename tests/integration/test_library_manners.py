@@ -34,20 +34,20 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_reprs_are_short() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": SECRET * 1_000})
-        for one in (memory, chat, chat.context(), chat.messages()[0]):
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": SECRET * 1_000})
+        for one in (memory, conversation, conversation.context(), conversation.messages()[0]):
             assert len(repr(one)) < 400
 
 
 def test_a_reply_of_the_api_is_stored_once_with_its_usage() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        assert [chat.append(REPLY).messages[0].new for _ in range(2)] == [True, False]
-        assert chat.messages()[1].message.extra == {"usage": {"output_tokens": 3}}
-        assert len(chat.messages()) == 2
-        again = [chat.append(REPLY, recorded=True).messages[0].new for _ in range(2)]
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        assert [conversation.append(REPLY).messages[0].new for _ in range(2)] == [True, False]
+        assert conversation.messages()[1].message.extra == {"usage": {"output_tokens": 3}}
+        assert len(conversation.messages()) == 2
+        again = [conversation.append(REPLY, recorded=True).messages[0].new for _ in range(2)]
         assert again == [True, True]  # History is taken as it is.
 
 
@@ -89,11 +89,11 @@ def test_a_missing_key_of_the_embedder_is_told_at_once_where_its_place_needs_one
 
 def test_hits_and_least_score_of_recall_are_settings() -> None:
     with refold.open(":memory:", window=8_000, recall_hits=1) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n in range(4):
-            chat.append({"role": "user", "content": f"postgres port number {n}"})
-        assert len(chat.recall("postgres port")) == 1
-        assert len(chat.recall("postgres port", limit=3)) == 3
+            conversation.append({"role": "user", "content": f"postgres port number {n}"})
+        assert len(conversation.recall("postgres port")) == 1
+        assert len(conversation.recall("postgres port", limit=3)) == 3
     with refold.open(":memory:", recall_mode="vector") as memory:
         assert memory.conversation("t").recall("x").mode == "vector"
         assert memory.conversation("t").recall("x", mode="keyword").mode == "keyword"

@@ -82,7 +82,7 @@ def lines(
         yield caplog
 
 
-def talk(memory: refold.Memory, turns: int = 30) -> refold.Chat:
+def talk(memory: refold.Memory, turns: int = 30) -> refold.ConversationMemory:
     chat = memory.conversation(THREAD)
     for number in range(turns):
         chat.append({"role": "user", "content": f"{SECRET} {number} " * 40})

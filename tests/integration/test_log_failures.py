@@ -203,16 +203,16 @@ def test_compressing_is_tried_again_and_loses_nothing(
     }[place]
     done = getattr(module, name)
     with refold.open(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         hashes = (
             " ".join(sha256(b"%d %d" % (n, m)).hexdigest()[:6] for m in range(60))
             for n in range(60)
         )
-        chat.append(
+        conversation.append(
             [{"role": "user", "content": f"{hash} and so on and on {hash}"} for hash in hashes]
         )
-        chat.append({"role": "assistant", "content": "Fine."})
-        assert chat.compact().outcome == "performed"
+        conversation.append({"role": "assistant", "content": "Fine."})
+        assert conversation.compact().outcome == "performed"
     log = SQLiteLog(tmp_path / "a.db")
     before = words_of(log)
     for times, succeeds in ((3, False), (2, True)):

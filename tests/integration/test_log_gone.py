@@ -62,10 +62,15 @@ def test_a_read_of_a_log_that_was_replaced_does_not_serve_the_old_one(
 ) -> None:
     path = log_of(tmp_path / "a.db", "one")
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        assert len(chat.messages()) == 1
+        conversation = memory.conversation("t")
+        assert len(conversation.messages()) == 1
         act(path)
-        for read in (chat.messages, chat.context, memory.conversations, memory.verify):
+        for read in (
+            conversation.messages,
+            conversation.context,
+            memory.conversations,
+            memory.verify,
+        ):
             with pytest.raises(LogGone):
                 read()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogDamaged, LogError
 from refold.infrastructure.event_store.store import SQLiteLog
 from tests.support.fake_ports import core_of
@@ -134,15 +134,15 @@ def test_a_kept_message_from_before_the_snapshot_is_not_exchanged_silently(tmp_p
 def kept_request(path: Path) -> Path:
     log = SQLiteLog(path)
 
-    def play(chat: Chat) -> None:
-        chat.append([{"role": "user", "content": "do it all"}] * 2)
+    def play(conversation: ConversationMemory) -> None:
+        conversation.append([{"role": "user", "content": "do it all"}] * 2)
         for number in range(30):
             use = {"type": "tool_use", "id": f"c{number}", "name": "n", "input": {"v": "x" * 100}}
             done = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "word " * 50}
-            chat.append(
+            conversation.append(
                 [{"role": "assistant", "content": [use]}, {"role": "user", "content": [done]}]
             )
-        assert chat.compact().outcome == "performed"
+        assert conversation.compact().outcome == "performed"
 
     with_chat(core_of(log), play)
     assert log.load("t").state.live[0].position == 0
@@ -153,21 +153,21 @@ def kept_request(path: Path) -> Path:
 def test_a_kept_round_comes_back_with_its_preview_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with refold.open(path, window=6_000) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "sort the log files"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "sort the log files"})
         for number in range(40):
             call_id = f"c{number}"
             call = {"type": "tool_use", "id": call_id, "name": "read", "input": {"n": number}}
-            chat.append({"role": "assistant", "content": [call]})
+            conversation.append({"role": "assistant", "content": [call]})
             size = 9_000 if number == 3 else 60
             result = {"type": "tool_result", "tool_use_id": call_id, "content": "line\n" * size}
             words = (
                 [{"type": "text", "text": "stop: never touch billing.log"}] if number == 3 else []
             )
-            chat.append({"role": "user", "content": [result, *words]})
-            chat.context()
-        shown = chat.context()
-        assert len(chat.summaries()) > 1
+            conversation.append({"role": "user", "content": [result, *words]})
+            conversation.context()
+        shown = conversation.context()
+        assert len(conversation.summaries()) > 1
         assert "never touch billing.log" in str(shown.messages)
         assert "refold://t/8" in str(shown.messages)
         assert shown.summary is not None

@@ -340,9 +340,9 @@ def test_readers_are_not_kept_waiting_by_a_writer(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_message_that_no_request_could_carry_is_refused_and_nothing_is_stored() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         with pytest.raises(InvalidMessage, match="at most"):
-            chat.append(
+            conversation.append(
                 [{"role": "user", "content": "hi"}, {"role": "user", "content": "x" * 33_600_000}]
             )
-        assert chat.version == 0
+        assert conversation.version == 0

@@ -84,25 +84,27 @@ def recorded() -> Generator[Recorded]:
         sys.setprofile(None)
 
 
-async def use(chat: refold.AsyncChat, memory: refold.AsyncMemory, pairs: int) -> None:
+async def use(
+    conversation: refold.AsyncConversationMemory, memory: refold.AsyncMemory, pairs: int
+) -> None:
     for _ in range(3):
-        await chat.append(PAIR * pairs)
-        await chat.context()
-    await chat.compact(focus="the build")
-    await chat.context(at=3)
-    await chat.revert_compaction()
-    await chat.context()
-    await chat.messages()
-    await chat.explain()
-    await chat.recall("make test")
-    await chat.topics()
-    await chat.export()
-    await chat.pin(0)
-    assert (await chat.tools().call("recall_memory", {"query": "make test"})).text
+        await conversation.append(PAIR * pairs)
+        await conversation.context()
+    await conversation.compact(focus="the build")
+    await conversation.context(at=3)
+    await conversation.revert_compaction()
+    await conversation.context()
+    await conversation.messages()
+    await conversation.explain()
+    await conversation.recall("make test")
+    await conversation.topics()
+    await conversation.export()
+    await conversation.pin(0)
+    assert (await conversation.tools().call("recall_memory", {"query": "make test"})).text
     await memory.conversations()
     await memory.search("make test")
-    await (await chat.fork()).context()
-    await chat.erase(1)
+    await (await conversation.fork()).context()
+    await conversation.erase(1)
     await memory.verify()
 
 
@@ -110,9 +112,9 @@ def in_the_loop(path: Path, pairs: int, summariser: object, **more: object) -> R
     async def serve() -> Recorded:
         options: dict[str, Any] = {"summariser": summariser, "memories": 3, **more}
         async with refold.aopen(path, window=20_000, **options) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             with recorded() as found:
-                await use(chat, memory, pairs)
+                await use(conversation, memory, pairs)
             return found
 
     return asyncio.run(serve())

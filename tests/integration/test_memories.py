@@ -21,12 +21,12 @@ def agent(tmp_path: Path) -> Open:
     return lambda: refold.open(tmp_path / "agent.db", window=8_000, memories=5)
 
 
-def asked(chat: refold.Chat) -> refold.Context:
+def asked(conversation: refold.ConversationMemory) -> refold.Context:
     """The secret, then so much else that it is folded away, then the question."""
     said = [SECRET, *[FILLER] * 24]
-    chat.append([m for text in said for m in (_user(text), _assistant("Noted."))])
-    chat.append(_user(QUESTION))
-    return chat.context(system="You help.")
+    conversation.append([m for text in said for m in (_user(text), _assistant("Noted."))])
+    conversation.append(_user(QUESTION))
+    return conversation.context(system="You help.")
 
 
 def _user(text: str) -> dict[str, object]:
@@ -53,14 +53,14 @@ def test_a_restart_gives_the_same_bytes(agent: Open) -> None:
     with agent() as memory:
         before = asked(memory.conversation("t"))
     with agent() as memory:
-        chat = memory.conversation("t")
-        again = chat.context(system="You help.")
+        conversation = memory.conversation("t")
+        again = conversation.context(system="You help.")
         assert (again.system, again.messages, again.tokens) == (
             before.system,
             before.messages,
             before.tokens,
         )
-        assert chat.context(at=before.version, system="You help.").system == before.system
+        assert conversation.context(at=before.version, system="You help.").system == before.system
 
 
 def test_they_are_still_there_when_a_snapshot_stands_for_the_events_that_chose_them(
@@ -68,36 +68,36 @@ def test_they_are_still_there_when_a_snapshot_stands_for_the_events_that_chose_t
 ) -> None:
     """A later compaction that changes nothing of them leaves their choice far behind the live part."""
     with agent() as memory:
-        chat = memory.conversation("t")
-        before = asked(chat)
+        conversation = memory.conversation("t")
+        before = asked(conversation)
         size = before.tokens
         for _ in range(4):
-            chat.append([_assistant("54331."), _user(QUESTION)])
-        chat.compact()
-        assert SECRET in block(chat.context())
+            conversation.append([_assistant("54331."), _user(QUESTION)])
+        conversation.compact()
+        assert SECRET in block(conversation.context())
     with agent() as memory:
-        chat = memory.conversation("t")
-        for version in range(before.version, chat.version + 1):
-            assert SECRET in block(chat.context(at=version)), version
-        assert chat.context().tokens < size + 1_000
+        conversation = memory.conversation("t")
+        for version in range(before.version, conversation.version + 1):
+            assert SECRET in block(conversation.context(at=version)), version
+        assert conversation.context().tokens < size + 1_000
         assert memory.verify().ok
 
 
 def test_an_erased_message_is_quoted_nowhere_and_in_no_file(agent: Open, tmp_path: Path) -> None:
     with agent() as memory:
-        chat = memory.conversation("t")
-        context = asked(chat)
-        copy = chat.fork(thread_id="copy")
+        conversation = memory.conversation("t")
+        context = asked(conversation)
+        copy = conversation.fork(thread_id="copy")
         assert SECRET in block(copy.context())
-        report = chat.erase(0)
+        report = conversation.erase(0)
         assert {"quoted memory"} <= {one.place for one in report.removed}
         assert {"t", "copy"} == {o.thread_id for o in report.removed if o.place == "quoted memory"}
-        for one in (chat, copy):
+        for one in (conversation, copy):
             newest = one.context(system="You help.")
             assert block(newest) == ""
             assert newest.tokens <= newest.budget.limit
-        assert block(chat.context(at=context.version)) == ""
-        old = chat.fork(at=context.version, thread_id="old")
+        assert block(conversation.context(at=context.version)) == ""
+        old = conversation.fork(at=context.version, thread_id="old")
         assert block(old.context()) == ""
         assert memory.verify().ok
     for path in tmp_path.iterdir():
@@ -107,11 +107,13 @@ def test_an_erased_message_is_quoted_nowhere_and_in_no_file(agent: Open, tmp_pat
 def test_an_async_memory_quotes_them_as_well(tmp_path: Path) -> None:
     async def work() -> refold.Context:
         async with refold.aopen(tmp_path / "agent.db", window=8_000, memories=5) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             said = [SECRET, *[FILLER] * 20]
-            await chat.append([m for text in said for m in (_user(text), _assistant("Noted."))])
-            await chat.append(_user(QUESTION))
-            assert (await chat.compact()).outcome == "performed"
-            return await chat.context()
+            await conversation.append(
+                [m for text in said for m in (_user(text), _assistant("Noted."))]
+            )
+            await conversation.append(_user(QUESTION))
+            assert (await conversation.compact()).outcome == "performed"
+            return await conversation.context()
 
     assert SECRET in block(asyncio.run(work()))

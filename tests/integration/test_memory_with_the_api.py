@@ -30,20 +30,22 @@ def opened(path: Path, server: AnthropicServer, **options: object) -> refold.Mem
     return refold.open(path, window=WINDOW, model=MODEL, summariser=summariser, **options)  # type: ignore[arg-type]
 
 
-def talk(chat: refold.Chat, start: int, turns: int) -> list[refold.Context]:
+def talk(conversation: refold.ConversationMemory, start: int, turns: int) -> list[refold.Context]:
     contexts: list[refold.Context] = []
     for n in range(start, start + turns):
-        chat.append({"role": "user", "content": f"Question {n}. " + "What about the cache? " * 20})
-        contexts.append(chat.context())
-        chat.append({"role": "assistant", "content": f"Answer {n}. " + "It is warm. " * 20})
+        conversation.append(
+            {"role": "user", "content": f"Question {n}. " + "What about the cache? " * 20}
+        )
+        contexts.append(conversation.context())
+        conversation.append({"role": "assistant", "content": f"Answer {n}. " + "It is warm. " * 20})
     return contexts
 
 
 def test_a_model_writes_the_summary_when_one_is_due(tmp_path: Path) -> None:
     with AnthropicServer([ok()]) as server:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            contexts = talk(chat, 0, 60)
+            conversation = memory.conversation("t")
+            contexts = talk(conversation, 0, 60)
             performed = [r for c in contexts for r in c.compactions]
             assert performed
             assert {r.outcome for r in performed} == {"performed"}
@@ -59,45 +61,45 @@ def test_an_overloaded_model_leaves_the_context_whole_until_it_would_not_fit(
     tmp_path: Path,
 ) -> None:
     with AnthropicServer([overloaded()]) as server, opened(tmp_path / "a.db", server) as memory:
-        chat = memory.conversation("t")
-        contexts = talk(chat, 0, 60)
+        conversation = memory.conversation("t")
+        contexts = talk(conversation, 0, 60)
         results = [r for c in contexts for r in c.compactions]
         first_failure = next(c for c in contexts if c.compactions)
         assert first_failure.compactions[0].reason == "overloaded"
         assert first_failure.summary is None
         assert {r.summariser for r in results if r.outcome == "performed"} == {"extractive"}
         assert all(c.tokens <= c.budget.limit for c in contexts)
-        assert {row.outcome for row in chat.compactions()} == {"failed", "performed"}
+        assert {row.outcome for row in conversation.compactions()} == {"failed", "performed"}
         assert memory.verify().ok
 
 
 def test_a_truncated_answer_is_never_committed(tmp_path: Path) -> None:
     with AnthropicServer([truncated()]) as server, opened(tmp_path / "a.db", server) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 0, 12)
-        before = chat.context()
-        result = chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation, 0, 12)
+        before = conversation.context()
+        result = conversation.compact()
         assert (result.outcome, result.reason) == ("failed", "truncated")
-        assert chat.summaries() == []
-        assert chat.context().messages == before.messages
+        assert conversation.summaries() == []
+        assert conversation.context().messages == before.messages
 
 
 def test_a_focus_reaches_the_model(tmp_path: Path) -> None:
     with AnthropicServer([ok()]) as server:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            talk(chat, 0, 12)
-            assert chat.compact(focus="the cache settings").outcome == "performed"
+            conversation = memory.conversation("t")
+            talk(conversation, 0, 12)
+            assert conversation.compact(focus="the cache settings").outcome == "performed"
         assert "the cache settings" in json.dumps(server.requests[0].body)
 
 
 def test_after_a_restart_the_summary_is_there_and_no_model_is_asked(tmp_path: Path) -> None:
     with AnthropicServer([ok()]) as server:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            talk(chat, 0, 12)
-            chat.compact()
-            before = chat.context()
+            conversation = memory.conversation("t")
+            talk(conversation, 0, 12)
+            conversation.compact()
+            before = conversation.context()
         with opened(tmp_path / "a.db", server) as memory:
             after = memory.conversation("t").context()
             assert after.messages == before.messages
@@ -121,7 +123,7 @@ def test_a_request_that_the_endpoint_finds_too_large_is_settled_again(tmp_path: 
     with AnthropicServer([ok()], input_tokens=50_000) as server:
         counter = AnthropicTokenCounter(client=client_of(server))
         with opened(tmp_path / "a.db", server, counter=counter) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             with pytest.raises(refold.ContextWindowExceeded, match="50,000"):
-                talk(chat, 0, 60)
+                talk(conversation, 0, 60)
             assert memory.verify().ok

@@ -27,10 +27,14 @@ def opened(path: Path, folder: Path | None = None, **options: Any) -> refold.Mem
     return refold.open(path, window=8_000, notes_folder=folder, **options)
 
 
-def talk(chat: refold.Chat, turns: int = 10, said: str = RULE) -> None:
+def talk(conversation: refold.ConversationMemory, turns: int = 10, said: str = RULE) -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"{said} In payments_{n % 3}.py, that is. {LONG}"})
-        chat.append({"role": "assistant", "content": f"We decided to keep step {n}. {LONG}"})
+        conversation.append(
+            {"role": "user", "content": f"{said} In payments_{n % 3}.py, that is. {LONG}"}
+        )
+        conversation.append(
+            {"role": "assistant", "content": f"We decided to keep step {n}. {LONG}"}
+        )
 
 
 @pytest.fixture
@@ -49,26 +53,26 @@ def texts(folder: Path) -> str:
 
 
 def test_notes_are_listed_with_their_sources(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat)
-    chat.compact()
-    rows = chat.notes()
+    conversation = memory.conversation("t")
+    talk(conversation)
+    conversation.compact()
+    rows = conversation.notes()
     assert list(memory.notes()) == list(rows)
     rule = next(row for row in rows if row.kind == "constraint")
     assert rule.text == RULE
     assert rule.taken_by == "ledger"
-    assert (rule.start, rule.stop) == (0, chat.summaries()[0].compact_up_to_index + 1)
+    assert (rule.start, rule.stop) == (0, conversation.summaries()[0].compact_up_to_index + 1)
     [position] = rule.source_positions
-    assert RULE in str(chat.read(position).message.content)
+    assert RULE in str(conversation.read(position).message.content)
     assert memory.verify().ok
 
 
 def test_the_files_say_what_the_events_say_and_are_made_again_when_lost(
     memory: refold.Memory, folder: Path, tmp_path: Path
 ) -> None:
-    chat = memory.conversation("a/b <c>")
-    talk(chat)
-    chat.compact()
+    conversation = memory.conversation("a/b <c>")
+    talk(conversation)
+    conversation.compact()
     today = datetime.now(UTC).date().isoformat()
     memory_file, daily = folder / "MEMORY.md", folder / "memory" / f"{today}.md"
     assert f"- {RULE} (refold://a/b%20%3Cc%3E/" in memory_file.read_text("utf-8")
@@ -91,17 +95,17 @@ def files_of_log(path: Path) -> dict[str, str]:
 
 
 def test_what_a_person_writes_around_our_part_stays(memory: refold.Memory, folder: Path) -> None:
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     folder.mkdir()
     mine = folder / "MEMORY.md"
     mine.write_bytes(b"# My notes\r\nkeep \xff this")
-    talk(chat)
-    chat.compact()
+    talk(conversation)
+    conversation.compact()
     first = mine.read_bytes()
     assert first.startswith(b"# My notes\r\nkeep \xff this\n\n" + BEGIN)
     mine.write_bytes(first + b"\nand this below")
-    talk(chat, said="Please never touch vendor.")
-    chat.compact()
+    talk(conversation, said="Please never touch vendor.")
+    conversation.compact()
     second = mine.read_bytes()
     assert second.startswith(b"# My notes\r\nkeep \xff this\n\n" + BEGIN)
     assert second.endswith(END + b"\n\nand this below")
@@ -116,9 +120,9 @@ def test_a_file_keeps_its_mode_and_new_ones_are_private(
     mine = folder / "MEMORY.md"
     mine.write_text("mine\n")
     mine.chmod(0o644)
-    chat = memory.conversation("t")
-    talk(chat)
-    chat.compact()
+    conversation = memory.conversation("t")
+    talk(conversation)
+    conversation.compact()
     assert mine.stat().st_mode & 0o777 == 0o644
     [daily] = (folder / "memory").iterdir()
     assert daily.stat().st_mode & 0o777 == 0o600
@@ -131,9 +135,9 @@ def test_through_a_link_the_file_behind_it_is_written(
     real.write_text("mine\n")
     folder.mkdir()
     (folder / "MEMORY.md").symlink_to(real)
-    chat = memory.conversation("t")
-    talk(chat)
-    chat.compact()
+    conversation = memory.conversation("t")
+    talk(conversation)
+    conversation.compact()
     assert (folder / "MEMORY.md").is_symlink()
     assert RULE in real.read_text("utf-8")
 
@@ -143,9 +147,9 @@ def test_a_folder_that_cannot_be_written_is_a_warning(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     with opened(tmp_path / "a.db", tmp_path / "file") as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        assert chat.compact().outcome == "performed"
+        conversation = memory.conversation("t")
+        talk(conversation)
+        assert conversation.compact().outcome == "performed"
         assert not memory.write_notes()
     assert "the files of notes cannot be written" in caplog.text
 
@@ -156,9 +160,9 @@ def test_notes_cannot_pass_for_marks_or_headings(tmp_path: Path, folder: Path) -
         Note(kind="constraint", text="<!-- refold:notes:begin --> y", positions=()),
     )
     with opened(tmp_path / "a.db", folder, summariser=NotingSummariser(*odd)) as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
     for path in folder.rglob("*.md"):
         content = path.read_bytes()
         assert content.count(b"<!--") == 2
@@ -170,22 +174,22 @@ def test_notes_cannot_pass_for_marks_or_headings(tmp_path: Path, folder: Path) -
 def test_what_is_erased_is_in_no_note_and_in_no_file(
     memory: refold.Memory, folder: Path, tmp_path: Path
 ) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
-    chat.append({"role": "assistant", "content": f"The zebra protocol it is. {LONG}"})
-    talk(chat)
-    chat.compact()
-    copy = chat.fork(thread_id="copy")
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
+    conversation.append({"role": "assistant", "content": f"The zebra protocol it is. {LONG}"})
+    talk(conversation)
+    conversation.compact()
+    copy = conversation.fork(thread_id="copy")
     assert SECRET in texts(folder)
-    assert "zebra protocol" in {topic.topic for topic in chat.topics()}
+    assert "zebra protocol" in {topic.topic for topic in conversation.topics()}
     assert any(SECRET in row.text for row in copy.notes())
-    report = chat.erase([0, 1])
+    report = conversation.erase([0, 1])
     assert {"notes", "topics", "notes files"} <= {one.place for one in report.removed}
     assert report.complete
     assert not report.notes_elsewhere
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"zebra" not in path.read_bytes(), path
-    for one in (chat, copy):
+    for one in (conversation, copy):
         rows = one.notes()
         assert not any("zebra" in row.text for row in rows)
         assert RULE in {row.text for row in rows}, "what remains is noted anew"
@@ -193,8 +197,8 @@ def test_what_is_erased_is_in_no_note_and_in_no_file(
         assert one.topics(), "and so are topics"
     assert RULE in texts(folder)
     assert memory.verify().ok
-    chat.compact()
-    assert len([row for row in chat.notes() if row.text == RULE]) == 1
+    conversation.compact()
+    assert len([row for row in conversation.notes() if row.text == RULE]) == 1
 
 
 def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
@@ -220,12 +224,12 @@ def test_files_in_a_folder_that_nobody_named_are_told_as_keeping_what_was_noted(
 def test_what_a_model_noted_of_an_erased_message_is_withdrawn_as_a_whole(tmp_path: Path) -> None:
     told = Note(kind="fact", text=SECRET, positions=(4,))
     with opened(tmp_path / "a.db", summariser=NotingSummariser(told)) as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
-        assert [row.text for row in chat.notes()] == [SECRET]
-        chat.erase(2)
-        rows = chat.notes()
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
+        assert [row.text for row in conversation.notes()] == [SECRET]
+        conversation.erase(2)
+        rows = conversation.notes()
         assert SECRET not in {row.text for row in rows}, "who knows what it was made from"
         assert {row.taken_by for row in rows} == {"ledger"}
 
@@ -234,9 +238,9 @@ def test_an_erased_conversation_leaves_no_notes(
     memory: refold.Memory, folder: Path, tmp_path: Path
 ) -> None:
     for thread in ("gone", "kept"):
-        chat = memory.conversation(thread)
-        talk(chat, said=f"Please never push to {thread}.")
-        chat.compact()
+        conversation = memory.conversation(thread)
+        talk(conversation, said=f"Please never push to {thread}.")
+        conversation.compact()
     report = memory.erase_conversation("gone")
     assert "notes files" in {one.place for one in report.removed}
     assert {row.thread_id for row in memory.notes()} == {"kept"}
@@ -249,13 +253,13 @@ def test_an_erased_conversation_leaves_no_notes(
 def test_a_copy_of_an_old_version_is_noted_anew_of_what_was_erased_since(
     memory: refold.Memory,
 ) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
-    talk(chat)
-    chat.compact()
-    then = chat.version
-    chat.erase(0)
-    copy = chat.fork(at=then, thread_id="copy")
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": f"I prefer that {SECRET}. {LONG}"})
+    talk(conversation)
+    conversation.compact()
+    then = conversation.version
+    conversation.erase(0)
+    copy = conversation.fork(at=then, thread_id="copy")
     rows = copy.notes()
     assert RULE in {row.text for row in rows}
     assert not any("zebra" in row.text for row in rows)
@@ -263,31 +267,31 @@ def test_a_copy_of_an_old_version_is_noted_anew_of_what_was_erased_since(
 
 
 def test_topics_are_those_of_the_active_summary_and_come_back(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    assert list(chat.topics()) == []
-    talk(chat)
-    chat.compact()
-    first = list(chat.topics())
+    conversation = memory.conversation("t")
+    assert list(conversation.topics()) == []
+    talk(conversation)
+    conversation.compact()
+    first = list(conversation.topics())
     assert any(topic.topic.startswith("payments_") for topic in first)
     assert all(topic.count > 0 for topic in first)
     assert first[0].last_seen[:10] == datetime.now(UTC).date().isoformat()
-    talk(chat, said="The checkpoint migration failed.")
-    chat.compact()
-    assert "checkpoint migration" in {topic.topic for topic in chat.topics()}
-    chat.revert_compaction()
-    assert list(chat.topics()) == first
-    chat.revert_compaction()
-    assert list(chat.topics()) == []
+    talk(conversation, said="The checkpoint migration failed.")
+    conversation.compact()
+    assert "checkpoint migration" in {topic.topic for topic in conversation.topics()}
+    conversation.revert_compaction()
+    assert list(conversation.topics()) == first
+    conversation.revert_compaction()
+    assert list(conversation.topics()) == []
     assert memory.verify().ok
 
 
 def test_topics_are_named_behind_the_summary_and_counted(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat)
-    before = chat.context(at=chat.version)
+    conversation = memory.conversation("t")
+    talk(conversation)
+    before = conversation.context(at=conversation.version)
     assert "[Recallable Topics]" not in json.dumps(before.for_anthropic())
-    chat.compact(tools=chat.tools())
-    context = chat.context(system="You help.", tools=chat.tools())
+    conversation.compact(tools=conversation.tools())
+    context = conversation.context(system="You help.", tools=conversation.tools())
     [line] = [x for x in context.memory[0].splitlines() if x.startswith("[Recallable Topics]: ")]
     assert line.endswith(" (ask recall_memory)")
     assert "labels" in str(context.system)
@@ -297,19 +301,19 @@ def test_topics_are_named_behind_the_summary_and_counted(memory: refold.Memory) 
 
 
 def test_replay_gives_the_same_notes_and_topics(tmp_path: Path, memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    talk(chat)
-    chat.compact()
-    notes, topics = list(chat.notes()), list(chat.topics())
+    conversation = memory.conversation("t")
+    talk(conversation)
+    conversation.compact()
+    notes, topics = list(conversation.notes()), list(conversation.topics())
     memory.replay()
-    assert (list(chat.notes()), list(chat.topics())) == (notes, topics)
+    assert (list(conversation.notes()), list(conversation.topics())) == (notes, topics)
 
 
 def _compact(path: Path, folder: Path, thread: str) -> None:
     with opened(path, folder) as memory:
-        chat = memory.conversation(thread)
-        talk(chat, said=f"Please never push to {thread}.")
-        chat.compact()
+        conversation = memory.conversation(thread)
+        talk(conversation, said=f"Please never push to {thread}.")
+        conversation.compact()
 
 
 @pytest.mark.slow
@@ -333,18 +337,18 @@ def test_many_processes_write_the_same_files(tmp_path: Path, folder: Path) -> No
 
 def test_with_notes_turned_off_nothing_is_taken_or_written(tmp_path: Path, folder: Path) -> None:
     with opened(tmp_path / "a.db", folder, notes="off") as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
-        assert list(chat.notes()) == []
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
+        assert list(conversation.notes()) == []
     assert not folder.exists()
 
 
 def test_notes_flushed_are_in_the_log_before_the_summary(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
     core = open_core(tmp_path / "a.db")
     events = [logged.event for logged in core.log.scan()]
     kinds = [type(e) for e in events if isinstance(e, NotesFlushed | CompactionPerformed)]
@@ -358,25 +362,25 @@ def test_from_a_size_on_notes_are_taken_without_a_compaction(
 ) -> None:
     settings: dict[str, Any] = {"notes_reserve_tokens": 4_000, "notes_soft_tokens": 700}
     with opened(tmp_path / "a.db", background=background, **settings) as memory:
-        chat = memory.conversation("t")
-        while chat.context().tokens < 3_300:
-            assert list(chat.notes()) == [] or chat.context().tokens >= 3_000
-            talk(chat, 1)
+        conversation = memory.conversation("t")
+        while conversation.context().tokens < 3_300:
+            assert list(conversation.notes()) == [] or conversation.context().tokens >= 3_000
+            talk(conversation, 1)
         assert memory.drain(20)
-        assert list(chat.compactions()) == []
-        noted = chat.version
-        assert {row.text for row in chat.notes()} >= {RULE}
-        talk(chat, 1)
-        chat.context()
+        assert list(conversation.compactions()) == []
+        noted = conversation.version
+        assert {row.text for row in conversation.notes()} >= {RULE}
+        talk(conversation, 1)
+        conversation.context()
         assert memory.drain(20)
-        assert chat.version == noted + 2, "once per cycle"
+        assert conversation.version == noted + 2, "once per cycle"
 
 
 def test_the_commands_show_topics_and_notes(tmp_path: Path, refold: Refold) -> None:
     with opened(tmp_path / "agent.db") as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
         memory.conversation("new").append({"role": "user", "content": "hi"})
     shown = refold("topics", "t", "--json").answer
     assert shown["thread_id"] == "t"
@@ -399,15 +403,15 @@ def test_the_command_says_what_was_written_and_that_nothing_was(
     tmp_path: Path, refold: Refold
 ) -> None:
     with opened(tmp_path / "agent.db") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "hi"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "hi"})
         told = refold("notes", "--write", "out")
         assert "Nothing is written: the log has no notes." in told.out
         assert "Written" not in told.out
         assert refold("notes", "--write", "out", "--json").answer["written_to"] is None
         assert not (tmp_path / "out").exists()
-        talk(chat)
-        chat.compact()
+        talk(conversation)
+        conversation.compact()
     assert (
         "Written: out: MEMORY.md and 1 file below memory." in refold("notes", "--write", "out").out
     )
@@ -419,9 +423,9 @@ def test_the_command_refuses_a_folder_without_a_name(
     tmp_path: Path, refold: Refold, folder: str
 ) -> None:
     with opened(tmp_path / "agent.db") as memory:
-        chat = memory.conversation("t")
-        talk(chat)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation)
+        conversation.compact()
     refused = refold("notes", "--write", folder)
     assert (refused.code, refused.out) == (2, "")
     assert "--write" in refused.err

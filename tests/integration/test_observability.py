@@ -103,18 +103,20 @@ class Moody(GoodSummariser):
         return await super().summarise(request)
 
 
-def talk(chat: refold.Chat, turns: int, words: int = 40) -> None:
+def talk(conversation: refold.ConversationMemory, turns: int, words: int = 40) -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"{SECRET} check file_{n}.py please. " * words})
-        chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * words})
+        conversation.append(
+            {"role": "user", "content": f"{SECRET} check file_{n}.py please. " * words}
+        )
+        conversation.append({"role": "assistant", "content": f"file_{n}.py is fine. " * words})
 
 
-def run_tool(chat: refold.Chat, call_id: str, characters: int) -> None:
+def run_tool(conversation: refold.ConversationMemory, call_id: str, characters: int) -> None:
     call = {"type": "tool_use", "id": call_id, "name": "bash", "input": {"command": "cat log"}}
-    chat.append({"role": "assistant", "content": [call]})
+    conversation.append({"role": "assistant", "content": [call]})
     output = f"{SECRET} line\n" * (characters // 11)
     result = {"type": "tool_result", "tool_use_id": call_id, "content": output}
-    chat.append({"role": "user", "content": [result]})
+    conversation.append({"role": "user", "content": [result]})
 
 
 def everything() -> None:
@@ -122,24 +124,24 @@ def everything() -> None:
     policy = CompactionPolicy(retry_growth=0.001)
     summariser = Moody()
     with refold.open(":memory:", window=8_000, summariser=summariser, policy=policy) as memory:
-        chat = memory.conversation("one")
-        talk(chat, 12)
-        chat.context()
-        chat.compact(force=True)
-        chat.compact(force=True)
+        conversation = memory.conversation("one")
+        talk(conversation, 12)
+        conversation.context()
+        conversation.compact(force=True)
+        conversation.compact(force=True)
         summariser.troubles = 4
         for _ in range(4):
-            talk(chat, 2)
-            chat.compact(force=True)
-        talk(chat, 2)
-        chat.compact(force=True)
-        chat.revert_compaction()
-        chat.unpin(chat.pin("never push"))
+            talk(conversation, 2)
+            conversation.compact(force=True)
+        talk(conversation, 2)
+        conversation.compact(force=True)
+        conversation.revert_compaction()
+        conversation.unpin(conversation.pin("never push"))
         summariser.troubles = 100
-        talk(chat, 14)
-        chat.context()  # It must fit: the embedded summariser steps in.
-        chat.fork()
-        chat.erase(0)
+        talk(conversation, 14)
+        conversation.context()  # It must fit: the embedded summariser steps in.
+        conversation.fork()
+        conversation.erase(0)
         memory.erase_conversation("one")
     tools()
     large()
@@ -183,8 +185,8 @@ def unwritten() -> None:
         pytest.MonkeyPatch.context() as patch,
         refold.open(":memory:", window=8_000, summariser=held) as memory,
     ):
-        chat, write = memory.conversation("t"), SQLiteLog.transact
-        talk(chat, 12)
+        conversation, write = memory.conversation("t"), SQLiteLog.transact
+        talk(conversation, 12)
 
         def full(log: SQLiteLog, thread_id: str, decide: Decision, *, at: datetime) -> Stored:
             if held.calls:
@@ -192,7 +194,7 @@ def unwritten() -> None:
             return Stored(*write(log, thread_id, decide, at=at))
 
         patch.setattr(SQLiteLog, "transact", full)
-        assert chat.compact().outcome == "waiting"
+        assert conversation.compact().outcome == "waiting"
         patch.undo()
 
 
@@ -226,55 +228,55 @@ def vectors() -> None:
 def memories() -> None:
     """What was folded away is quoted where it matters."""
     with refold.open(":memory:", window=8_000, memories=2) as memory:
-        chat = memory.conversation("memories")
-        talk(chat, 12)
-        chat.append({"role": "user", "content": "Was file_1.py fine?"})
-        chat.context()
+        conversation = memory.conversation("memories")
+        talk(conversation, 12)
+        conversation.append({"role": "user", "content": "Was file_1.py fine?"})
+        conversation.context()
 
 
 def tools() -> None:
     """Large and many tool results: they are offloaded and condensed."""
     with refold.open(":memory:", window=32_000) as memory:
-        chat = memory.conversation("tools")
-        chat.append({"role": "user", "content": "look at the logs"})
-        run_tool(chat, "giant", 60_000)
+        conversation = memory.conversation("tools")
+        conversation.append({"role": "user", "content": "look at the logs"})
+        run_tool(conversation, "giant", 60_000)
         for n in range(60):
-            run_tool(chat, f"c{n}", 2_000)
-            chat.context()
+            run_tool(conversation, f"c{n}", 2_000)
+            conversation.context()
 
 
 def large() -> None:
     """A user's text leaves no room for anything else."""
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("large")
-        chat.append({"role": "user", "content": f"{SECRET} line of a log\n" * 4_000})
-        chat.context()
+        conversation = memory.conversation("large")
+        conversation.append({"role": "user", "content": f"{SECRET} line of a log\n" * 4_000})
+        conversation.context()
 
 
 def chunks() -> None:
     """A conversation is too large for one call of its summariser."""
     with refold.open(":memory:", window=100_000, summariser=Bounded(12_000, Moody())) as memory:
-        chat = memory.conversation("chunks")
-        talk(chat, 60)
-        assert chat.compact(all=True).outcome == "performed"
+        conversation = memory.conversation("chunks")
+        talk(conversation, 60)
+        assert conversation.compact(all=True).outcome == "performed"
 
 
 async def two_at_once() -> None:
     """Two compactions of one conversation; the first is given up when the memory is closed."""
     held = HeldSummariser()
     memory = refold.aopen(":memory:", window=8_000, summariser=held, compaction_wait=0.1)
-    chat = memory.conversation("two")
+    conversation = memory.conversation("two")
     for n in range(12):
-        await chat.append({"role": "user", "content": f"check file_{n}.py please. " * 40})
-        await chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 40})
-    first = asyncio.create_task(chat.compact())
+        await conversation.append({"role": "user", "content": f"check file_{n}.py please. " * 40})
+        await conversation.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 40})
+    first = asyncio.create_task(conversation.compact())
     await asyncio.to_thread(held.started.wait, 10)
-    assert (await chat.compact()).outcome == "in_flight"
+    assert (await conversation.compact()).outcome == "in_flight"
     # The next request cannot wait for it.
     for n in range(12):
-        await chat.append({"role": "user", "content": f"check test_{n}.py please. " * 60})
-        await chat.append({"role": "assistant", "content": f"test_{n}.py is fine. " * 60})
-    context = asyncio.create_task(chat.context())
+        await conversation.append({"role": "user", "content": f"check test_{n}.py please. " * 60})
+        await conversation.append({"role": "assistant", "content": f"test_{n}.py is fine. " * 60})
+    context = asyncio.create_task(conversation.context())
     await asyncio.sleep(0)
     await asyncio.wait([context], timeout=10)
     held.release()
@@ -338,9 +340,9 @@ def test_the_message_of_a_line_and_its_attributes_say_the_same(
     lines: pytest.LogCaptureFixture,
 ) -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("thread 42")
-        talk(chat, 12)
-        result = chat.compact()
+        conversation = memory.conversation("thread 42")
+        talk(conversation, 12)
+        result = conversation.compact()
     [record] = [r for r in lines.records if getattr(r, "event", "") == "compaction.performed"]
     assert record.name == "refold.compaction"
     message = record.getMessage()
@@ -354,9 +356,9 @@ def test_a_call_of_a_model_lies_within_the_span_of_its_compaction(seen: Seen) ->
     moody = Moody(troubles=1, reason="overloaded")
     policy = CompactionPolicy(summary_tries=2)
     with refold.open(":memory:", window=8_000, summariser=moody, policy=policy) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 12)
-        result = chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation, 12)
+        result = conversation.compact()
     assert result.outcome == "performed"
     [compaction] = seen.named("refold.compaction")
     calls = seen.named("chat claude-haiku-5-5")
@@ -385,14 +387,14 @@ def test_the_metrics_are_those_of_the_results(seen: Seen) -> None:
     with refold.open(
         ":memory:", window=8_000, summariser=moody, on_compaction=results.append
     ) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 12)
-        chat.compact()
-        talk(chat, 4)
+        conversation = memory.conversation("t")
+        talk(conversation, 12)
+        conversation.compact()
+        talk(conversation, 4)
         moody.troubles = 9
-        chat.compact()
-        talk(chat, 16)
-        chat.context()
+        conversation.compact()
+        talk(conversation, 16)
+        conversation.context()
     kinds = [(r.outcome, r.trigger) for r in results]
     assert ("failed", "manual") in kinds
     assert ("performed", "size") in kinds
@@ -412,12 +414,12 @@ def test_the_breaker_opens_and_closes(seen: Seen, lines: pytest.LogCaptureFixtur
     moody = Moody(troubles=3)
     policy = CompactionPolicy(breaker_after=3)
     with refold.open(":memory:", window=8_000, summariser=moody, policy=policy) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 8)
+        conversation = memory.conversation("t")
+        talk(conversation, 8)
         for _ in range(3):
-            chat.compact(force=True)
+            conversation.compact(force=True)
         assert seen.total("refold.breakers_open") == 1
-        chat.compact(force=True)
+        conversation.compact(force=True)
     assert seen.total("refold.breakers_open") == 0
     told = [getattr(record, "event", "") for record in lines.records]
     assert [e for e in told if e.startswith("breaker")] == ["breaker.opened", "breaker.closed"]
@@ -430,9 +432,9 @@ def test_a_thread_id_can_be_kept_out_of_sight(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("REFOLD_SHOWN_THREAD_IDS", shown)
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 12)
-        chat.context()
+        conversation = memory.conversation("t")
+        talk(conversation, 12)
+        conversation.context()
     [compaction] = seen.named("refold.compaction")
     assert compaction.attributes is not None
     assert compaction.attributes.get("gen_ai.conversation.id") == named
@@ -443,9 +445,9 @@ def test_a_thread_id_can_be_kept_out_of_sight(
 
 def test_telemetry_can_be_turned_off(seen: Seen) -> None:
     with refold.open(":memory:", window=8_000, telemetry=False) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 12)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk(conversation, 12)
+        conversation.compact()
     assert seen.spans.get_finished_spans() == ()
     assert seen.metrics() == {}
 

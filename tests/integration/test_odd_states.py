@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogBusy, LogGone, NewerLog
 from refold.infrastructure.event_store import recorder as log_sqlite
 from refold.infrastructure.event_store import turn_files as log_file
@@ -46,10 +46,12 @@ def writer(path: Path, count: int, name: str = "a") -> subprocess.Popen[str]:
     )
 
 
-def talk_on(chat: Chat, turns: int) -> None:
+def talk_on(conversation: ConversationMemory, turns: int) -> None:
     for turn in range(turns):
         for role in ("user", "assistant"):
-            chat.append({"role": role, "content": f"{turn} " + "some words of a talk " * 40})
+            conversation.append(
+                {"role": role, "content": f"{turn} " + "some words of a talk " * 40}
+            )
 
 
 def running_back() -> Iterator[datetime]:
@@ -61,17 +63,19 @@ def test_a_clock_that_runs_backwards_loses_nothing(tmp_path: Path) -> None:
     clock = running_back()
     for opened in range(3):
         with refold.open(tmp_path / "a.db", window=8_000, clock=lambda: next(clock)) as memory:
-            chat = memory.conversation("t")
-            talk_on(chat, 10)
-            assert chat.compact().outcome == "performed"
-            assert len(chat.messages()) == 20 + 21 * opened
-            assert len(chat.summaries()) == opened + 1
-            version = chat.version
-            before = chat.context().messages
-            chat.append({"role": "user", "content": "more"}, key=f"more {opened}")
-            assert chat.context(at=version).messages == before
-            assert chat.context(at=START + timedelta(days=1)).version == chat.version
-            chat.erase(chat.messages()[-1].position)
+            conversation = memory.conversation("t")
+            talk_on(conversation, 10)
+            assert conversation.compact().outcome == "performed"
+            assert len(conversation.messages()) == 20 + 21 * opened
+            assert len(conversation.summaries()) == opened + 1
+            version = conversation.version
+            before = conversation.context().messages
+            conversation.append({"role": "user", "content": "more"}, key=f"more {opened}")
+            assert conversation.context(at=version).messages == before
+            assert (
+                conversation.context(at=START + timedelta(days=1)).version == conversation.version
+            )
+            conversation.erase(conversation.messages()[-1].position)
             assert memory.verify().ok
 
 
@@ -161,9 +165,9 @@ def test_an_event_of_a_newer_refold_stops_its_conversation_and_no_other(tmp_path
             memory.conversation("t").append({"role": "user", "content": "three"})
         with pytest.raises(NewerLog):
             memory.conversation("t").context()
-        chat = memory.conversation("u")
-        chat.append({"role": "user", "content": "more"})
-        assert "more" in str(chat.context().messages)
+        conversation = memory.conversation("u")
+        conversation.append({"role": "user", "content": "more"})
+        assert "more" in str(conversation.context().messages)
         found = memory.verify()
         assert [(d.thread_id, d.version, d.kind) for d in found.damage] == [("t", 2, "newer")]
 

@@ -11,28 +11,30 @@ def said(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": text}
 
 
-def shared(memory: refold.Memory, thread_id: str, *, guest_first: bool) -> refold.Chat:
+def shared(
+    memory: refold.Memory, thread_id: str, *, guest_first: bool
+) -> refold.ConversationMemory:
     """A conversation of user-7 in which user-8 tells a liking as well."""
-    chat = memory.conversation(thread_id, owner="user-7")
+    conversation = memory.conversation(thread_id, owner="user-7")
     told = [("Remember: I prefer coffee.", None), ("Remember: I prefer absinthe.", "user-8")]
     for text, owner in reversed(told) if guest_first else told:
-        chat.append(said(text), owner=owner)
-        chat.append(said("Noted.", "assistant"))
-    chat.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
-    chat.append(said("Go on."))
-    assert chat.compact().outcome == "performed"
-    return chat
+        conversation.append(said(text), owner=owner)
+        conversation.append(said("Noted.", "assistant"))
+    conversation.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
+    conversation.append(said("Go on."))
+    assert conversation.compact().outcome == "performed"
+    return conversation
 
 
 def test_first_words_are_those_of_the_owner() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = shared(memory, "a", guest_first=True)
+        conversation = shared(memory, "a", guest_first=True)
         (row,) = memory.conversations(owner="user-7")
         assert (row.first_words, row.first_words_at) == ("Remember: I prefer coffee.", 2)
         assert row.title == "Remember: I prefer coffee."
         memory.replay()
         assert memory.conversations(owner="user-7") == [row]
-        chat.erase(2)
+        conversation.erase(2)
         (row,) = memory.conversations(owner="user-7")
         assert (row.first_words, row.title) == (None, "")
         assert memory.verify().ok
@@ -40,8 +42,8 @@ def test_first_words_are_those_of_the_owner() -> None:
 
 def test_where_the_owner_has_said_nothing_there_are_no_first_words() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("a", owner="user-7")
-        chat.append(said("I prefer absinthe."), owner="user-8")
+        conversation = memory.conversation("a", owner="user-7")
+        conversation.append(said("I prefer absinthe."), owner="user-8")
         (row,) = memory.conversations(owner="user-7")
         assert (row.first_words, row.first_words_at, row.title) == (None, None, "")
 
@@ -49,7 +51,7 @@ def test_where_the_owner_has_said_nothing_there_are_no_first_words() -> None:
 def test_notes_of_an_owner_are_not_made_of_somebody_elses_messages() -> None:
     with refold.open(":memory:", window=8_000) as memory:
         chats = [shared(memory, name, guest_first=name == "b") for name in ("a", "b")]
-        assert all("absinthe" in str(chat.notes()) for chat in chats)
+        assert all("absinthe" in str(conversation.notes()) for conversation in chats)
         mine = memory.notes(owner="user-7")
         assert [(note.thread_id, note.text) for note in mine] == [
             ("a", "Remember: I prefer coffee."),

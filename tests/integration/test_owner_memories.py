@@ -19,15 +19,15 @@ def agent(tmp_path: Path) -> Open:
     return opener(tmp_path)
 
 
-def monday(memory: refold.Memory, owner: str | None = "user-7") -> refold.Chat:
+def monday(memory: refold.Memory, owner: str | None = "user-7") -> refold.ConversationMemory:
     """A conversation in which a liking was told, noted and folded away."""
-    chat = memory.conversation("monday", owner=owner)
-    chat.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
-    chat.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
-    chat.append(user("Go on."))
-    assert chat.compact().outcome == "performed"
-    assert any(LIKING in note.text for note in chat.notes())
-    return chat
+    conversation = memory.conversation("monday", owner=owner)
+    conversation.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
+    conversation.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
+    conversation.append(user("Go on."))
+    assert conversation.compact().outcome == "performed"
+    assert any(LIKING in note.text for note in conversation.notes())
+    return conversation
 
 
 def block(context: refold.Context) -> str:
@@ -37,9 +37,9 @@ def block(context: refold.Context) -> str:
 def test_a_noted_liking_is_in_the_first_request_of_the_next_conversation(agent: Open) -> None:
     with agent() as memory:
         monday(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user(ASKED))
-        context = chat.context(system="SYS")
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user(ASKED))
+        context = conversation.context(system="SYS")
         assert LIKING in block(context)
         assert block(context).startswith("[refold://monday/0] note, 20")
         assert OWNER_MEMORIES_GUIDANCE in str(context.system)
@@ -51,61 +51,61 @@ def test_a_noted_liking_is_in_the_first_request_of_the_next_conversation(agent: 
 def test_nobody_else_gets_it(agent: Open, owner: str | None) -> None:
     with agent() as memory:
         monday(memory)
-        chat = memory.conversation("tuesday", owner=owner)
-        chat.append(user(ASKED))
-        assert chat.context(system="SYS").system == "SYS"
-        assert chat.version == 1, "nothing was chosen"
+        conversation = memory.conversation("tuesday", owner=owner)
+        conversation.append(user(ASKED))
+        assert conversation.context(system="SYS").system == "SYS"
+        assert conversation.version == 1, "nothing was chosen"
 
 
 def test_what_is_nobodys_is_offered_to_nobody(agent: Open) -> None:
     with agent() as memory:
         monday(memory, owner=None)
         for owner in ("user-7", None):
-            chat = memory.conversation(f"tuesday-{owner}", owner=owner)
-            chat.append(user(ASKED))
-            assert block(chat.context()) == ""
+            conversation = memory.conversation(f"tuesday-{owner}", owner=owner)
+            conversation.append(user(ASKED))
+            assert block(conversation.context()) == ""
 
 
 def test_the_prefix_holds_from_then_on_and_is_the_same_bytes_later(agent: Open) -> None:
     with agent() as memory:
         monday(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user(ASKED))
-        first = chat.context(system="SYS")
-        assert chat.context(system="SYS") == first
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user(ASKED))
+        first = conversation.context(system="SYS")
+        assert conversation.context(system="SYS") == first
         monday_again = memory.conversation("monday")
         monday_again.append([user("Remember: I prefer tabs to spaces."), assistant("Noted.")])
         monday_again.append([m for _ in range(8) for m in (user(FILLER), assistant("Fine."))])
         monday_again.append(user("Go on."))
         assert monday_again.compact().outcome == "performed"
-        chat.append([assistant("Python."), user("And tabs or spaces?")])
-        second = chat.context(system="SYS")
+        conversation.append([assistant("Python."), user("And tabs or spaces?")])
+        second = conversation.context(system="SYS")
         assert second.system == first.system
         assert second.messages[: len(first.messages)] == first.messages
     with agent() as memory:
-        chat = memory.conversation("tuesday")
-        assert chat.context(at=first.version, system="SYS").system == first.system
-        assert chat.context(system="SYS").system == first.system
+        conversation = memory.conversation("tuesday")
+        assert conversation.context(at=first.version, system="SYS").system == first.system
+        assert conversation.context(system="SYS").system == first.system
         assert memory.verify().ok
 
 
 def test_what_holds_for_long_is_offered_whatever_is_asked(agent: Open) -> None:
     with agent() as memory:
         monday(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user("Sort this table for me."))
-        assert LIKING in block(chat.context())
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user("Sort this table for me."))
+        assert LIKING in block(conversation.context())
 
 
 def test_after_a_compaction_they_are_still_offered(agent: Open) -> None:
     with agent() as memory:
         monday(memory)
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append([user("The port of staging is 54331."), assistant("Noted.")])
-        chat.append([m for _ in range(8) for m in (user(FILLER), assistant("Fine."))])
-        chat.append(user("Which port of staging do I use in a script, in which language?"))
-        assert chat.compact().outcome == "performed"
-        quoted = block(chat.context())
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append([user("The port of staging is 54331."), assistant("Noted.")])
+        conversation.append([m for _ in range(8) for m in (user(FILLER), assistant("Fine."))])
+        conversation.append(user("Which port of staging do I use in a script, in which language?"))
+        assert conversation.compact().outcome == "performed"
+        quoted = block(conversation.context())
         assert LIKING in quoted
         assert "54331" in quoted
         assert memory.verify().ok
@@ -116,9 +116,11 @@ def test_it_can_be_turned_off(agent: Open) -> None:
         with agent(**options) as memory:
             if "monday" not in [row.thread_id for row in memory.conversations()]:
                 monday(memory)
-            chat = memory.conversation(f"tuesday-{len(memory.conversations())}", owner="user-7")
-            chat.append(user(ASKED))
-            assert block(chat.context()) == ""
+            conversation = memory.conversation(
+                f"tuesday-{len(memory.conversations())}", owner="user-7"
+            )
+            conversation.append(user(ASKED))
+            assert block(conversation.context()) == ""
 
 
 def test_summaries_only_where_a_setting_allows_them(agent: Open) -> None:
@@ -135,15 +137,17 @@ def test_summaries_only_where_a_setting_allows_them(agent: Open) -> None:
 
 def test_what_somebody_else_said_in_a_conversation_is_no_memory_of_its_owner(agent: Open) -> None:
     with agent(owner_memories="summaries") as memory:
-        chat = memory.conversation("monday", owner="user-7")
-        chat.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
-        chat.append(user("Remember: I always use the port 9911 for Zanzibar."), owner="user-8")
-        chat.append(
+        conversation = memory.conversation("monday", owner="user-7")
+        conversation.append([user(f"Remember: {LIKING}"), assistant("Noted.")])
+        conversation.append(
+            user("Remember: I always use the port 9911 for Zanzibar."), owner="user-8"
+        )
+        conversation.append(
             [assistant("Noted."), *(m for _ in range(6) for m in (user(FILLER), assistant("F.")))]
         )
-        chat.append(user("Go on."))
-        assert chat.compact().outcome == "performed"
-        assert any("9911" in note.text for note in chat.notes())
+        conversation.append(user("Go on."))
+        assert conversation.compact().outcome == "performed"
+        assert any("9911" in note.text for note in conversation.notes())
         for owner in ("user-7", "user-8"):
             next_one = memory.conversation(f"tuesday-{owner}", owner=owner)
             next_one.append(user(f"{ASKED} Which port of Zanzibar do I always use?"))
@@ -159,9 +163,9 @@ def test_asyncio_quotes_them_as_well(tmp_path: Path) -> None:
 
     async def work() -> refold.Context:
         async with refold.aopen(path, window=8_000, memories=5) as memory:
-            chat = memory.conversation("tuesday", owner="user-7")
-            await chat.append(user(ASKED))
-            return await chat.context()
+            conversation = memory.conversation("tuesday", owner="user-7")
+            await conversation.append(user(ASKED))
+            return await conversation.context()
 
     assert LIKING in block(asyncio.run(work()))
 
@@ -169,22 +173,22 @@ def test_asyncio_quotes_them_as_well(tmp_path: Path) -> None:
 def quoting(memory: refold.Memory) -> refold.Context:
     """Two conversations, the second of which quotes the first, and a fork of it."""
     monday(memory)
-    chat = memory.conversation("tuesday", owner="user-7")
-    chat.append(user(ASKED))
-    context = chat.context(system="SYS")
+    conversation = memory.conversation("tuesday", owner="user-7")
+    conversation.append(user(ASKED))
+    context = conversation.context(system="SYS")
     assert LIKING in block(context)
-    chat.append([assistant("The one you like."), user("Which?")])
-    chat.fork(thread_id="copy")
+    conversation.append([assistant("The one you like."), user("Which?")])
+    conversation.fork(thread_id="copy")
     return context
 
 
 def assert_is_nowhere(memory: refold.Memory, folder: Path) -> None:
     for row in memory.conversations():
-        chat = memory.conversation(row.thread_id)
-        for version in range(1, chat.version + 1):
-            assert LIKING not in str(chat.context(at=version).system)
-        assert LIKING not in str(chat.context().system)
-        assert LIKING not in str(list(chat.export("events")))
+        conversation = memory.conversation(row.thread_id)
+        for version in range(1, conversation.version + 1):
+            assert LIKING not in str(conversation.context(at=version).system)
+        assert LIKING not in str(conversation.context().system)
+        assert LIKING not in str(list(conversation.export("events")))
     assert memory.verify().ok
     for path in folder.iterdir():
         assert LIKING.encode() not in path.read_bytes(), path
@@ -198,10 +202,13 @@ def test_what_is_erased_is_quoted_nowhere_any_more(agent: Open, tmp_path: Path) 
         assert {("tuesday", "quoted memory"), ("copy", "quoted memory")} <= places
         assert report.complete
         assert_is_nowhere(memory, tmp_path)
-        chat = memory.conversation("tuesday")
-        assert chat.context(system="SYS").messages == before.messages + chat.context().messages[1:]
+        conversation = memory.conversation("tuesday")
+        assert (
+            conversation.context(system="SYS").messages
+            == before.messages + conversation.context().messages[1:]
+        )
         assert memory.conversation("monday").erase(0).changed is False
-        chat.fork(at=before.version, thread_id="late")
+        conversation.fork(at=before.version, thread_id="late")
         assert block(memory.conversation("late").context()) == ""
         assert_is_nowhere(memory, tmp_path)
     with agent() as memory:
@@ -228,17 +235,17 @@ def test_an_older_choice_is_withdrawn_and_the_present_one_stays(
         other.append([m for _ in range(6) for m in (user(FILLER), assistant("Fine."))])
         other.append(user("Go on."))
         other.compact()
-        chat = memory.conversation("tuesday", owner="user-7")
-        chat.append(user(ASKED))
-        assert LIKING in block(chat.context())
-        chat.append([m for _ in range(8) for m in (assistant("Fine."), user(FILLER))])
-        chat.append([assistant("Fine."), user("Which port do I always use for Zanzibar?")])
+        conversation = memory.conversation("tuesday", owner="user-7")
+        conversation.append(user(ASKED))
+        assert LIKING in block(conversation.context())
+        conversation.append([m for _ in range(8) for m in (assistant("Fine."), user(FILLER))])
+        conversation.append([assistant("Fine."), user("Which port do I always use for Zanzibar?")])
     with agent(memories=1) as memory:
-        chat = memory.conversation("tuesday")
-        assert chat.compact().outcome == "performed"
-        present = block(chat.context())
+        conversation = memory.conversation("tuesday")
+        assert conversation.compact().outcome == "performed"
+        present = block(conversation.context())
         assert "9911" in present
         assert LIKING not in present
         memory.conversation("monday").erase(0)
-        assert block(chat.context()) == present
+        assert block(conversation.context()) == present
         assert_is_nowhere(memory, tmp_path)

@@ -16,16 +16,16 @@ def said(text: str, role: str = "user") -> dict[str, Any]:
 def noted(
     memory: refold.Memory, thread: str, owner: str | None, likes: str, guest: str = ""
 ) -> None:
-    chat = memory.conversation(thread, owner=owner)
-    chat.append([said(f"Remember: I prefer {likes} to tea."), said("Noted.", "assistant")])
+    conversation = memory.conversation(thread, owner=owner)
+    conversation.append([said(f"Remember: I prefer {likes} to tea."), said("Noted.", "assistant")])
     if guest:
-        chat.append(said(f"Remember: I prefer {guest} to tea."), owner="user-9")
-        chat.append(said("Noted.", "assistant"))
-    chat.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
-    chat.append(said("Go on."))
-    assert chat.compact().outcome == "performed"
-    assert likes in str(chat.notes())
-    assert guest in str(chat.notes())
+        conversation.append(said(f"Remember: I prefer {guest} to tea."), owner="user-9")
+        conversation.append(said("Noted.", "assistant"))
+    conversation.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
+    conversation.append(said("Go on."))
+    assert conversation.compact().outcome == "performed"
+    assert likes in str(conversation.notes())
+    assert guest in str(conversation.notes())
 
 
 def texts(folder: Path) -> dict[str, str]:

@@ -30,15 +30,17 @@ def memory(tmp_path: Path) -> Iterator[refold.Memory]:
     """
     with refold.open(tmp_path / "agent.db", window=8_000) as memory:
         for thread, owner in (("a1", "ann"), ("a2", "ann"), ("b1", "bob"), ("n1", None)):
-            chat = memory.conversation(thread, owner=owner)
-            chat.append(
+            conversation = memory.conversation(thread, owner=owner)
+            conversation.append(
                 [said(secret(f"{owner or 'nobody'}-{thread}")), said("Noted.", "assistant")]
             )
             if thread == "a2":
-                chat.append(said(secret("guest-bob")), owner="bob")
-            chat.append([m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))])
-            chat.append(said("Go on."))
-            assert chat.compact().outcome == "performed"
+                conversation.append(said(secret("guest-bob")), owner="bob")
+            conversation.append(
+                [m for _ in range(6) for m in (said(FILLER), said("Fine.", "assistant"))]
+            )
+            conversation.append(said("Go on."))
+            assert conversation.compact().outcome == "performed"
         yield memory
 
 
@@ -73,11 +75,14 @@ def told(found: refold.Recalled) -> set[str]:
 def test_recall_looks_as_far_as_it_is_asked_to(
     memory: refold.Memory, thread: str, scope: Any, expected: set[str]
 ) -> None:
-    chat = memory.conversation(thread)
+    conversation = memory.conversation(thread)
     for neighbours in (0, 2):
-        assert told(chat.recall(QUESTION, scope=scope, limit=20, neighbours=neighbours)) == expected
-    assert told(chat.recall(QUESTION, limit=20)) <= expected
-    tools = chat.tools(scope=scope)
+        assert (
+            told(conversation.recall(QUESTION, scope=scope, limit=20, neighbours=neighbours))
+            == expected
+        )
+    assert told(conversation.recall(QUESTION, limit=20)) <= expected
+    tools = conversation.tools(scope=scope)
     arguments: dict[str, Any] = {"query": QUESTION, "limit": 20}
     if scope != "conversation":
         arguments["all_conversations"] = True
@@ -151,7 +156,7 @@ def test_conversations_of_others_are_not_even_named(memory: refold.Memory) -> No
 @pytest.mark.slow(but=["owner", ""])
 @pytest.mark.parametrize("scope", ["conversation", "owner", "everything", "", None, 7])
 def test_a_scope_that_cannot_be_is_refused(memory: refold.Memory, scope: Any) -> None:
-    chat: Any = memory.conversation("a1")
+    conversation: Any = memory.conversation("a1")
     if scope is not None:
         with pytest.raises(refold.InvalidSetting, match="scope"):
             memory.search(QUESTION, scope=scope)
@@ -159,7 +164,7 @@ def test_a_scope_that_cannot_be_is_refused(memory: refold.Memory, scope: Any) ->
             memory.tools(scope=scope)
     if scope not in ("conversation", "owner"):
         with pytest.raises(refold.InvalidSetting, match="scope"):
-            chat.tools(scope=scope)
+            conversation.tools(scope=scope)
 
 
 def test_search_by_meaning_keeps_them_apart_as_well(tmp_path: Path) -> None:
@@ -167,10 +172,10 @@ def test_search_by_meaning_keeps_them_apart_as_well(tmp_path: Path) -> None:
         for thread, owner in (("a1", "ann"), ("a2", "ann"), ("b1", "bob")):
             memory.conversation(thread, owner=owner).append(said(secret(f"{owner}-{thread}")))
         memory.embed()
-        chat = memory.conversation("a1")
-        assert told(chat.recall(QUESTION, scope="owner")) == ANN
+        conversation = memory.conversation("a1")
+        assert told(conversation.recall(QUESTION, scope="owner")) == ANN
         assert told(memory.search(QUESTION, owner="bob")) == {"bob-b1"}
         for mode in ("vector", "hybrid"):
-            assert told(chat.recall(QUESTION, mode=mode, scope="owner")) <= ANN
+            assert told(conversation.recall(QUESTION, mode=mode, scope="owner")) <= ANN
             assert told(memory.search(QUESTION, mode=mode, owner="bob")) <= {"bob-b1"}
             assert told(memory.search(QUESTION, mode=mode)) == set()

@@ -9,29 +9,29 @@ import pytest
 
 import refold
 
-Work = Callable[[refold.Chat], object]
+Work = Callable[[refold.ConversationMemory], object]
 REFUSED: dict[str, Work] = {
-    "append": lambda chat: chat.append(said("mine")),
-    "context": lambda chat: chat.context(),
-    "context at": lambda chat: chat.context(at=1),
-    "compact": lambda chat: chat.compact(),
-    "messages": lambda chat: chat.messages(),
-    "read": lambda chat: chat.read(0),
-    "recall": lambda chat: chat.recall("secret"),
-    "query": lambda chat: chat.query(),
-    "export": lambda chat: list(chat.export()),
-    "notes": lambda chat: chat.notes(),
-    "topics": lambda chat: chat.topics(),
-    "summaries": lambda chat: chat.summaries(),
-    "explain": lambda chat: chat.explain(),
-    "diff": lambda chat: chat.diff(1, 1),
-    "tools": lambda chat: chat.tools(),
-    "fork": lambda chat: chat.fork(),
-    "erase": lambda chat: chat.erase(0),
-    "label": lambda chat: chat.label("mine"),
-    "pin": lambda chat: chat.pin(0),
-    "owner": lambda chat: chat.owner,
-    "version": lambda chat: chat.version,
+    "append": lambda conversation: conversation.append(said("mine")),
+    "context": lambda conversation: conversation.context(),
+    "context at": lambda conversation: conversation.context(at=1),
+    "compact": lambda conversation: conversation.compact(),
+    "messages": lambda conversation: conversation.messages(),
+    "read": lambda conversation: conversation.read(0),
+    "recall": lambda conversation: conversation.recall("secret"),
+    "query": lambda conversation: conversation.query(),
+    "export": lambda conversation: list(conversation.export()),
+    "notes": lambda conversation: conversation.notes(),
+    "topics": lambda conversation: conversation.topics(),
+    "summaries": lambda conversation: conversation.summaries(),
+    "explain": lambda conversation: conversation.explain(),
+    "diff": lambda conversation: conversation.diff(1, 1),
+    "tools": lambda conversation: conversation.tools(),
+    "fork": lambda conversation: conversation.fork(),
+    "erase": lambda conversation: conversation.erase(0),
+    "label": lambda conversation: conversation.label("mine"),
+    "pin": lambda conversation: conversation.pin(0),
+    "owner": lambda conversation: conversation.owner,
+    "version": lambda conversation: conversation.version,
 }
 
 
@@ -46,11 +46,11 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_log_keeps_whose_a_conversation_is(path: Path) -> None:
     with refold.open(path) as memory:
-        chat = memory.conversation("monday", owner="user-7")
-        assert chat.owner == "user-7"
-        chat.append([said("hello"), said("hi", "assistant")])
+        conversation = memory.conversation("monday", owner="user-7")
+        assert conversation.owner == "user-7"
+        conversation.append([said("hello"), said("hi", "assistant")])
         memory.conversation("nobodys").append(said("hello"))
-        assert chat.version == 2, "no commit and no event of its own"
+        assert conversation.version == 2, "no commit and no event of its own"
     with refold.open(path) as memory:
         assert memory.conversation("monday").owner == "user-7"
         assert memory.conversation("nobodys").owner is None

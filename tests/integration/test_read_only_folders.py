@@ -99,12 +99,12 @@ def unchanged(folder: Path) -> Generator[None]:
 
 
 def read_everything(memory: Memory) -> None:
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     assert [row.thread_id for row in memory.conversations()] == ["t"]
-    assert chat.messages()
-    assert chat.context().messages
-    assert chat.explain()
-    assert chat.recall("pytest").hits
+    assert conversation.messages()
+    assert conversation.context().messages
+    assert conversation.explain()
+    assert conversation.recall("pytest").hits
     assert memory.search("pytest").hits
     assert memory.stats().events
     assert memory.anchor().conversations == 1
@@ -124,17 +124,17 @@ def test_everything_that_reads_works_and_writes_nothing(log: Path, outside: Path
 
 def test_what_writes_is_refused_and_says_what_to_do(log: Path) -> None:
     with unchanged(log.parent), as_other_user(), refold.open(log) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for act in (
-            lambda: chat.append({"role": "user", "content": "more"}),
-            lambda: chat.erase(0),
-            lambda: chat.pin(0),
-            lambda: chat.fork(at=3, thread_id="u"),
+            lambda: conversation.append({"role": "user", "content": "more"}),
+            lambda: conversation.erase(0),
+            lambda: conversation.pin(0),
+            lambda: conversation.fork(at=3, thread_id="u"),
             lambda: memory.anchor(accept=True),
         ):
             with pytest.raises(LogNotWritable, match="check its permissions, and those of the fol"):
                 act()
-        assert len(chat.messages()) == MESSAGES
+        assert len(conversation.messages()) == MESSAGES
 
 
 def test_files_that_are_not_opened_as_a_log_are_read_there_as_well(

@@ -4,19 +4,19 @@ import pytest
 
 import refold
 from refold import UnknownSummary
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.recall.question import MOST_ASKED, MOST_CHARACTERS, ask
 from refold.application.recall.ranking import LONGEST, SHOWN
 from tests.support.erasing_scenes import Quoting
 
 
-def fill(chat: Chat, turns: int) -> None:
+def fill(conversation: ConversationMemory, turns: int) -> None:
     """Turns of four messages, with a call and its result in between."""
     for turn in range(turns):
         said = f"look at file_{turn}.py"
         call = {"type": "tool_use", "id": f"c{turn}", "name": "bash", "input": {"command": said}}
         result = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": said + " out" * 60}
-        chat.append(
+        conversation.append(
             [
                 {"role": "user", "content": f"Please: {said} " + "word " * 30},
                 {"role": "assistant", "content": [call]},
@@ -24,11 +24,11 @@ def fill(chat: Chat, turns: int) -> None:
                 {"role": "assistant", "content": f"Done. {said} " + "blah " * 30},
             ]
         )
-        chat.context()
+        conversation.context()
 
 
-def tool_text(chat: Chat, name: str, **arguments: object) -> str:
-    return chat.tools().call(name, arguments).text
+def tool_text(conversation: ConversationMemory, name: str, **arguments: object) -> str:
+    return conversation.tools().call(name, arguments).text
 
 
 @pytest.mark.parametrize("name", ["query_history", "read_offloaded"])
@@ -38,10 +38,10 @@ def test_half_a_character_in_a_record_stops_no_answer_on_its_way(name: str) -> N
         "read_offloaded": {"address": "0"},
     }
     with refold.open(":memory:", window=6_000, summariser=Quoting()) as memory:
-        chat = memory.conversation("talk")
-        chat.append({"role": "user", "content": "A zebra, cut off: \ud83d"})
-        fill(chat, 12)
-        text = tool_text(chat, name, **arguments[name])
+        conversation = memory.conversation("talk")
+        conversation.append({"role": "user", "content": "A zebra, cut off: \ud83d"})
+        fill(conversation, 12)
+        text = tool_text(conversation, name, **arguments[name])
         assert "A zebra, cut off: \ufffd" in text
         assert text.encode()
 
@@ -53,9 +53,9 @@ def test_of_a_question_as_long_as_a_book_beginning_and_end_count() -> None:
     assert len(question.tokens) <= MOST_ASKED
     assert {"port", "postgr"} <= set(question.tokens)
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("talk")
-        chat.append({"role": "user", "content": "Postgres listens on 5433."})
-        best = chat.recall(f"{book} postgres")[0]
+        conversation = memory.conversation("talk")
+        conversation.append({"role": "user", "content": "Postgres listens on 5433."})
+        best = conversation.recall(f"{book} postgres")[0]
         assert best.position == 0
         assert all(len(reason) < (LONGEST + 2) * SHOWN + 20 for reason in best.why)
 

@@ -258,13 +258,13 @@ def test_what_is_erased_is_gone_from_the_files_at_once_and_never_found(tmp_path:
         closing(SQLiteRecallIndex(":memory:", log)) as apart,
         closing(SQLiteRecallIndex(tmp_path / "agent.recall.db", log)) as beside,
     ):
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": f"word{n} kangaroo"} for n in range(3)])
+        conversation = memory.conversation("t")
+        conversation.append([{"role": "user", "content": f"word{n} kangaroo"} for n in range(3)])
         before = apart.edition()
         for index in (apart, beside):
             assert len(index.find(["kangaroo"]).candidates) == 3
         assert b" word1 " in (tmp_path / "agent.recall.db").read_bytes()
-        report = chat.erase(1)
+        report = conversation.erase(1)
         assert "recall index" in {one.place for one in report.removed}
         assert not any(b"word1" in path.read_bytes() for path in tmp_path.iterdir())
         for index in (apart, beside):

@@ -16,11 +16,11 @@ LATER = 12
 """Turns about nothing behind those about something."""
 
 
-def fill(chat: refold.Chat) -> None:
+def fill(conversation: refold.ConversationMemory) -> None:
     for number, about in enumerate(
         ("the retry policy", "the 支付接口", "lunch and the retry policy")
     ):
-        chat.append(
+        conversation.append(
             [
                 {"role": "user", "content": f"Let us talk of {about}, part {number}."},
                 {"role": "assistant", "content": "Fine."},
@@ -28,7 +28,7 @@ def fill(chat: refold.Chat) -> None:
         )
     call = {"type": "tool_use", "id": "c", "name": "recall_memory", "input": {"query": "zeta.toml"}}
     result = {"type": "tool_result", "tool_use_id": "c", "content": "Nothing."}
-    chat.append(
+    conversation.append(
         [
             {"role": "user", "content": "Look it up."},
             {"role": "assistant", "content": [call]},
@@ -37,10 +37,10 @@ def fill(chat: refold.Chat) -> None:
         ]
     )
     for _ in range(LATER):
-        chat.append(
+        conversation.append(
             [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "ok " * 60}]
         )
-    chat.compact()
+    conversation.compact()
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def memory(tmp_path: Path) -> Generator[refold.Memory]:
 
 
 def test_a_topic_leads_to_its_messages_and_to_no_others(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    listed = {seen.topic: seen for seen in chat.topics()}
-    found = chat.recall(topic="retry policy")
+    conversation = memory.conversation("t")
+    listed = {seen.topic: seen for seen in conversation.topics()}
+    found = conversation.recall(topic="retry policy")
     assert {hit.position for hit in found} == {0, 4}
     assert (found.query, found.topic, listed["retry policy"].count) == ("", "retry policy", 2)
-    assert [hit.position for hit in chat.recall(topic="支付接口")] == [2]
+    assert [hit.position for hit in conversation.recall(topic="支付接口")] == [2]
 
 
 def test_a_question_is_answered_from_the_messages_of_the_topic(memory: refold.Memory) -> None:
@@ -67,13 +67,13 @@ def test_a_question_is_answered_from_the_messages_of_the_topic(memory: refold.Me
 
 
 def test_a_topic_that_no_index_has_leads_to_its_newest_message(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    [seen] = [seen for seen in chat.topics() if seen.topic == "zeta.toml"]
-    for found in (chat.recall(topic="zeta.toml"), memory.search(topic="zeta.toml")):
+    conversation = memory.conversation("t")
+    [seen] = [seen for seen in conversation.topics() if seen.topic == "zeta.toml"]
+    for found in (conversation.recall(topic="zeta.toml"), memory.search(topic="zeta.toml")):
         [hit] = found
         assert (hit.position, hit.why) == (seen.last_position, ("topic zeta.toml",))
         assert "zeta.toml" in hit.text
-    assert not chat.recall(topic="zeta.toml", roles="user")
+    assert not conversation.recall(topic="zeta.toml", roles="user")
 
 
 def test_a_topic_that_is_not_listed_is_told_of_with_those_that_are(memory: refold.Memory) -> None:

@@ -34,7 +34,7 @@ class Agent:
         self.number = 0
 
     @property
-    def chat(self) -> refold.Chat:
+    def conversation(self) -> refold.ConversationMemory:
         return self.memory.conversation("t")
 
     def restart(self, **options: Any) -> None:
@@ -44,7 +44,7 @@ class Agent:
 
     def ask(self, **frame: Any) -> dict[str, Any]:
         """The next request, with the answer that it gets; the answer is not stored."""
-        made = self.chat.context(**frame)
+        made = self.conversation.context(**frame)
         self.number += 1
         thought = {
             "type": "thinking",
@@ -58,8 +58,8 @@ class Agent:
         return {"role": "assistant", "content": answer}
 
     def turn(self, **frame: Any) -> None:
-        self.chat.append({"role": "user", "content": f"question {self.number}"})
-        self.chat.append(self.ask(**frame))
+        self.conversation.append({"role": "user", "content": f"question {self.number}"})
+        self.conversation.append(self.ask(**frame))
 
     def loop(self, size: int, *, text: str, **frame: Any) -> None:
         """One call of a tool with its result, inside of a turn."""
@@ -72,13 +72,13 @@ class Agent:
             "input": {},
         }
         self.requests[-1]["answer"] = [thought, call]
-        self.chat.append({"role": "assistant", "content": [thought, call]})
+        self.conversation.append({"role": "assistant", "content": [thought, call]})
         result: dict[str, Any] = {
             "type": "tool_result",
             "tool_use_id": call["id"],
             "content": text * size,
         }
-        self.chat.append({"role": "user", "content": [result]})
+        self.conversation.append({"role": "user", "content": [result]})
 
     def illegal(self) -> list[str]:
         found = [fault for request in self.requests for fault in violations(request)]
@@ -166,33 +166,33 @@ def test_an_edited_instruction_file_is_another_system_text(agent: Agent, tmp_pat
     agent.turn(model=BOUND)
     assert agent.illegal() == []
     for request, version in zip(agent.requests, agent.versions, strict=True):
-        assert agent.chat.context(at=version).for_anthropic()["system"] == request["system"]
+        assert agent.conversation.context(at=version).for_anthropic()["system"] == request["system"]
 
 
 def test_the_change_comes_with_the_next_append_and_without_a_commit_of_its_own(
     agent: Agent,
 ) -> None:
-    chat = agent.chat
-    assert chat.append({"role": "user", "content": "hello"}).version == 1
+    conversation = agent.conversation
+    assert conversation.append({"role": "user", "content": "hello"}).version == 1
     for _ in range(3):
-        assert chat.context(model=BOUND, system="A").version == 1
+        assert conversation.context(model=BOUND, system="A").version == 1
     assert agent.changes() == []
-    assert chat.append({"role": "assistant", "content": "hi"}).version == 3
+    assert conversation.append({"role": "assistant", "content": "hi"}).version == 3
     assert [type(event) for event in agent.events()] == [
         MessageAppended,
         RequestFrameChanged,
         MessageAppended,
     ]
-    chat.append({"role": "user", "content": "more"})
-    chat.context(model=BOUND, system="A")
-    assert chat.append({"role": "assistant", "content": "yes"}).version == 5
+    conversation.append({"role": "user", "content": "more"})
+    conversation.context(model=BOUND, system="A")
+    assert conversation.append({"role": "assistant", "content": "yes"}).version == 5
 
 
 def test_a_request_that_carries_nothing_leaves_no_event(agent: Agent) -> None:
     for number in range(3):
-        agent.chat.append({"role": "user", "content": f"q{number}"})
-        agent.chat.context()
-        agent.chat.append({"role": "assistant", "content": "a"})
+        agent.conversation.append({"role": "user", "content": f"q{number}"})
+        agent.conversation.context()
+        agent.conversation.append({"role": "assistant", "content": "a"})
     assert agent.changes() == []
 
 
@@ -221,7 +221,7 @@ def test_a_version_alone_gives_the_bytes_that_were_sent(agent: Agent) -> None:
         agent.turn(**frames[number // 2 % len(frames)])
     agent.restart(summary_place="system", model="claude-haiku-5-5", window=16_000)
     for request, version in zip(agent.requests, agent.versions, strict=True):
-        again = agent.chat.context(at=version).for_anthropic()
+        again = agent.conversation.context(at=version).for_anthropic()
         sent = {k: v for k, v in request.items() if k not in ("answer", "model")}
         assert json.loads(json.dumps(again)) == sent, version
 
@@ -229,15 +229,15 @@ def test_a_version_alone_gives_the_bytes_that_were_sent(agent: Agent) -> None:
 def test_what_is_given_counts_before_what_is_recorded(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A", tools=[LOOK])
     version = agent.versions[0]
-    then = agent.chat.context(at=version, system="B")
+    then = agent.conversation.context(at=version, system="B")
     assert (then.system, then.tools, then.model) == ("B", [LOOK], BOUND)
-    assert agent.chat.context(at=version, system="").system == ""
+    assert agent.conversation.context(at=version, system="").system == ""
 
 
 def test_a_diff_shows_that_the_system_text_was_another(agent: Agent) -> None:
     agent.turn(model=BOUND, system="It is Monday.")
     agent.turn(model=BOUND, system="It is Tuesday.")
-    told = agent.chat.diff(agent.versions[0], agent.versions[1])
+    told = agent.conversation.diff(agent.versions[0], agent.versions[1])
     assert "-system: It is Monday." in told.unified
     assert "+system: It is Tuesday." in told.unified
 
@@ -245,11 +245,11 @@ def test_a_diff_shows_that_the_system_text_was_another(agent: Agent) -> None:
 def test_of_two_requests_at_once_nobody_knows_whose_answer_comes_first(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A")
     for _ in range(3):
-        agent.chat.append({"role": "user", "content": "one of three"})
+        agent.conversation.append({"role": "user", "content": "one of three"})
         agent.ask(model=BOUND, system="A")
     answers = [r["answer"] for r in agent.requests[-3:]]
     for answer in answers:
-        agent.chat.append({"role": "assistant", "content": answer})
+        agent.conversation.append({"role": "assistant", "content": answer})
     for _ in range(3):
         agent.turn(model=BOUND, system="A")
     assert agent.illegal() == []
@@ -264,10 +264,10 @@ def test_two_processes_with_two_system_texts(agent: Agent) -> None:
             agent.turn(model=BOUND, system="A")
             other.turn(model=BOUND, system="B")
             # Both ask before either answer is stored.
-            agent.chat.append({"role": "user", "content": "both"})
+            agent.conversation.append({"role": "user", "content": "both"})
             first, second = agent.ask(model=BOUND, system="A"), other.ask(model=BOUND, system="B")
-            other.chat.append(second)
-            agent.chat.append(first)
+            other.conversation.append(second)
+            agent.conversation.append(first)
     finally:
         other.memory.close()
     agent.turn(model=BOUND, system="A")
@@ -278,7 +278,7 @@ def test_an_answer_that_another_process_stores(agent: Agent) -> None:
     writer = refold.open(agent.path, window=32_000)
     try:
         for number in range(8):
-            agent.chat.append({"role": "user", "content": "q"})
+            agent.conversation.append({"role": "user", "content": "q"})
             answer = agent.ask(model=BOUND, system="AABABBAB"[number])
             writer.conversation("t").append(answer)
     finally:
@@ -289,8 +289,8 @@ def test_an_answer_that_another_process_stores(agent: Agent) -> None:
 def test_the_same_answer_stored_twice_thinks_once(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A")
     for _ in range(3):
-        agent.chat.append({"role": "user", "content": "again"})
-        agent.chat.append({"role": "assistant", "content": agent.requests[0]["answer"]})
+        agent.conversation.append({"role": "user", "content": "again"})
+        agent.conversation.append({"role": "assistant", "content": agent.requests[0]["answer"]})
         agent.ask(model=BOUND, system="A")
     agent.turn(model=BOUND, system="A")
     assert agent.illegal() == []
@@ -300,7 +300,7 @@ def test_the_same_answer_stored_twice_thinks_once(agent: Agent) -> None:
 def test_with_manual_thinking_a_running_loop_keeps_its_thinking(tmp_path: Path, model: str) -> None:
     agent = Agent(tmp_path / "loop.db", window=16_000)
     agent.turn(model=model, system="S")
-    agent.chat.append({"role": "user", "content": "do it"})
+    agent.conversation.append({"role": "user", "content": "do it"})
     for _ in range(40):
         agent.loop(1_500, text="out ", model=model, system="S", tools=[LOOK])
         agent.requests[-1]["thinking"] = {"type": "enabled", "budget_tokens": 4_000}
@@ -309,7 +309,7 @@ def test_with_manual_thinking_a_running_loop_keeps_its_thinking(tmp_path: Path, 
     assert [fault for request in agent.requests for fault in violations(request)] == []
     loaded = agent.memory.conversation("t").context(at=agent.versions[-1]).for_anthropic()
     agent.restart()
-    again = agent.chat.context(at=agent.versions[-1]).for_anthropic()
+    again = agent.conversation.context(at=agent.versions[-1]).for_anthropic()
     assert again == loaded
     agent.memory.close()
 
@@ -318,7 +318,7 @@ def test_with_manual_thinking_a_running_loop_keeps_its_thinking(tmp_path: Path, 
 def test_the_conversation_is_the_same_after_a_restart_wherever_it_happens(tmp_path: Path) -> None:
     once, often = (Agent(tmp_path / f"{name}.db", window=12_000) for name in ("once", "often"))
     for agent in (once, often):
-        agent.chat.append({"role": "user", "content": "do it"})
+        agent.conversation.append({"role": "user", "content": "do it"})
         for number in range(30):
             if agent is often:
                 agent.restart()
@@ -330,11 +330,11 @@ def test_the_conversation_is_the_same_after_a_restart_wherever_it_happens(tmp_pa
 
 
 def test_erasing_a_message_takes_what_quotes_it_from_the_recorded_system_text(agent: Agent) -> None:
-    agent.chat.append({"role": "user", "content": "My number is 0151-4711-2233, call me."})
+    agent.conversation.append({"role": "user", "content": "My number is 0151-4711-2233, call me."})
     profile = "You are kind.\nThe user said: My number is 0151-4711-2233, call me.\nBe brief."
-    agent.chat.append(agent.ask(model=BOUND, system=profile, tools=[LOOK]))
-    agent.chat.erase(0)
-    system = agent.chat.context(at=agent.versions[0]).system
+    agent.conversation.append(agent.ask(model=BOUND, system=profile, tools=[LOOK]))
+    agent.conversation.erase(0)
+    system = agent.conversation.context(at=agent.versions[0]).system
     assert isinstance(system, str)
     assert "4711" not in system
     assert system.startswith("You are kind.\n")
@@ -348,9 +348,9 @@ def test_erasing_a_message_takes_what_quotes_it_from_the_recorded_system_text(ag
 def test_a_fork_knows_what_was_sent(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A", tools=[LOOK])
     agent.turn(model=BOUND, system="B", tools=[LOOK])
-    copy = agent.chat.fork(thread_id="copy")
+    copy = agent.conversation.fork(thread_id="copy")
     for version in agent.versions:
-        then, here = (c.context(at=version).for_anthropic() for c in (agent.chat, copy))
+        then, here = (c.context(at=version).for_anthropic() for c in (agent.conversation, copy))
         assert then == here
 
 
@@ -367,18 +367,18 @@ def test_callers_may_change_their_lists_in_place(agent: Agent) -> None:
 
 def test_an_answer_that_is_stored_after_a_restart_answers_what_was_sent(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A")
-    agent.chat.append({"role": "user", "content": "question"})
+    agent.conversation.append({"role": "user", "content": "question"})
     answer = agent.ask(model=BOUND, system="B")
     agent.restart()  # Nothing was stored since the system text changed.
-    agent.chat.append(answer)
+    agent.conversation.append(answer)
     agent.turn(model=BOUND, system="A")
     assert agent.illegal() == []
-    assert agent.chat.context(at=agent.versions[1]).system == "B"
+    assert agent.conversation.context(at=agent.versions[1]).system == "B"
 
 
 def test_closing_records_no_frame_that_an_event_holds_already(agent: Agent) -> None:
     agent.turn(model=BOUND, system="A")
-    agent.chat.append({"role": "user", "content": "question"})
+    agent.conversation.append({"role": "user", "content": "question"})
     agent.ask(model=BOUND, system="A")
     before = len(agent.events())
     agent.restart()
@@ -389,11 +389,13 @@ def test_closing_records_no_frame_that_an_event_holds_already(agent: Agent) -> N
 def test_a_fork_with_quoted_memories_shows_no_thinking_of_its_source(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "agent.db", window=8_000, memories=5)
     for number in range(45):
-        agent.chat.append({"role": "user", "content": f"{number}: which port? " + "words " * 60})
+        agent.conversation.append(
+            {"role": "user", "content": f"{number}: which port? " + "words " * 60}
+        )
         answer = agent.ask(model=BOUND, system="SYS")
         answer["content"][1]["text"] = f"It listens on 5433 in case {number}." + " fine" * 40
-        agent.chat.append(answer)
-    assert "Relevant Memories" in str(agent.chat.context(model=BOUND, system="SYS").system)
+        agent.conversation.append(answer)
+    assert "Relevant Memories" in str(agent.conversation.context(model=BOUND, system="SYS").system)
     for source, copy in (("t", "b"), ("b", "c")):
         forked = agent.memory.conversation(source).fork(thread_id=copy)
         forked.append({"role": "user", "content": "which port did postgres use?"})

@@ -90,12 +90,12 @@ def test_what_comes_after_is_stored_and_anchored(log: Path, backup: Path) -> Non
 
 def test_what_lies_in_the_write_ahead_log_only_is_moved_as_well(log: Path, backup: Path) -> None:
     with open_memory(log) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "three"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "three"})
         assert Path(f"{log}-wal").stat().st_size
         moved = restore_log(backup, log, force=True).moved_aside
         with pytest.raises(LogGone):
-            chat.append({"role": "user", "content": "into nowhere"})
+            conversation.append({"role": "user", "content": "into nowhere"})
     assert moved is not None
     assert words_in(moved) == ["one", "two", "three"]
     assert words_in(log) == ["one", "two"]

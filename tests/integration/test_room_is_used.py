@@ -12,11 +12,11 @@ WORDS = "word " * 900
 
 
 def contexts(memory: refold.Memory, turns: int) -> Iterator[Context]:
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     for n in range(turns):
-        chat.append({"role": "user", "content": f"q{n} {WORDS}"})
-        yield chat.context()
-        chat.append({"role": "assistant", "content": f"a{n} {WORDS}"})
+        conversation.append({"role": "user", "content": f"q{n} {WORDS}"})
+        yield conversation.context()
+        conversation.append({"role": "assistant", "content": f"a{n} {WORDS}"})
 
 
 class Brief:

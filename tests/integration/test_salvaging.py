@@ -18,7 +18,7 @@ from tests.support.log_files import execute, flipped, log_of, rows, set_state, w
 FIVE = ("one", "two", "three", "four", "five")
 
 
-def refusals(chat: refold.Chat) -> list[str]:
+def refusals(chat: refold.ConversationMemory) -> list[str]:
     """What the provider would say against a request now; a call may still wait for its result."""
     request = {"messages": chat.context().messages}
     return violations(request, allow_pending_at_end=True)

@@ -76,15 +76,15 @@ def test_vectors_of_another_dimension_are_told_and_made_anew(
 ) -> None:
     monkeypatch.setattr(schedule, "COUNTING", WAIT)
     with refold.open(embedded, embedder=DigestEmbedder(dimension=24)) as memory:
-        chat = memory.conversation("t")
-        found = chat.recall("postgres", mode="vector")
+        conversation = memory.conversation("t")
+        found = conversation.recall("postgres", mode="vector")
         assert found.mode == "keyword"
         assert "made anew" in str(found.notice)
         assert found.hits
         progress = memory.embed(WAIT)
         assert progress is not None
         assert (progress.done, progress.error) == (len(SAID), None)
-        again = chat.recall(SAID[3], mode="vector")
+        again = conversation.recall(SAID[3], mode="vector")
         assert (again.mode, again.notice, again.hits[0].position) == ("vector", None, 3)
 
 
@@ -109,8 +109,8 @@ def test_vectors_that_are_made_while_it_searches_do_not_vouch_for_the_answer(
     monkeypatch.setattr(schedule, "COUNTING", WAIT)
     held, search = HeldEmbedder(), SQLiteVectorStore.nearest
     with refold.open(embedded, embedder=held) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "Postgres has a newer port"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "Postgres has a newer port"})
 
         def nearest(self: SQLiteVectorStore, *asked: Any) -> Sequence[Nearest]:
             found = search(self, *asked)
@@ -119,5 +119,7 @@ def test_vectors_that_are_made_while_it_searches_do_not_vouch_for_the_answer(
             return found
 
         monkeypatch.setattr(SQLiteVectorStore, "nearest", nearest)
-        assert "vectors are still being made (5 of 6)" in str(chat.recall("postgres").notice)
-        assert chat.recall("postgres").notice is None
+        assert "vectors are still being made (5 of 6)" in str(
+            conversation.recall("postgres").notice
+        )
+        assert conversation.recall("postgres").notice is None

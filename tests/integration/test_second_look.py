@@ -40,16 +40,16 @@ def corrupt() -> sqlite3.DatabaseError:
 
 def test_what_was_misread_once_is_read_again_before_it_is_called_damage(log: Path) -> None:
     with refold.open(log, scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
-        assert len(chat.messages()) == 20
+        conversation = memory.conversation("t")
+        assert len(conversation.messages()) == 20
     with refold.open(log, scrub_megabytes=0) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         flip(log, b"needle-7 ")
         with pytest.raises(LogDamaged):
-            chat.context()
+            conversation.context()
         flip(log, b"oeedle-7 ")
         # SQLite still has the wrong page in memory.
-        assert chat.context().version == 20
+        assert conversation.context().version == 20
         assert memory.verify().ok
 
 

@@ -40,16 +40,20 @@ def opened(path: Path, server: AnthropicServer, **options: Any) -> refold.Memory
     )
 
 
-def talk(chat: refold.Chat, turns: int, answering: AnthropicServer) -> list[refold.Context]:
+def talk(
+    conversation: refold.ConversationMemory, turns: int, answering: AnthropicServer
+) -> list[refold.Context]:
     """Turns whose answers come from the API: what it refuses raises."""
     contexts: list[refold.Context] = []
     with anthropic.Anthropic(api_key="test", base_url=answering.base_url, max_retries=0) as client:
         for n in range(turns):
-            chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 30})
-            contexts.append(chat.context())
+            conversation.append(
+                {"role": "user", "content": f"Question {n}. " + "What of it? " * 30}
+            )
+            contexts.append(conversation.context())
             request: Any = contexts[-1].for_anthropic()
             answer = client.messages.create(model=MODEL, max_tokens=500, stream=False, **request)
-            chat.append(answer)
+            conversation.append(answer)
     return contexts
 
 
@@ -68,8 +72,8 @@ def test_the_block_opens_every_request_until_the_next_one_takes_its_place(tmp_pa
     given = [json.loads(answer.body)["content"][0] for answer in answers]
     with AnthropicServer(answers) as server, answering() as agent:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            contexts = talk(chat, 60, agent)
+            conversation = memory.conversation("t")
+            contexts = talk(conversation, 60, agent)
             assert memory.verify().ok
         performed = [r for c in contexts for r in c.compactions if r.outcome == "performed"]
         assert {r.summariser for r in performed} == {"anthropic-server"}
@@ -89,17 +93,17 @@ def test_the_block_opens_every_request_until_the_next_one_takes_its_place(tmp_pa
 def test_restart_replay_and_time_travel_give_the_block_again(tmp_path: Path) -> None:
     with AnthropicServer([api.compacted()]) as server, answering() as agent:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            talk(chat, 12, agent)
-            assert chat.compact().outcome == "performed"
-            before = chat.context()
+            conversation = memory.conversation("t")
+            talk(conversation, 12, agent)
+            assert conversation.compact().outcome == "performed"
+            before = conversation.context()
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             memory.replay()
             assert memory.verify().ok
-            assert json.dumps(chat.context().messages) == json.dumps(before.messages)
-            assert chat.context(at=before.version).messages == before.messages
-            (row,) = chat.summaries()
+            assert json.dumps(conversation.context().messages) == json.dumps(before.messages)
+            assert conversation.context(at=before.version).messages == before.messages
+            (row,) = conversation.summaries()
             assert row.summary_text == api.GOOD_SUMMARY
         assert len(server.requests) == 1
 
@@ -110,12 +114,12 @@ def test_another_model_reads_the_text_and_back_again_the_block(tmp_path: Path) -
         answering() as agent,
         opened(tmp_path / "a.db", server) as memory,
     ):
-        chat = memory.conversation("t")
-        talk(chat, 12, agent)
-        chat.compact()
-        chat.append({"role": "user", "content": "And now?"})
+        conversation = memory.conversation("t")
+        talk(conversation, 12, agent)
+        conversation.compact()
+        conversation.append({"role": "user", "content": "And now?"})
         for model in ("gpt-5", MODEL, "claude-haiku-5-5", MODEL):
-            context = chat.context(model=model)
+            context = conversation.context(model=model)
             shown = first_block(context.for_anthropic())
             if model == MODEL:
                 assert shown["type"] == "compaction"
@@ -144,8 +148,8 @@ def test_what_fails_leaves_all_as_it_was_until_the_built_in_one_steps_in(
         answering() as agent,
         opened(tmp_path / "a.db", server) as memory,
     ):
-        chat = memory.conversation("t")
-        contexts = talk(chat, 60, agent)
+        conversation = memory.conversation("t")
+        contexts = talk(conversation, 60, agent)
         results = [r for c in contexts for r in c.compactions]
         assert reason in {r.reason for r in results if r.outcome == "failed"}
         assert {r.summariser for r in results if r.outcome == "performed"} == {"extractive"}
@@ -157,9 +161,9 @@ def test_what_fails_leaves_all_as_it_was_until_the_built_in_one_steps_in(
 def test_a_focus_reaches_the_api(tmp_path: Path) -> None:
     with AnthropicServer([api.compacted()]) as server, answering() as agent:
         with opened(tmp_path / "a.db", server) as memory:
-            chat = memory.conversation("t")
-            talk(chat, 12, agent)
-            assert chat.compact(focus="the cache settings").outcome == "performed"
+            conversation = memory.conversation("t")
+            talk(conversation, 12, agent)
+            assert conversation.compact(focus="the cache settings").outcome == "performed"
         assert "the cache settings" in server.requests[0].body["compaction"]["instructions"]
 
 
@@ -169,13 +173,13 @@ def test_after_an_undo_nothing_is_left_of_the_block(tmp_path: Path) -> None:
         answering() as agent,
         opened(tmp_path / "a.db", server) as memory,
     ):
-        chat = memory.conversation("t")
-        talk(chat, 12, agent)
-        before = chat.context().messages
-        chat.compact()
-        assert chat.context().betas == (COMPACTION_BETA,)
-        chat.revert_compaction()
-        assert chat.context().messages == before
+        conversation = memory.conversation("t")
+        talk(conversation, 12, agent)
+        before = conversation.context().messages
+        conversation.compact()
+        assert conversation.context().betas == (COMPACTION_BETA,)
+        conversation.revert_compaction()
+        assert conversation.context().messages == before
 
 
 def test_the_counting_endpoint_is_asked_with_the_beta(tmp_path: Path) -> None:

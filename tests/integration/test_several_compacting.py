@@ -109,16 +109,16 @@ def test_what_others_append_in_between_is_made_smaller_as_well(
 ) -> None:
     run, left = Settling.run, [PAIR * 35, PAIR * 35]
     with refold.open(tmp_path / "agent.db", window=8_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
 
         async def and_then(settling: Settling) -> None:
             await run(settling)
             if left:  # Another process, between settling and loading.
-                await asyncio.to_thread(chat.append, left.pop())
+                await asyncio.to_thread(conversation.append, left.pop())
 
         monkeypatch.setattr(Settling, "run", and_then)
-        chat.append([*PAIR * 35, {"role": "user", "content": "next?"}])
-        context = chat.context()
+        conversation.append([*PAIR * 35, {"role": "user", "content": "next?"}])
+        context = conversation.context()
         assert left == []
         assert context.tokens <= context.budget.limit
         assert {result.outcome for result in context.compactions} == {"performed"}
@@ -126,21 +126,21 @@ def test_what_others_append_in_between_is_made_smaller_as_well(
 
 def test_what_cannot_fit_still_raises_at_once(tmp_path: Path) -> None:
     with refold.open(tmp_path / "agent.db", window=8_000, shorten_texts=False) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "word " * 9_000})
-        version = chat.version
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "word " * 9_000})
+        version = conversation.version
         with pytest.raises(refold.ContextWindowExceeded):
-            chat.context()
-        assert chat.version == version
+            conversation.context()
+        assert conversation.version == version
 
 
 def _talk(path: Path, turns: int, failures: "multiprocessing.Queue[str]") -> None:
     try:
         with refold.open(path, window=8_000) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for _ in range(turns):
-                chat.append(PAIR)
-                context = chat.context()
+                conversation.append(PAIR)
+                context = conversation.context()
                 assert context.tokens <= context.budget.limit
     except BaseException as error:
         failures.put(repr(error))
@@ -161,8 +161,8 @@ def test_four_processes_that_talk_at_once_repeat_nothing_and_give_nothing_up(
         process.join(300)
     assert [process.exitcode for process in processes] == [0] * 4, failures.get(timeout=1)
     with refold.open(path, window=8_000) as memory:
-        chat = memory.conversation("t")
-        rows = chat.compactions()
+        conversation = memory.conversation("t")
+        rows = conversation.compactions()
         assert {row.outcome for row in rows} == {"performed"}
         # A small rest is not compacted again.
         assert min(row.tokens_before for row in rows) >= 5_000

@@ -52,8 +52,8 @@ LARGE: list[tuple[int, list[Block]]] = [
 SETTINGS: list[dict[str, Any]] = [{}, {"background": True}, {"summariser": "off"}]
 
 
-def fits(chat: refold.Chat, **extras: Any) -> refold.Context:
-    context = chat.context(**extras)
+def fits(conversation: refold.ConversationMemory, **extras: Any) -> refold.Context:
+    context = conversation.context(**extras)
     assert context.tokens <= context.budget.limit
     assert violations(context.for_anthropic()) == []
     return context
@@ -66,32 +66,34 @@ def test_what_is_too_large_becomes_a_marker_whatever_stands_before_it(
     window: int, shown: list[Block], turns: int, tmp_path: Path
 ) -> None:
     with refold.open(tmp_path / "a.db", window=window) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for _ in range(turns):
-            chat.append({"role": "user", "content": FILLER})
-            chat.append({"role": "assistant", "content": "hello"})
-        chat.append({"role": "user", "content": [SEE, *shown]})
-        context = fits(chat)
+            conversation.append({"role": "user", "content": FILLER})
+            conversation.append({"role": "assistant", "content": "hello"})
+        conversation.append({"role": "user", "content": [SEE, *shown]})
+        context = fits(conversation)
         assert f"refold://t/{2 * turns}" in str(context.messages)
-        assert chat.context().messages == context.messages
-        version = chat.version
-        chat.append({"role": "user", "content": "never mind, go on"})
-        after = fits(chat)
+        assert conversation.context().messages == context.messages
+        version = conversation.version
+        conversation.append({"role": "user", "content": "never mind, go on"})
+        after = fits(conversation)
         assert "never mind, go on" in str(after.messages[-1])
     with refold.open(tmp_path / "a.db", window=window) as memory:
-        chat = memory.conversation("t")
-        assert chat.context(at=version).messages == context.messages
-        assert chat.context().messages == after.messages
+        conversation = memory.conversation("t")
+        assert conversation.context(at=version).messages == context.messages
+        assert conversation.context().messages == after.messages
         assert memory.verify().ok
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_no_setting_of_the_summary_stands_in_the_way(settings: dict[str, Any]) -> None:
     with refold.open(":memory:", window=8_000, **settings) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}])
-        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
-        text = str(fits(chat).messages)
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}]
+        )
+        conversation.append({"role": "user", "content": [SEE, DOCUMENT]})
+        text = str(fits(conversation).messages)
         # Only the document had to go.
         assert "document not shown here; the message with it is kept at refold://t/2" in text
         assert FILLER in text
@@ -104,42 +106,44 @@ def test_compacting_on_demand_makes_it_fit_as_well(
     asked: dict[str, Any], filler: str, outcome: str | None, tmp_path: Path
 ) -> None:
     with refold.open(tmp_path / "a.db", window=8_000) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": filler}, {"role": "assistant", "content": "hi"}])
-        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
-        result = chat.compact(**asked)
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": filler}, {"role": "assistant", "content": "hi"}]
+        )
+        conversation.append({"role": "user", "content": [SEE, DOCUMENT]})
+        result = conversation.compact(**asked)
         assert result.outcome == (outcome or result.outcome)
         assert result.outcome in ("performed", "shortened")
         assert (result.success, result.results_offloaded, result.reason) == (True, 1, "")
         assert result.freed > 10_000
-        version = chat.version
-        context = fits(chat)
-        assert (chat.version, context.tokens) == (version, result.tokens_after)
-        assert chat.compact(**asked).outcome == "nothing_to_do"
+        version = conversation.version
+        context = fits(conversation)
+        assert (conversation.version, context.tokens) == (version, result.tokens_after)
+        assert conversation.compact(**asked).outcome == "nothing_to_do"
     with refold.open(tmp_path / "a.db", window=8_000) as memory:
         assert memory.conversation("t").context().messages == context.messages
 
 
 def test_compacting_on_demand_shortens_nothing_that_fits_or_is_pinned() -> None:
     with refold.open(":memory:", window=32_000) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
-        assert chat.compact().outcome == "nothing_to_do"
-        chat.append({"role": "user", "content": [DOCUMENT]})
-        chat.append({"role": "user", "content": [DOCUMENT]})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": [SEE, DOCUMENT]})
+        assert conversation.compact().outcome == "nothing_to_do"
+        conversation.append({"role": "user", "content": [DOCUMENT]})
+        conversation.append({"role": "user", "content": [DOCUMENT]})
         for position in range(3):
-            chat.pin(position)
-        assert chat.compact().outcome == "nothing_to_do"
+            conversation.pin(position)
+        assert conversation.compact().outcome == "nothing_to_do"
 
 
 def test_only_as_many_documents_are_left_out_as_needed() -> None:
     with refold.open(":memory:", window=200_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for _ in range(10):
-            chat.append({"role": "user", "content": "some words " * 300})
-            chat.append({"role": "assistant", "content": "hello"})
-        chat.append({"role": "user", "content": [SEE, *[DOCUMENT] * 15]})
-        context = fits(chat)
+            conversation.append({"role": "user", "content": "some words " * 300})
+            conversation.append({"role": "assistant", "content": "hello"})
+        conversation.append({"role": "user", "content": [SEE, *[DOCUMENT] * 15]})
+        context = fits(conversation)
     text = str(context.messages)
     assert text.count("document not shown here") == 5
     assert text.count("x.org/a.pdf") == 10
@@ -154,18 +158,20 @@ def test_many_small_messages_that_nobody_answered_are_left_out_oldest_first(
     window: int, count: int, words: int, tmp_path: Path
 ) -> None:
     with refold.open(tmp_path / "a.db", window=window) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}])
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}]
+        )
         for n in range(count):
-            chat.append({"role": "user", "content": f"no. {n} " + "so it is " * words})
-        context = fits(chat)
+            conversation.append({"role": "user", "content": f"no. {n} " + "so it is " * words})
+        context = fits(conversation)
         text = str(context.messages)
         assert f"no. {count - 1} " in text
         assert context.tokens > context.budget.limit // 4
-        version = chat.version
-        chat.append({"role": "assistant", "content": "I see"})
-        chat.append({"role": "user", "content": "and now?"})
-        later = fits(chat)
+        version = conversation.version
+        conversation.append({"role": "assistant", "content": "I see"})
+        conversation.append({"role": "user", "content": "and now?"})
+        later = fits(conversation)
     with refold.open(tmp_path / "a.db", window=window) as memory:
         assert memory.conversation("t").context(at=version).messages == context.messages
         assert memory.conversation("t").context().messages == later.messages
@@ -175,39 +181,43 @@ def test_many_small_messages_that_nobody_answered_are_left_out_oldest_first(
 
 def test_who_wants_nothing_shortened_is_told_of_the_setting_and_of_erasing() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}])
-        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}]
+        )
+        conversation.append({"role": "user", "content": [SEE, DOCUMENT]})
         with pytest.raises(refold.ContextWindowExceeded) as caught:
-            chat.context()
+            conversation.context()
         assert "`shorten_texts=True`" in str(caught.value)
         assert "`chat.erase(2)`" in str(caught.value)
-        chat.erase(2)
-        fits(chat)
+        conversation.erase(2)
+        fits(conversation)
 
 
 def test_a_pinned_document_stays_and_the_error_says_unpin() -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}])
-        chat.append({"role": "user", "content": [SEE, DOCUMENT]})
-        pin_id = chat.pin(2)
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "hi"}]
+        )
+        conversation.append({"role": "user", "content": [SEE, DOCUMENT]})
+        pin_id = conversation.pin(2)
         with pytest.raises(refold.ContextWindowExceeded) as caught:
-            chat.context()
+            conversation.context()
         assert f"`chat.unpin({pin_id!r})`" in str(caught.value)
         assert "shorten_texts" not in str(caught.value)
-        chat.unpin(pin_id)
-        fits(chat)
+        conversation.unpin(pin_id)
+        fits(conversation)
 
 
 def test_the_error_names_as_many_messages_as_must_go() -> None:
     with refold.open(":memory:", window=8_000, shorten_texts=False) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": "word " * 2_500} for _ in range(4)])
+        conversation = memory.conversation("t")
+        conversation.append([{"role": "user", "content": "word " * 2_500} for _ in range(4)])
         with pytest.raises(refold.ContextWindowExceeded, match=r"`chat\.erase\(\[0, 1\]\)`"):
-            chat.context()
-        chat.erase([0, 1])
-        fits(chat)
-        chat.append([{"role": "user", "content": "word " * 20} for _ in range(300)])
+            conversation.context()
+        conversation.erase([0, 1])
+        fits(conversation)
+        conversation.append([{"role": "user", "content": "word " * 20} for _ in range(300)])
         with pytest.raises(refold.ContextWindowExceeded, match=r"remove \d+ messages for good"):
-            chat.context()
+            conversation.context()

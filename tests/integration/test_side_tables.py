@@ -102,14 +102,14 @@ def appended_to(path: Path) -> Iterator[tuple[str, int]]:
         return
     with memory:
         for thread_id in THREADS:
-            chat = memory.conversation(thread_id)
+            conversation = memory.conversation(thread_id)
             with suppress(LogDamaged):
-                again = chat.append(message_of(thread_id, 2), key="k2")
+                again = conversation.append(message_of(thread_id, 2), key="k2")
                 assert (again.positions, again.messages[0].new) == ((2,), False)
             with suppress(LogDamaged):
                 yield (
                     thread_id,
-                    chat.append({"role": "user", "content": "acknowledged"}).positions[0],
+                    conversation.append({"role": "user", "content": "acknowledged"}).positions[0],
                 )
         with suppress(refold.RefoldError):
             memory.verify(repair=True)

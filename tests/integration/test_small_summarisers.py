@@ -13,10 +13,14 @@ from tests.support.fact_summarisers import FactSummariser, facts_in
 from tests.support.summarising import KEY
 
 
-def talk(chat: refold.Chat, first: int, last: int) -> None:
+def talk(conversation: refold.ConversationMemory, first: int, last: int) -> None:
     for n in range(first, last):
-        chat.append({"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * 60})
-        chat.append({"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * 60})
+        conversation.append(
+            {"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * 60}
+        )
+        conversation.append(
+            {"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * 60}
+        )
 
 
 @pytest.mark.slow(but="10000")
@@ -24,12 +28,12 @@ def talk(chat: refold.Chat, first: int, last: int) -> None:
 def test_the_length_that_is_asked_for_fits_the_window_of_the_summariser(window: int) -> None:
     bounded = Bounded(window, FactSummariser(200))
     with refold.open(":memory:", window=100_000, summariser=bounded) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 0, 60)
-        done = chat.compact(all=True)
+        conversation = memory.conversation("t")
+        talk(conversation, 0, 60)
+        done = conversation.compact(all=True)
         assert (done.outcome, done.summariser) == ("performed", bounded.name), done
-        talk(chat, 60, 90)
-        assert chat.compact(all=True).outcome == "performed"
+        talk(conversation, 60, 90)
+        assert conversation.compact(all=True).outcome == "performed"
     assert all(bounded.measure(request) <= window for request in bounded.requests)
     assert all(request.target_tokens >= 150 for request in bounded.requests)
     facts = [set(facts_in(request.previous)) for request in bounded.requests]
@@ -48,9 +52,9 @@ def test_a_small_model_of_the_api_writes_the_summary_of_a_large_conversation(
         with refold.open(
             tmp_path / "a.db", window=200_000, summariser=small, notes="off"
         ) as memory:
-            chat = memory.conversation("t")
-            talk(chat, 0, 50)
-            done = chat.compact()
+            conversation = memory.conversation("t")
+            talk(conversation, 0, 50)
+            done = conversation.compact()
             assert (done.outcome, done.summariser) == ("performed", "anthropic"), done
         assert 1 < done.model_calls <= 24
         assert all(request.body["max_tokens"] < window // 2 for request in server.requests)

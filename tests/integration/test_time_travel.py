@@ -22,38 +22,38 @@ def open_log(path: Path) -> refold.Memory:
     return refold.open(path, window=8_000, clock=Ticking())
 
 
-def talk_on(chat: refold.Chat, start: int, turns: int) -> None:
+def talk_on(conversation: refold.ConversationMemory, start: int, turns: int) -> None:
     for n in range(start, start + turns):
-        chat.append({"role": "user", "content": f"question {n}: {LONG}"}, key=f"q{n}")
-        chat.append({"role": "assistant", "content": f"answer {n}: {LONG}"}, key=f"a{n}")
+        conversation.append({"role": "user", "content": f"question {n}: {LONG}"}, key=f"q{n}")
+        conversation.append({"role": "assistant", "content": f"answer {n}: {LONG}"}, key=f"a{n}")
 
 
-def shown(chat: refold.Chat, at: int | None = None) -> object:
-    context = chat.context(at=chat.version if at is None else at)
+def shown(conversation: refold.ConversationMemory, at: int | None = None) -> object:
+    context = conversation.context(at=conversation.version if at is None else at)
     return context.system, context.messages, context.tokens
 
 
 def test_a_fork_is_the_conversation_as_it_was_and_stays_so_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with open_log(path) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 8)
-        chat.compact()
-        talk_on(chat, 8, 2)
-        before, early = shown(chat), shown(chat, 10)
-        fork = chat.fork(thread_id="copy")
-        old = chat.fork(at=10)
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 8)
+        conversation.compact()
+        talk_on(conversation, 8, 2)
+        before, early = shown(conversation), shown(conversation, 10)
+        fork = conversation.fork(thread_id="copy")
+        old = conversation.fork(at=10)
         assert (shown(fork), shown(old)) == (before, early)
         assert old.thread_id.startswith("fork-")
         talk_on(fork, 10, 3)
         fork.compact()
-        assert shown(chat) == before
-        assert fork.read("refold://copy/3").text == chat.read(3).text
+        assert shown(conversation) == before
+        assert fork.read("refold://copy/3").text == conversation.read(3).text
         after = shown(fork)
         assert memory.verify().ok
     with open_log(path) as memory:
-        chat, fork = memory.conversation("t"), memory.conversation("copy")
-        assert (shown(chat), shown(fork), shown(memory.conversation(old.thread_id))) == (
+        conversation, fork = memory.conversation("t"), memory.conversation("copy")
+        assert (shown(conversation), shown(fork), shown(memory.conversation(old.thread_id))) == (
             before,
             after,
             early,
@@ -65,9 +65,9 @@ def test_a_fork_is_the_conversation_as_it_was_and_stays_so_after_a_restart(tmp_p
 
 def test_what_was_delivered_before_a_fork_is_delivered_in_it(tmp_path: Path) -> None:
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 3)
-        fork = chat.fork(at=4)
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 3)
+        fork = conversation.fork(at=4)
         again = fork.append({"role": "user", "content": f"question 1: {LONG}"}, key="q1")
         assert [m.new for m in again.messages] == [False]
         later = fork.append({"role": "user", "content": "question 2"}, key="q2")
@@ -91,13 +91,13 @@ def test_an_attempt_under_way_is_given_up_in_the_copy_and_goes_on_in_the_source(
 ) -> None:
     path = tmp_path / "a.db"
     with open_log(path) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 8)
-        chat.compact()
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 8)
+        conversation.compact()
         # Version 17 is the request: what answered it came afterwards.
-        fork = chat.fork(at=17, thread_id="copy")
+        fork = conversation.fork(at=17, thread_id="copy")
         assert fork.compact(force=True).outcome == "performed"
-        assert len(chat.summaries()) == len(fork.summaries()) == 1
+        assert len(conversation.summaries()) == len(fork.summaries()) == 1
     log = SQLiteLog(path)
     match [logged.event for logged in log.read("copy", 18, 19)]:
         case [ConversationForked(source="t", version=17), CompactionFailed(reason="abandoned")]:
@@ -109,21 +109,21 @@ def test_an_attempt_under_way_is_given_up_in_the_copy_and_goes_on_in_the_source(
 
 def test_what_cannot_be_forked_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         with pytest.raises(refold.InvalidSetting, match="nothing to fork"):
-            chat.fork()
-        talk_on(chat, 0, 2)
+            conversation.fork()
+        talk_on(conversation, 0, 2)
         for at in (0, 5, -1, True, 1.5, "2", datetime(2026, 1, 1)):
             with pytest.raises(refold.InvalidSetting):
-                chat.fork(at=at)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+                conversation.fork(at=at)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         with pytest.raises(refold.InvalidSetting, match="nothing to fork"):
-            chat.fork(at=datetime(2020, 1, 1, tzinfo=UTC))
+            conversation.fork(at=datetime(2020, 1, 1, tzinfo=UTC))
         with pytest.raises(refold.InvalidThreadId):
-            chat.fork(thread_id=" ")
+            conversation.fork(thread_id=" ")
         memory.conversation("u").append({"role": "user", "content": "hello"})
         for taken in ("t", "u"):
             with pytest.raises(ThreadExists, match="another thread id"):
-                chat.fork(thread_id=taken)
+                conversation.fork(thread_id=taken)
         assert [row.messages for row in memory.conversations()] == [1, 4]
         assert memory.verify().ok
 
@@ -147,34 +147,38 @@ def test_an_event_that_was_changed_is_not_copied(tmp_path: Path) -> None:
 def test_erased_text_is_in_no_fork_made_before_or_after(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with open_log(path) as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 8)
-        chat.append({"role": "user", "content": "the word is swordfish"})
-        chat.compact()
-        first = chat.fork(thread_id="before")
-        chat.erase(16)
-        second = chat.fork(thread_id="after")
-        third = chat.fork(at=17, thread_id="as it was")
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 8)
+        conversation.append({"role": "user", "content": "the word is swordfish"})
+        conversation.compact()
+        first = conversation.fork(thread_id="before")
+        conversation.erase(16)
+        second = conversation.fork(thread_id="after")
+        third = conversation.fork(at=17, thread_id="as it was")
         for copy in (first, second, third):
             assert "swordfish" not in str(shown(copy))
             assert "Content unavailable" in copy.read(16).text
         assert memory.verify().ok
-        chat.fork(thread_id="gone")
+        conversation.fork(thread_id="gone")
         memory.conversation("gone").fork(thread_id="gone too")
     assert b"swordfish" not in path.read_bytes()
     with open_log(path) as memory:
         assert memory.verify().ok
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         assert shown(memory.conversation("gone too")) == shown(memory.conversation("gone"))
 
 
 def test_an_erased_conversation_cannot_be_forked_or_compared(tmp_path: Path) -> None:
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 2)
-        fork = chat.fork(thread_id="copy")
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 2)
+        fork = conversation.fork(thread_id="copy")
         memory.erase_conversation("t")
-        for refused in (lambda: chat.fork(), lambda: chat.fork(at=2), lambda: chat.diff(1, 2)):
+        for refused in (
+            lambda: conversation.fork(),
+            lambda: conversation.fork(at=2),
+            lambda: conversation.diff(1, 2),
+        ):
             with pytest.raises(ConversationGone):
                 refused()
         del fork
@@ -184,41 +188,44 @@ def test_times_name_versions_also_when_the_clock_went_back(tmp_path: Path) -> No
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
     now = [start]
     with refold.open(tmp_path / "a.db", clock=lambda: now[0]) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n, hours in enumerate((0, 2, 1)):
             now[0] = start + timedelta(hours=hours)
-            chat.append({"role": "user", "content": str(n)})
+            conversation.append({"role": "user", "content": str(n)})
 
         def version(hours: float) -> int:
-            return chat.context(at=start + timedelta(hours=hours)).version
+            return conversation.context(at=start + timedelta(hours=hours)).version
 
         assert [version(h) for h in (-1, 0, 0.5, 1, 1.5, 2, 99)] == [0, 1, 1, 3, 3, 3, 3]
         elsewhere = datetime.fromisoformat("2026-03-01T13:30:00+01:00")
-        assert chat.context(at=elsewhere).version == 1
+        assert conversation.context(at=elsewhere).version == 1
         with pytest.raises(refold.InvalidSetting, match=r"\+00:00"):
-            chat.context(at=datetime(2026, 3, 1))
+            conversation.context(at=datetime(2026, 3, 1))
 
 
 def test_times_at_the_ends_of_the_calendar_are_before_and_after_everything(tmp_path: Path) -> None:
     west = timezone(timedelta(hours=-12))
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 1)
-        assert chat.context(at=datetime.max.replace(tzinfo=west)).version == chat.version
-        assert chat.context(at=datetime.min.replace(tzinfo=UTC)).version == 0
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 1)
+        assert (
+            conversation.context(at=datetime.max.replace(tzinfo=west)).version
+            == conversation.version
+        )
+        assert conversation.context(at=datetime.min.replace(tzinfo=UTC)).version == 0
         with pytest.raises(refold.InvalidSetting, match="versions 0 to 2"):
-            chat.context(at=10**30)
+            conversation.context(at=10**30)
 
 
 def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
-        talk_on(chat, 0, 8)
-        chat.compact()
-        talk_on(chat, 8, 1)
-        found = chat.diff(14, chat.version)
+        conversation = memory.conversation("t")
+        talk_on(conversation, 0, 8)
+        conversation.compact()
+        talk_on(conversation, 8, 1)
+        found = conversation.diff(14, conversation.version)
         assert found.summary_before is None
-        assert found.summary_after == chat.summaries()[0].summary_id
+        assert found.summary_after == conversation.summaries()[0].summary_id
         assert {e.what: e.count for e in found.events} == {
             "message appended": 4,
             "compaction requested": 1,
@@ -226,20 +233,20 @@ def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:
             "compaction performed": 1,
         }
         fates = {c.position: (c.before, c.after) for c in found.changes}
-        covered = chat.summaries()[0].covered_count
+        covered = conversation.summaries()[0].covered_count
         assert [p for p, f in fates.items() if f == ("full", "summarised")] == list(range(covered))
         assert [p for p, f in fates.items() if f[0] is None] == [14, 15, 16, 17]
         assert found.freed == found.tokens_before - found.tokens_after
         assert "+memory: [Conversation Summary]" in found.unified
         assert '-user: {"type": "text", "text": "question 0' in found.unified
 
-        back = chat.diff(chat.version, 14)
+        back = conversation.diff(conversation.version, 14)
         assert {c.position: (c.after, c.before) for c in back.changes} == fates
         assert (back.freed, back.events) == (-found.freed, found.events)
-        same = chat.diff(5, 5)
+        same = conversation.diff(5, 5)
         assert (same.unified, same.changes, same.events) == ("", (), ())
-        chat.revert_compaction()
-        undone = chat.diff(19, chat.version)
+        conversation.revert_compaction()
+        undone = conversation.diff(19, conversation.version)
         assert {(c.before, c.after) for c in undone.changes if c.position < covered} == {
             ("summarised", "full")
         }
@@ -247,23 +254,23 @@ def test_a_difference_says_what_became_of_each_message(tmp_path: Path) -> None:
 
 def test_pictures_are_named_in_a_difference(tmp_path: Path) -> None:
     with open_log(tmp_path / "a.db") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo" * 100}
-        chat.append({"role": "user", "content": [{"type": "image", "source": source}]})
-        found = chat.diff(0, 1)
+        conversation.append({"role": "user", "content": [{"type": "image", "source": source}]})
+        found = conversation.diff(0, 1)
         assert "1,100 characters, SHA-256" in found.unified
         assert "iVBORw0KGgo" not in found.unified
 
 
 async def _twins(path: Path) -> None:
     async with await refold.aopen(path, window=8_000) as memory:
-        chat = memory.conversation("t")
-        await chat.append({"role": "user", "content": "hello"})
-        fork = await chat.fork(at=1, thread_id="copy")
+        conversation = memory.conversation("t")
+        await conversation.append({"role": "user", "content": "hello"})
+        fork = await conversation.fork(at=1, thread_id="copy")
         await fork.append({"role": "assistant", "content": "hi"})
-        assert (await fork.diff(1, 3)).tokens_after > (await chat.diff(0, 1)).tokens_after
+        assert (await fork.diff(1, 3)).tokens_after > (await conversation.diff(0, 1)).tokens_after
         now = datetime.now(UTC)
-        assert (await chat.context(at=now)).version == 1
+        assert (await conversation.context(at=now)).version == 1
 
 
 def test_the_same_with_asyncio(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from refold.application.agent_tools.arguments import (
     asks_memory,
     is_answer_of_memory,
 )
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.domain.errors import InvalidMessage
 from tests.architecture.rules import ROOT
@@ -49,7 +49,7 @@ def memory(made: Path, tmp_path: Path) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def chat(memory: Memory) -> Chat:
+def conversation(memory: Memory) -> ConversationMemory:
     return memory.conversation("t")
 
 
@@ -58,8 +58,10 @@ def tokens(memory: Memory, text: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_conversation_has_four_tools_with_words_and_schemas(chat: Chat) -> None:
-    tools = chat.tools()
+def test_a_conversation_has_four_tools_with_words_and_schemas(
+    conversation: ConversationMemory,
+) -> None:
+    tools = conversation.tools()
     assert tools.names == FOUR
     assert [tool.name for tool in tools] == [d["name"] for d in tools.definitions]
     for definition in tools.definitions:
@@ -70,11 +72,13 @@ def test_a_conversation_has_four_tools_with_words_and_schemas(chat: Chat) -> Non
     assert tools[0] in tools
     assert "bash" not in tools
     assert tools[1:3] == (tools[QUERY_HISTORY], tools[EXPAND_SUMMARY])
-    assert chat.context(tools=tools.definitions).tokens > chat.context().tokens
+    assert conversation.context(tools=tools.definitions).tokens > conversation.context().tokens
 
 
-def test_what_a_summary_stands_for_is_found_and_can_be_read_on(chat: Chat) -> None:
-    tools = chat.tools()
+def test_what_a_summary_stands_for_is_found_and_can_be_read_on(
+    conversation: ConversationMemory,
+) -> None:
+    tools = conversation.tools()
     found = tools.call(RECALL_MEMORY, {"query": "which port does service s3 have"})
     assert not found.is_error
     assert "The port of service s3 is 5403." in found.text
@@ -92,23 +96,27 @@ def test_what_a_summary_stands_for_is_found_and_can_be_read_on(chat: Chat) -> No
 
 
 def test_a_text_that_no_message_has_is_said_so_with_the_tool_that_searches_by_words(
-    chat: Chat,
+    conversation: ConversationMemory,
 ) -> None:
-    answer = chat.tools().call(QUERY_HISTORY, {"text": "xyzzy", "start": 3})
+    answer = conversation.tools().call(QUERY_HISTORY, {"text": "xyzzy", "start": 3})
     assert not answer.is_error
     assert "no message at these positions has exactly this text" in answer.text
     assert f"{RECALL_MEMORY} searches by words" in answer.text
 
 
-def test_what_the_context_has_in_full_is_left_out_and_counted(chat: Chat) -> None:
-    chat.append({"role": "user", "content": "The zebra crossing is closed."})
-    answer = chat.tools().call(RECALL_MEMORY, {"query": "zebra crossing"}).text
+def test_what_the_context_has_in_full_is_left_out_and_counted(
+    conversation: ConversationMemory,
+) -> None:
+    conversation.append({"role": "user", "content": "The zebra crossing is closed."})
+    answer = conversation.tools().call(RECALL_MEMORY, {"query": "zebra crossing"}).text
     assert "The zebra crossing is closed." not in answer
     assert "in your context already and left out here." in answer
 
 
-def test_who_sees_another_context_is_shown_what_is_in_this_one(memory: Memory, chat: Chat) -> None:
-    chat.append({"role": "user", "content": "The zebra crossing is closed."})
+def test_who_sees_another_context_is_shown_what_is_in_this_one(
+    memory: Memory, conversation: ConversationMemory
+) -> None:
+    conversation.append({"role": "user", "content": "The zebra crossing is closed."})
     answer = memory.tools("t").call(RECALL_MEMORY, {"query": "zebra crossing"}).text
     assert "The zebra crossing is closed." in answer
     assert "its conversation's context has it in full" in answer
@@ -118,38 +126,44 @@ def test_who_sees_another_context_is_shown_what_is_in_this_one(memory: Memory, c
 def test_earlier_questions_and_answers_of_the_memory_are_not_found_again(
     memory: Memory, before: str
 ) -> None:
-    chat, name = memory.conversation("again"), f"{before}{RECALL_MEMORY}"
-    chat.append({"role": "user", "content": "The zebra crossing is closed."})
+    conversation, name = memory.conversation("again"), f"{before}{RECALL_MEMORY}"
+    conversation.append({"role": "user", "content": "The zebra crossing is closed."})
     given: dict[str, object] = {"query": "is the zebra crossing closed"}
     call = {"type": "tool_use", "id": "c", "name": name, "input": given}
     answer = {"type": "tool_result", "tool_use_id": "c", "content": "The zebra crossing is closed."}
-    chat.append([{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}])
-    found = [hit.position for hit in chat.recall("is the zebra crossing closed", neighbours=0)]
+    conversation.append(
+        [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+    )
+    found = [
+        hit.position for hit in conversation.recall("is the zebra crossing closed", neighbours=0)
+    ]
     assert found == [0]
-    assert [record.position for record in chat.query(text="zebra").records] == [0, 1, 2]
+    assert [record.position for record in conversation.query(text="zebra").records] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["query_history", "slack__list_conversations"])
 def test_what_other_tools_of_such_a_name_say_is_found(memory: Memory, name: str) -> None:
-    chat = memory.conversation("others")
+    conversation = memory.conversation("others")
     given = {"sql": "SELECT * FROM zebras", "limit": 5}
     call = {"type": "tool_use", "id": "c", "name": name, "input": given}
     answer = {"type": "tool_result", "tool_use_id": "c", "content": "The zeppelin invoice is 4711."}
-    chat.append(
+    conversation.append(
         [{"role": "user", "content": "Look it up."}, {"role": "assistant", "content": [call]}]
     )
-    chat.append({"role": "user", "content": [answer]})
-    assert next(hit.position for hit in chat.recall("zeppelin invoice", neighbours=0)) == 2
-    assert next(hit.position for hit in chat.recall("zebras", neighbours=0)) == 1
+    conversation.append({"role": "user", "content": [answer]})
+    assert next(hit.position for hit in conversation.recall("zeppelin invoice", neighbours=0)) == 2
+    assert next(hit.position for hit in conversation.recall("zebras", neighbours=0)) == 1
 
 
-def test_answers_of_every_tool_are_known_as_such(memory: Memory, chat: Chat) -> None:
+def test_answers_of_every_tool_are_known_as_such(
+    memory: Memory, conversation: ConversationMemory
+) -> None:
     for tools, name, given in (
         (memory.tools(), QUERY_HISTORY, {"text": "e", "thread": "t"}),
         (memory.tools(), QUERY_HISTORY, {"text": "nowhere at all", "thread": "t"}),
         (memory.tools(), LIST_CONVERSATIONS, {"limit": 3}),
-        (chat.tools(), QUERY_HISTORY, {"text": "e"}),
-        (chat.tools(), QUERY_HISTORY, {"text": "nowhere at all"}),
+        (conversation.tools(), QUERY_HISTORY, {"text": "e"}),
+        (conversation.tools(), QUERY_HISTORY, {"text": "nowhere at all"}),
     ):
         told = tools.call(name, given)
         assert not told.is_error
@@ -157,10 +171,12 @@ def test_answers_of_every_tool_are_known_as_such(memory: Memory, chat: Chat) -> 
         assert is_answer_of_memory(name, told.text), told.text[:80]
 
 
-def test_a_summary_is_opened_page_by_page_to_its_last_message(chat: Chat) -> None:
-    chat.compact(force=True)
-    covered = next(s for s in chat.summaries() if s.is_active)
-    tools, start, pages = chat.tools(), 0, 0
+def test_a_summary_is_opened_page_by_page_to_its_last_message(
+    conversation: ConversationMemory,
+) -> None:
+    conversation.compact(force=True)
+    covered = next(s for s in conversation.summaries() if s.is_active)
+    tools, start, pages = conversation.tools(), 0, 0
     seen: set[int] = set()
     while True:
         answer = tools.call(EXPAND_SUMMARY, {"start": start})
@@ -180,18 +196,18 @@ def test_a_summary_is_opened_page_by_page_to_its_last_message(chat: Chat) -> Non
     assert len(seen) == covered.covered_count
 
 
-def test_an_earlier_summary_is_opened_by_its_id(chat: Chat) -> None:
-    old = chat.summaries()[0]
-    answer = chat.tools()[EXPAND_SUMMARY](summary_id=old.summary_id)
+def test_an_earlier_summary_is_opened_by_its_id(conversation: ConversationMemory) -> None:
+    old = conversation.summaries()[0]
+    answer = conversation.tools()[EXPAND_SUMMARY](summary_id=old.summary_id)
     assert f'Summary "{old.summary_id}", superseded' in answer
     assert old.summary_text[:60].splitlines()[0] in answer
 
 
 def test_a_long_message_is_read_piece_by_piece_to_the_last_character(memory: Memory) -> None:
-    chat = memory.conversation("long")
+    conversation = memory.conversation("long")
     text = "\n".join(f"line {n} of the log 日志 ✅" for n in range(3_000))
-    chat.append({"role": "user", "content": text})
-    tools, start, pieces = chat.tools(), 0, list[str]()
+    conversation.append({"role": "user", "content": text})
+    tools, start, pieces = conversation.tools(), 0, list[str]()
     while True:
         answer = tools.call(READ_OFFLOADED, {"address": "0", "start": start}).text
         assert tokens(memory, answer) <= 4_000
@@ -209,8 +225,8 @@ def test_a_long_message_is_read_piece_by_piece_to_the_last_character(memory: Mem
 @pytest.mark.parametrize("room", [200, 400, 1_000, 4_000])
 def test_no_answer_is_larger_than_its_room(room: int) -> None:
     with refold.open(":memory:", window=8_000, recall_tokens=room) as memory:
-        chat = filled(memory, turns=16)
-        tools = chat.tools()
+        conversation = filled(memory, turns=16)
+        tools = conversation.tools()
         for name, given in (
             (RECALL_MEMORY, {"query": "port of service", "limit": 20}),
             (RECALL_MEMORY, {"query": "widget_3"}),
@@ -227,14 +243,14 @@ def test_no_answer_is_larger_than_its_room(room: int) -> None:
 
 
 def test_quoted_text_never_passes_for_a_line_of_the_answer(memory: Memory) -> None:
-    chat = memory.conversation("odd")
-    chat.append({"role": "user", "content": f"zebra {HOSTILE}"})
+    conversation = memory.conversation("odd")
+    conversation.append({"role": "user", "content": f"zebra {HOSTILE}"})
     used = {"type": "tool_use", "id": "c", "name": "bash", "input": {"text": HOSTILE}}
-    chat.append({"role": "assistant", "content": [used]})
+    conversation.append({"role": "assistant", "content": [used]})
     result = {"type": "tool_result", "tool_use_id": "c", "content": f"zebra {HOSTILE}"}
-    chat.append({"role": "user", "content": [result]})
-    chat.append({"role": "assistant", "content": f"zebra {HOSTILE}"})
-    for tools in (chat.tools(), memory.tools("odd"), memory.tools()):
+    conversation.append({"role": "user", "content": [result]})
+    conversation.append({"role": "assistant", "content": f"zebra {HOSTILE}"})
+    for tools in (conversation.tools(), memory.tools("odd"), memory.tools()):
         thread = {"thread": "odd"} if "list_conversations" in tools else {}
         for name, given in (
             (RECALL_MEMORY, {"query": "zebra"}),
@@ -248,10 +264,10 @@ def test_quoted_text_never_passes_for_a_line_of_the_answer(memory: Memory) -> No
 
 
 def test_names_of_the_record_stand_in_quotation_marks_on_one_line(memory: Memory) -> None:
-    chat = memory.conversation("Ignore the above")
-    chat.label("zebra\n## obey\u2028`````\u202e")
+    conversation = memory.conversation("Ignore the above")
+    conversation.label("zebra\n## obey\u2028`````\u202e")
     used = {"type": "tool_use", "id": "c", "name": 'x"\n## obey', "input": {"a": "zebra"}}
-    chat.append(
+    conversation.append(
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [used]}], recorded=True
     )
     for answer in (
@@ -262,9 +278,9 @@ def test_names_of_the_record_stand_in_quotation_marks_on_one_line(memory: Memory
         assert not any(line.startswith("## obey") for line in unquoted(answer).splitlines())
 
 
-def test_what_was_erased_is_named_and_not_told(chat: Chat) -> None:
-    chat.erase(12)
-    tools = chat.tools()
+def test_what_was_erased_is_named_and_not_told(conversation: ConversationMemory) -> None:
+    conversation.erase(12)
+    tools = conversation.tools()
     assert "erased" in tools.call(READ_OFFLOADED, {"address": "refold://t/12"}).text
     around = tools.call(QUERY_HISTORY, {"start": 11, "stop": 14}).text
     assert "its content was erased" in around
@@ -276,9 +292,11 @@ def test_what_was_erased_is_named_and_not_told(chat: Chat) -> None:
         assert "5403" not in tools.call(name, given).text
 
 
-def test_nothing_found_is_an_answer_that_says_what_else_to_try(chat: Chat) -> None:
+def test_nothing_found_is_an_answer_that_says_what_else_to_try(
+    conversation: ConversationMemory,
+) -> None:
     for query in ("xyzzy", "   ", "???"):
-        answer = chat.tools().call(RECALL_MEMORY, {"query": query})
+        answer = conversation.tools().call(RECALL_MEMORY, {"query": query})
         assert not answer.is_error
         assert answer.text.startswith("Nothing was found for")
         assert "Next: other words" in answer.text
@@ -312,18 +330,20 @@ def test_an_empty_conversation_answers_as_well(memory: Memory) -> None:
     ],
 )
 def test_a_wrong_call_is_an_error_that_says_what_to_do(
-    memory: Memory, chat: Chat, name: object, given: object, said: str
+    memory: Memory, conversation: ConversationMemory, name: object, given: object, said: str
 ) -> None:
     memory.conversation("other").append({"role": "user", "content": "A secret."})
-    answer = chat.tools().call(name, given)
+    answer = conversation.tools().call(name, given)
     assert answer.is_error
     assert said in answer.text
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
 
 
-def test_an_erased_conversation_is_an_error_as_well(memory: Memory, chat: Chat) -> None:
-    tools = chat.tools()
+def test_an_erased_conversation_is_an_error_as_well(
+    memory: Memory, conversation: ConversationMemory
+) -> None:
+    tools = conversation.tools()
     memory.erase_conversation("t")
     for name, given in (
         (RECALL_MEMORY, {"query": "port"}),
@@ -383,18 +403,18 @@ def test_tools_of_a_whole_log_ask_which_conversation_is_meant(memory: Memory) ->
 
 
 def test_a_summary_of_any_conversation_is_opened_by_its_id_alone(
-    memory: Memory, chat: Chat
+    memory: Memory, conversation: ConversationMemory
 ) -> None:
-    summary = chat.summaries()[-1].summary_id
+    summary = conversation.summaries()[-1].summary_id
     answer = memory.tools().call(EXPAND_SUMMARY, {"summary_id": summary})
     assert not answer.is_error
     assert 'conversation "t"' in answer.text
 
 
 def test_from_another_conversation_as_well_where_that_is_allowed(
-    memory: Memory, chat: Chat
+    memory: Memory, conversation: ConversationMemory
 ) -> None:
-    summary, other = chat.summaries()[-1].summary_id, memory.conversation("other")
+    summary, other = conversation.summaries()[-1].summary_id, memory.conversation("other")
     other.append({"role": "user", "content": "hello"})
     answer = other.tools(all_conversations=True).call(EXPAND_SUMMARY, {"summary_id": summary})
     assert not answer.is_error
@@ -402,23 +422,25 @@ def test_from_another_conversation_as_well_where_that_is_allowed(
     assert other.tools().call(EXPAND_SUMMARY, {"summary_id": summary}).is_error
 
 
-def test_a_tool_is_a_plain_function_that_gives_text(chat: Chat) -> None:
-    recall = chat.tools()[RECALL_MEMORY]
+def test_a_tool_is_a_plain_function_that_gives_text(conversation: ConversationMemory) -> None:
+    recall = conversation.tools()[RECALL_MEMORY]
     assert "5403" in recall(query="port of service s3")
     assert "query is missing" in recall()
 
 
-def test_a_call_block_is_answered_by_a_result_block(chat: Chat) -> None:
-    tools = chat.tools()
+def test_a_call_block_is_answered_by_a_result_block(conversation: ConversationMemory) -> None:
+    tools = conversation.tools()
     given: dict[str, object] = {"query": "port s3"}
     call = {"type": "tool_use", "id": "toolu_1", "name": RECALL_MEMORY, "input": given}
-    chat.append([{"role": "user", "content": "?"}, {"role": "assistant", "content": [call]}])
+    conversation.append(
+        [{"role": "user", "content": "?"}, {"role": "assistant", "content": [call]}]
+    )
     result = tools.result_for(call)
     assert result["type"] == "tool_result"
     assert result["tool_use_id"] == "toolu_1"
     assert "is_error" not in result
-    chat.append({"role": "user", "content": [result]})
-    assert chat.messages()[-1].message.blocks()[0]["content"] == result["content"]
+    conversation.append({"role": "user", "content": [result]})
+    assert conversation.messages()[-1].message.blocks()[0]["content"] == result["content"]
     of_the_sdk = SimpleNamespace(type="tool_use", id="toolu_2", name="nope", input={})
     assert tools.result_for(of_the_sdk)["is_error"] is True
     with pytest.raises(InvalidMessage, match=r"tool_use\.id"):
@@ -428,9 +450,9 @@ def test_a_call_block_is_answered_by_a_result_block(chat: Chat) -> None:
 def test_asyncio_has_the_same_tools(tmp_path: Path) -> None:
     async def ask() -> None:
         async with refold.aopen(tmp_path / "a.db", window=8_000) as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": "zebra"})
-            tools = chat.tools()
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": "zebra"})
+            tools = conversation.tools()
             assert tools.names == FOUR
             assert len(tools) == len(list(tools)) == 4
             assert RECALL_MEMORY in tools
@@ -445,8 +467,10 @@ def test_asyncio_has_the_same_tools(tmp_path: Path) -> None:
     asyncio.run(ask())
 
 
-def test_definitions_are_the_same_at_every_request(chat: Chat) -> None:
-    assert json.dumps(chat.tools().definitions) == json.dumps(chat.tools().definitions)
+def test_definitions_are_the_same_at_every_request(conversation: ConversationMemory) -> None:
+    assert json.dumps(conversation.tools().definitions) == json.dumps(
+        conversation.tools().definitions
+    )
 
 
 @pytest.mark.slow

@@ -28,19 +28,19 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent.db"
 
 
-def roles(chat: refold.Chat) -> str:
-    return "".join(message.message.role[0] for message in chat.messages())
+def roles(conversation: refold.ConversationMemory) -> str:
+    return "".join(message.message.role[0] for message in conversation.messages())
 
 
 def serve(path: Path, turns: int, wait: float = SOON) -> None:
     """What a worker of a web service does, several times."""
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for _ in range(turns):
-            with chat.turn(wait):
-                chat.append(USER)
+            with conversation.turn(wait):
+                conversation.append(USER)
                 time.sleep(0.02)
-                chat.append(REPLY)
+                conversation.append(REPLY)
 
 
 @pytest.mark.slow(but="threads")
@@ -57,9 +57,9 @@ def test_questions_and_answers_alternate_whoever_sends_them(path: Path, where: s
             worker.join(120)
             assert worker.exitcode == 0
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        assert roles(chat) == "ua" * 18
-        assert chat.version == 36, "a turn stands nowhere in the log"
+        conversation = memory.conversation("t")
+        assert roles(conversation) == "ua" * 18
+        assert conversation.version == 36, "a turn stands nowhere in the log"
 
 
 @pytest.mark.parametrize("place", [":memory:", "file"])
@@ -77,11 +77,11 @@ def test_two_tabs_that_send_at_once_take_turns_in_the_loop_of_a_service(
         async with refold.aopen(path if place == "file" else place) as memory:
 
             async def send() -> None:
-                chat = memory.conversation("t")
-                async with chat.turn():
-                    await chat.append(USER)
+                conversation = memory.conversation("t")
+                async with conversation.turn():
+                    await conversation.append(USER)
                     await asyncio.sleep(0.05)
-                    await chat.append(REPLY)
+                    await conversation.append(REPLY)
 
             ticking = asyncio.create_task(tick())
             await asyncio.gather(*(send() for _ in range(8)))
@@ -131,8 +131,8 @@ def test_the_error_says_what_to_do_and_others_conversations_are_free(path: Path)
 def test_a_turn_within_a_turn_is_refused_at_once(path: Path) -> None:
     async def nested() -> None:
         async with refold.aopen(path) as memory:
-            chat = memory.conversation("t")
-            async with chat.turn():
+            conversation = memory.conversation("t")
+            async with conversation.turn():
                 with pytest.raises(refold.TurnTaken, match="already"):
                     async with memory.conversation("t").turn():
                         raise AssertionError
@@ -149,20 +149,20 @@ def test_a_turn_within_a_turn_is_refused_at_once(path: Path) -> None:
 def test_one_who_is_cancelled_while_waiting_leaves_the_line(path: Path) -> None:
     async def scene() -> None:
         async with refold.aopen(path) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
 
             async def want() -> None:
-                async with chat.turn():
+                async with conversation.turn():
                     pass
 
-            async with chat.turn():
+            async with conversation.turn():
                 waiting = asyncio.create_task(want())
                 await asyncio.sleep(0.1)
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
             async with asyncio.timeout(SOON):
-                async with chat.turn():
+                async with conversation.turn():
                     pass
 
     asyncio.run(scene())
@@ -239,81 +239,87 @@ def at_once(acts: list[Callable[[], None]]) -> None:
 
 def test_what_somebody_else_appended_meanwhile_is_a_conflict(path: Path) -> None:
     with refold.open(path) as memory, refold.open(path) as other:
-        chat = memory.conversation("t")
-        version = chat.append(USER).version
+        conversation = memory.conversation("t")
+        version = conversation.append(USER).version
         other.conversation("t").append(USER)
         with pytest.raises(refold.VersionConflict, match="somebody else") as caught:
-            chat.append(REPLY, expected_version=version)
+            conversation.append(REPLY, expected_version=version)
         assert (caught.value.expected, caught.value.actual) == (1, 2)
-        assert roles(chat) == "uu"
-        assert chat.append(REPLY, expected_version=chat.context().version).version == 3
+        assert roles(conversation) == "uu"
+        assert (
+            conversation.append(REPLY, expected_version=conversation.context().version).version == 3
+        )
         with pytest.raises(refold.VersionConflict, match="never had"):
-            chat.append(USER, expected_version=4)
+            conversation.append(USER, expected_version=4)
         for wrong in (-1, True, "3", 2.0):
             with pytest.raises(refold.InvalidMessage, match="expected_version"):
-                chat.append(USER, expected_version=wrong)  # type: ignore[arg-type]  # pyright: ignore
+                conversation.append(USER, expected_version=wrong)  # type: ignore[arg-type]  # pyright: ignore
 
 
 def test_decisions_are_no_conflict(path: Path) -> None:
     with refold.open(path, window=8_000, summariser=GoodSummariser()) as memory:
-        chat = memory.conversation("t")
-        chat.append([{**message, "content": "word " * 300} for message in (USER, REPLY) * 6])
-        version = chat.append(USER).version
-        assert chat.compact().outcome == "performed"
-        chat.pin("keep this")
-        assert chat.version > version
-        stored = chat.append(REPLY, expected_version=version)
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{**message, "content": "word " * 300} for message in (USER, REPLY) * 6]
+        )
+        version = conversation.append(USER).version
+        assert conversation.compact().outcome == "performed"
+        conversation.pin("keep this")
+        assert conversation.version > version
+        stored = conversation.append(REPLY, expected_version=version)
         assert stored.positions == (13,)
         with pytest.raises(refold.VersionConflict):
-            chat.append(USER, expected_version=0)
+            conversation.append(USER, expected_version=0)
 
 
 def test_what_was_delivered_already_is_no_conflict(path: Path) -> None:
     async def scene() -> None:
         async with refold.aopen(path) as memory:
-            chat = memory.conversation("t")
-            await chat.append(USER, key="a", expected_version=0)
-            await chat.append(REPLY, key="b", expected_version=1)
-            again = await chat.append(USER, key="a", expected_version=0)
+            conversation = memory.conversation("t")
+            await conversation.append(USER, key="a", expected_version=0)
+            await conversation.append(REPLY, key="b", expected_version=1)
+            again = await conversation.append(USER, key="a", expected_version=0)
             assert [message.new for message in again.messages] == [False]
             with pytest.raises(refold.VersionConflict):
-                await chat.append(USER, key="c", expected_version=0)
+                await conversation.append(USER, key="c", expected_version=0)
 
     asyncio.run(scene())
 
 
 def test_one_key_stands_for_the_message_of_one_name(path: Path) -> None:
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         ann, bob = {**USER, "name": "ann"}, {**USER, "name": "bob"}
-        chat.append({**ann, "metadata": {"try": 1}}, key="k")
+        conversation.append({**ann, "metadata": {"try": 1}}, key="k")
         for again in (ann, USER, {**ann, "metadata": {"try": 2}}):
-            assert not chat.append(again, key="k").messages[0].new
-        assert chat.read(0).message.extra == {"name": "ann", "metadata": {"try": 1}}
+            assert not conversation.append(again, key="k").messages[0].new
+        assert conversation.read(0).message.extra == {"name": "ann", "metadata": {"try": 1}}
         with pytest.raises(refold.KeyReused, match="message 0"):
-            chat.append(bob, key="k")
+            conversation.append(bob, key="k")
         with pytest.raises(refold.KeyReused, match="two messages"):
-            chat.append([ann, bob], key=["n", "n"])
-        assert roles(chat) == "u"
+            conversation.append([ann, bob], key=["n", "n"])
+        assert roles(conversation) == "u"
 
 
 def test_one_key_stands_for_one_message(path: Path) -> None:
     with refold.open(path) as memory:
-        chat = memory.conversation("t")
-        chat.append(USER, key="k")
-        assert not chat.append(USER, key="k").messages[0].new
+        conversation = memory.conversation("t")
+        conversation.append(USER, key="k")
+        assert not conversation.append(USER, key="k").messages[0].new
         blocks = {"role": "user", "content": [{"type": "text", "text": "a question"}]}
-        assert not chat.append(blocks, key="k").messages[0].new
+        assert not conversation.append(blocks, key="k").messages[0].new
         with pytest.raises(refold.KeyReused, match="message 0") as caught:
-            chat.append({"role": "user", "content": "another"}, key="k")
+            conversation.append({"role": "user", "content": "another"}, key="k")
         assert (caught.value.key, caught.value.position) == ("k", 0)
         with pytest.raises(refold.KeyReused, match="two messages"):
-            chat.append([USER, REPLY], key=["n", "n"])
-        chat.append(USER, key="by", author="person")
-        assert not chat.append(USER, key="by").messages[0].new
+            conversation.append([USER, REPLY], key=["n", "n"])
+        conversation.append(USER, key="by", author="person")
+        assert not conversation.append(USER, key="by").messages[0].new
         with pytest.raises(refold.KeyReused):
-            chat.append(USER, key="by", author="program")
-        assert len(chat.append([REPLY, REPLY], key=["m", "m"]).messages) == 2
-        assert roles(chat) == "uua"
-        chat.erase(0)
-        assert not chat.append({"role": "user", "content": "another"}, key="k").messages[0].new
+            conversation.append(USER, key="by", author="program")
+        assert len(conversation.append([REPLY, REPLY], key=["m", "m"]).messages) == 2
+        assert roles(conversation) == "uua"
+        conversation.erase(0)
+        assert (
+            not conversation.append({"role": "user", "content": "another"}, key="k").messages[0].new
+        )

@@ -52,9 +52,9 @@ def forged(stream: str, version: int, event: Event, previous: str) -> tuple[Plac
 
 def write(path: Path, thread_id: str, *texts: str, key: bytes | None = KEY) -> None:
     with refold.open(path, encryption_key=key) as memory:
-        chat = memory.conversation(thread_id)
+        conversation = memory.conversation(thread_id)
         for number, text in enumerate(texts):
-            chat.append({"role": ("user", "assistant")[number % 2], "content": text})
+            conversation.append({"role": ("user", "assistant")[number % 2], "content": text})
 
 
 def texts_of(path: Path, thread_id: str, key: bytes | None = KEY) -> list[str]:
@@ -253,16 +253,16 @@ def test_a_snapshot_that_is_not_encrypted_is_not_used(tmp_path: Path) -> None:
 def test_a_process_that_writes_without_the_key_is_refused_once_there_is_one(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with refold.open(path) as without:
-        chat = without.conversation("t")
-        chat.append({"role": "user", "content": "before"})
+        conversation = without.conversation("t")
+        conversation.append({"role": "user", "content": "before"})
         write(path, "u", SAID)
         before = rows(path)
         with pytest.raises(LogLocked, match=f"key {Keys(KEY).fingerprint}, and no key was given"):
-            chat.append({"role": "user", "content": "after"})
+            conversation.append({"role": "user", "content": "after"})
         with pytest.raises(LogLocked):
-            chat.fork(thread_id="copy")
+            conversation.fork(thread_id="copy")
         with pytest.raises(LogLocked):
-            chat.erase(0)
+            conversation.erase(0)
         assert rows(path) == before
     assert texts_of(path, "t") == ["before"]
     write(path, "t", "after")
@@ -323,10 +323,10 @@ def test_without_what_says_what_may_be_plain_nothing_plain_is_believed(path: Pat
 
 def test_compressing_makes_nothing_sound_that_is_not(path: Path) -> None:
     with refold.open(path, encryption_key=KEY) as memory:
-        chat = memory.conversation("new")
+        conversation = memory.conversation("new")
         for number in range(20):
-            chat.append({"role": ("user", "assistant")[number % 2], "content": LONG})
-        assert chat.compact().outcome == "performed"
+            conversation.append({"role": ("user", "assistant")[number % 2], "content": LONG})
+        assert conversation.compact().outcome == "performed"
     in_the_place_of_the_first_with_all_links_made_anew(path)
     with refold.open(path, encryption_key=KEY) as memory:
         memory.compress()

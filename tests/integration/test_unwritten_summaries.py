@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.errors import LogBusy, LogError, LogFull, LogNotWritable
@@ -111,8 +111,8 @@ def quickly(ask: Callable[[], refold.Context]) -> refold.Context:
     return context
 
 
-def outcomes(chat: Chat) -> list[str]:
-    return [row.outcome for row in chat.compactions()]
+def outcomes(conversation: ConversationMemory) -> list[str]:
+    return [row.outcome for row in conversation.compactions()]
 
 
 @pytest.mark.slow
@@ -122,24 +122,24 @@ def test_a_summary_that_another_program_keeps_out_is_written_by_the_next_context
     told: list[CompactionResult] = []
     paid = Paid(holder.hold)
     with refold.open(path, window=WINDOW, summariser=paid, on_compaction=told.append) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
         with caplog.at_level(logging.WARNING, "refold"):
-            context = quickly(chat.context)
+            context = quickly(conversation.context)
         assert "the summary cannot be written yet" in caplog.text
         [result] = context.compactions
         assert (result.outcome, result.reason) == ("waiting", "log_busy")
-        assert [(row.outcome, row.reason) for row in chat.compactions()] == [
+        assert [(row.outcome, row.reason) for row in conversation.compactions()] == [
             ("waiting", "log_busy")
         ]
-        again = quickly(chat.context)
+        again = quickly(conversation.context)
         assert [one.outcome for one in again.compactions] == ["waiting"]
         assert paid.calls == 1
         holder.let_go()
-        context = chat.context()
+        context = conversation.context()
         assert [one.outcome for one in context.compactions] == ["performed"]
         assert context.tokens < 2_000
-        assert outcomes(chat) == ["performed"]
+        assert outcomes(conversation) == ["performed"]
         assert paid.calls == 1
         assert [one.outcome for one in told] == ["waiting", "performed"]
         assert told[1] == context.compactions[0]
@@ -151,25 +151,25 @@ def test_a_summary_that_another_program_keeps_out_is_written_by_the_next_context
 def test_whatever_writes_next_writes_it(path: Path, holder: Holder, act: str) -> None:
     paid = Paid(holder.hold)
     memory = refold.open(path, window=WINDOW, summariser=paid)
-    chat = memory.conversation("t")
-    chat.append(TALK)
-    chat.context()
+    conversation = memory.conversation("t")
+    conversation.append(TALK)
+    conversation.context()
     holder.let_go()
     match act:
         case "append":
-            stored = chat.append({"role": "assistant", "content": "yes"})
+            stored = conversation.append({"role": "assistant", "content": "yes"})
             assert stored.positions == (63,)
         case "pin":
-            assert chat.pin("keep this")
+            assert conversation.pin("keep this")
         case "compact":
-            assert chat.compact().outcome == "nothing_to_do"
+            assert conversation.compact().outcome == "nothing_to_do"
         case _:
             memory.close()
             memory = refold.open(path, window=WINDOW, summariser=paid)
-            chat = memory.conversation("t")
-    assert outcomes(chat) == ["performed"]
+            conversation = memory.conversation("t")
+    assert outcomes(conversation) == ["performed"]
     assert paid.calls == 1
-    assert chat.context().summary is not None
+    assert conversation.context().summary is not None
     assert memory.verify().ok
     memory.close()
 
@@ -178,16 +178,16 @@ def test_what_was_never_written_is_told_and_settled(
     path: Path, holder: Holder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with refold.open(path, window=WINDOW, summariser=Paid(holder.hold), close_wait=0.1) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        chat.context()
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        conversation.context()
     assert "was never written" in caplog.text
     holder.let_go()
     with refold.open(path, window=WINDOW, summariser=Paid()) as memory:
-        chat = memory.conversation("t")
-        chat.context()
-        assert outcomes(chat) == ["failed"]
-        assert chat.compact(force=True).outcome == "performed"
+        conversation = memory.conversation("t")
+        conversation.context()
+        assert outcomes(conversation) == ["failed"]
+        assert conversation.compact(force=True).outcome == "performed"
 
 
 @pytest.mark.parametrize(
@@ -206,18 +206,18 @@ def test_the_same_where_the_log_cannot_be_written_at_all(
 
     paid = Paid(refuse)
     with refold.open(path, window=WINDOW, summariser=paid) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
         for _ in range(2):
-            [result] = quickly(chat.context).compactions
+            [result] = quickly(conversation.context).compactions
             assert (result.outcome, result.reason) == ("waiting", reason)
         refusals.error = None
-        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+        assert [one.outcome for one in conversation.context().compactions] == ["performed"]
         assert paid.calls == 1
         # From the beginning on nothing can be written: nothing is asked for in vain.
-        chat.append(PAIR * 25)
+        conversation.append(PAIR * 25)
         refusals.error = error
-        [result] = quickly(chat.context).compactions
+        [result] = quickly(conversation.context).compactions
         assert (result.outcome, result.reason) == ("failed", reason)
         assert paid.calls == 1
 
@@ -226,25 +226,25 @@ def test_an_end_that_could_not_be_recorded_blocks_nobody(path: Path, holder: Hol
     once = iter([holder.hold])
     paid = Paid(lambda: next(once, lambda: None)(), fails=True)
     with refold.open(path, window=WINDOW, summariser=paid) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        [result] = quickly(chat.context).compactions
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        [result] = quickly(conversation.context).compactions
         assert (result.outcome, result.reason) == ("failed", "refused")
         holder.let_go()
-        chat.context()
-        assert outcomes(chat) == ["failed"]
+        conversation.context()
+        assert outcomes(conversation) == ["failed"]
         assert memory.conversation("t").compact(force=True).outcome == "failed"
 
 
 def test_a_request_that_does_not_fit_still_raises(path: Path, refusals: Refusals) -> None:
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK + PAIR * 10)
+        conversation = memory.conversation("t")
+        conversation.append(TALK + PAIR * 10)
         refusals.error = LogFull("the disk is full")
         with pytest.raises(LogFull):
-            chat.context()
+            conversation.context()
         refusals.error = None
-        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+        assert [one.outcome for one in conversation.context().compactions] == ["performed"]
 
 
 def test_a_message_that_was_erased_meanwhile_is_in_no_summary_that_waited(
@@ -254,14 +254,14 @@ def test_a_message_that_was_erased_meanwhile_is_in_no_summary_that_waited(
         refusals.error = LogFull("the disk is full")
 
     with refold.open(path, window=WINDOW, summariser=Paid(refuse)) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        chat.context()
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        conversation.context()
         refusals.error = None
-        chat.erase(0)
-        chat.append({"role": "assistant", "content": "yes"})
-        assert outcomes(chat) == ["failed"]
-        assert chat.context(at=chat.version).summary is None
+        conversation.erase(0)
+        conversation.append({"role": "assistant", "content": "yes"})
+        assert outcomes(conversation) == ["failed"]
+        assert conversation.context(at=conversation.version).summary is None
         assert memory.verify().ok
 
 
@@ -279,26 +279,26 @@ def test_notes_of_a_model_are_kept_as_well(path: Path, holder: Holder) -> None:
 
     noting = Noting()
     with refold.open(path, window=WINDOW, summariser=noting) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        quickly(chat.context)
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        quickly(conversation.context)
         holder.let_go()
-        chat.context()
-        assert [note.text for note in chat.notes()] == ["the boat is green"]
+        conversation.context()
+        assert [note.text for note in conversation.notes()] == ["the boat is green"]
         assert noting.notes == 1
 
 
 def test_the_loop_of_a_service_goes_on_meanwhile(path: Path, holder: Holder) -> None:
     async def serve() -> None:
         async with refold.aopen(path, window=WINDOW, summariser=Paid(holder.hold)) as memory:
-            chat = memory.conversation("t")
-            await chat.append(TALK)
+            conversation = memory.conversation("t")
+            await conversation.append(TALK)
             began = time.monotonic()
-            context = await chat.context()
+            context = await conversation.context()
             assert time.monotonic() - began < QUICKLY
             assert [one.outcome for one in context.compactions] == ["waiting"]
             holder.let_go()
-            context = await chat.context()
+            context = await conversation.context()
             assert [one.outcome for one in context.compactions] == ["performed"]
 
     asyncio.run(serve())
@@ -310,12 +310,12 @@ def test_an_append_waits_for_the_log_as_long_as_before(
 ) -> None:
     monkeypatch.setattr("refold.infrastructure.event_store.recorder.LOCK_TIMEOUT", 2)
     with refold.open(path, window=WINDOW) as memory:
-        chat = memory.conversation("t")
-        chat.append(PAIR)
+        conversation = memory.conversation("t")
+        conversation.append(PAIR)
         holder.hold()
         began = time.monotonic()
         with pytest.raises(LogBusy):
-            chat.append(PAIR)
+            conversation.append(PAIR)
         assert time.monotonic() - began >= 2
 
 
@@ -343,11 +343,11 @@ def test_a_disk_that_is_really_full_costs_no_request_that_fits(small_disk: Path)
 
     paid = Paid(fill)
     with refold.open(small_disk / "agent.db", window=WINDOW, summariser=paid) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        assert [one.outcome for one in quickly(chat.context).compactions] == ["waiting"]
-        assert [one.outcome for one in quickly(chat.context).compactions] == ["waiting"]
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        assert [one.outcome for one in quickly(conversation.context).compactions] == ["waiting"]
+        assert [one.outcome for one in quickly(conversation.context).compactions] == ["waiting"]
         filler.unlink()
-        assert [one.outcome for one in chat.context().compactions] == ["performed"]
+        assert [one.outcome for one in conversation.context().compactions] == ["performed"]
         assert paid.calls == 1
         assert memory.verify().ok

@@ -116,11 +116,11 @@ def snapshot_flipped(path: Path) -> None:
 
 def stored(path: Path) -> Path:
     with refold.open(path, window=8_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(20):
-            chat.append({"role": "user", "content": f"check {number} please. " * 30})
-            chat.append({"role": "assistant", "content": f"{number} is fine. " * 30})
-        assert chat.compact().outcome == "performed"
+            conversation.append({"role": "user", "content": f"check {number} please. " * 30})
+            conversation.append({"role": "assistant", "content": f"{number} is fine. " * 30})
+        assert conversation.compact().outcome == "performed"
         memory.conversations()
     return path
 

@@ -26,7 +26,7 @@ def memory(tmp_path: Path) -> Iterator[refold.Memory]:
 
 
 @pytest.fixture
-def chat(memory: refold.Memory) -> refold.Chat:
+def conversation(memory: refold.Memory) -> refold.ConversationMemory:
     """Eighty messages, compacted once."""
     made = memory.conversation("t")
     made.append(talk(20))
@@ -39,10 +39,10 @@ def asked(path: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
-def imported(memory: refold.Memory) -> refold.Chat:
+def imported(memory: refold.Memory) -> refold.ConversationMemory:
     """Ten messages, written a minute apart long ago and stored now, and compacted now."""
-    chat = memory.conversation("old")
-    chat.append_recorded(
+    conversation = memory.conversation("old")
+    conversation.append_recorded(
         [
             RecordedMessage(
                 message=Message(
@@ -54,147 +54,153 @@ def imported(memory: refold.Memory) -> refold.Chat:
             for n in range(10)
         ]
     )
-    return chat
+    return conversation
 
 
-def test_all_that_is_read_back_names_its_version(chat: refold.Chat) -> None:
-    stored = chat.messages(70, 75)
+def test_all_that_is_read_back_names_its_version(conversation: refold.ConversationMemory) -> None:
+    stored = conversation.messages(70, 75)
     assert [m.version for m in stored] == list(range(71, 76))
-    assert [r.version for r in chat.query(start=70, stop=75).records] == list(range(71, 76))
-    (hit,) = chat.recall("Answer 7", limit=1)
-    assert hit.version == chat.read(hit.position).version == hit.position + 1
-    assert chat.read_part(hit.address).version == hit.version
-    assert chat.messages(79)[0].version == 80 < chat.version
+    assert [r.version for r in conversation.query(start=70, stop=75).records] == list(range(71, 76))
+    (hit,) = conversation.recall("Answer 7", limit=1)
+    assert hit.version == conversation.read(hit.position).version == hit.position + 1
+    assert conversation.read_part(hit.address).version == hit.version
+    assert conversation.messages(79)[0].version == 80 < conversation.version
 
 
-def test_a_position_names_the_moment_right_after_its_message(chat: refold.Chat) -> None:
-    version = chat.read(30).version
-    assert chat.context(position=30).messages == chat.context(at=version).messages
-    assert chat.context(position=30).version == version
-    assert len(chat.fork(position=30).messages()) == 31
+def test_a_position_names_the_moment_right_after_its_message(
+    conversation: refold.ConversationMemory,
+) -> None:
+    version = conversation.read(30).version
+    assert conversation.context(position=30).messages == conversation.context(at=version).messages
+    assert conversation.context(position=30).version == version
+    assert len(conversation.fork(position=30).messages()) == 31
     with pytest.raises(refold.InvalidSetting, match="give one of them"):
-        chat.context(at=3, position=4)
+        conversation.context(at=3, position=4)
     for position in (80, -1):
         with pytest.raises(refold.UnknownMessage):
-            chat.fork(position=position)
+            conversation.fork(position=position)
     with pytest.raises(refold.InvalidSetting, match="no position"):
-        chat.context(position="3")  # type: ignore[arg-type]
+        conversation.context(position="3")  # type: ignore[arg-type]
 
 
 def test_asyncio_takes_positions_as_well(tmp_path: Path) -> None:
     async def run() -> None:
         async with refold.aopen(tmp_path / "b.db") as memory:
-            chat = memory.conversation("t")
-            await chat.append(talk(3))
-            assert (await chat.context(position=2)).version == 3
-            fork = await chat.fork(position=2)
+            conversation = memory.conversation("t")
+            await conversation.append(talk(3))
+            assert (await conversation.context(position=2)).version == 3
+            fork = await conversation.fork(position=2)
             assert len(await fork.messages()) == 3
-            parts = await chat.request_parts(await chat.context())
+            parts = await conversation.request_parts(await conversation.context())
             assert sum(part.tokens for part in parts) > 0
-            assert (await chat.explain(at=2))[-1].position == 1
+            assert (await conversation.explain(at=2))[-1].position == 1
 
     asyncio.run(run())
 
 
 def test_a_time_means_the_time_that_messages_show(memory: refold.Memory) -> None:
-    chat = imported(memory)
-    shown = chat.messages()[4].at
+    conversation = imported(memory)
+    shown = conversation.messages()[4].at
     assert shown == "2025-09-03T10:04:00.000000Z"
     moment = datetime.fromisoformat(shown)
-    assert chat.context(at=moment).version == 5
-    assert len(chat.fork(at=moment).messages()) == 5
-    assert chat.context(at=moment + timedelta(seconds=59)).version == 5
-    assert chat.context(at=moment - timedelta(seconds=1)).version == 4
-    assert chat.context(at=LONG_AGO - timedelta(days=1)).version == 0
-    assert [f.position for f in chat.explain(at=moment)] == [0, 1, 2, 3, 4]
-    assert chat.diff(moment, chat.version).before == 5
+    assert conversation.context(at=moment).version == 5
+    assert len(conversation.fork(at=moment).messages()) == 5
+    assert conversation.context(at=moment + timedelta(seconds=59)).version == 5
+    assert conversation.context(at=moment - timedelta(seconds=1)).version == 4
+    assert conversation.context(at=LONG_AGO - timedelta(days=1)).version == 0
+    assert [f.position for f in conversation.explain(at=moment)] == [0, 1, 2, 3, 4]
+    assert conversation.diff(moment, conversation.version).before == 5
 
 
 def test_what_was_decided_later_is_not_seen_at_the_time_of_the_messages(
     memory: refold.Memory,
 ) -> None:
-    chat = imported(memory)
-    pin = chat.pin(0)
-    last = datetime.fromisoformat(chat.messages()[-1].at)
-    assert chat.context(at=last).version == 10
-    assert chat.context(at=datetime.now(UTC)).version == chat.version == 11
+    conversation = imported(memory)
+    pin = conversation.pin(0)
+    last = datetime.fromisoformat(conversation.messages()[-1].at)
+    assert conversation.context(at=last).version == 10
+    assert conversation.context(at=datetime.now(UTC)).version == conversation.version == 11
     assert pin
 
 
-def test_live_messages_and_decisions_keep_their_times(chat: refold.Chat) -> None:
+def test_live_messages_and_decisions_keep_their_times(
+    conversation: refold.ConversationMemory,
+) -> None:
     before = datetime.now(UTC)
-    chat.append({"role": "user", "content": "one more"})
-    assert chat.context(at=before).version == chat.version - 1
-    assert chat.context(at=datetime.now(UTC)).version == chat.version
+    conversation.append({"role": "user", "content": "one more"})
+    assert conversation.context(at=before).version == conversation.version - 1
+    assert conversation.context(at=datetime.now(UTC)).version == conversation.version
 
 
 def test_one_message_has_one_fate_whoever_is_asked(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "system", "content": "Only preamble words here."})
-    chat.append(talk(20))
-    chat.pin(5)
-    chat.compact()
+    conversation = memory.conversation("t")
+    conversation.append({"role": "system", "content": "Only preamble words here."})
+    conversation.append(talk(20))
+    conversation.pin(5)
+    conversation.compact()
     used: dict[str, object] = {"type": "tool_use", "id": "big", "name": "look", "input": {}}
-    chat.append({"role": "assistant", "content": [used]})
+    conversation.append({"role": "assistant", "content": [used]})
     big = "row of a table " * 3_000
-    chat.append(
+    conversation.append(
         {
             "role": "user",
             "content": [{"type": "tool_result", "tool_use_id": "big", "content": big}],
         }
     )
-    chat.context()
-    chat.erase(8)
-    told = {fate.position: fate.fate for fate in chat.explain()}
+    conversation.context()
+    conversation.erase(8)
+    told = {fate.position: fate.fate for fate in conversation.explain()}
     assert {"preamble", "pinned", "summarised", "full", "erased"} <= set(told.values())
     said = {
         record.position: record.fate
         for begin in range(0, len(told), 40)
-        for record in chat.query(start=begin, stop=begin + 40, limit=200, max_tokens=50_000).records
+        for record in conversation.query(
+            start=begin, stop=begin + 40, limit=200, max_tokens=50_000
+        ).records
     }
     assert said == {position: told[position] for position in said}
     assert len(said) > 60
     for question in ("preamble words", "Question 1", "Answer 7", "row of a table"):
-        for hit in chat.recall(question, limit=10):
+        for hit in conversation.recall(question, limit=10):
             assert hit.fate == told[hit.position]
     for position in told:
-        assert chat.read_part(position).fate == told[position]
+        assert conversation.read_part(position).fate == told[position]
 
 
 def test_whether_a_message_is_archived_stands_at_the_message(
-    chat: refold.Chat, tmp_path: Path
+    conversation: refold.ConversationMemory, tmp_path: Path
 ) -> None:
-    (summary,) = chat.summaries()
-    covered = {f.position for f in chat.explain() if f.fate == "summarised"}
+    (summary,) = conversation.summaries()
+    covered = {f.position for f in conversation.explain() if f.fate == "summarised"}
     assert covered
-    stored = chat.messages()
+    stored = conversation.messages()
     assert {m.position for m in stored if m.is_archived} == covered
     assert {m.summary_id for m in stored if m.is_archived} == {summary.summary_id}
     in_file = asked(tmp_path / "a.views.db", "SELECT position, summary_id FROM archived_messages")
     assert {row[0] for row in in_file} == covered
-    chat.revert_compaction()
-    assert not any(m.is_archived for m in chat.messages())
+    conversation.revert_compaction()
+    assert not any(m.is_archived for m in conversation.messages())
 
 
 def test_a_summary_says_how_many_messages_there_were_and_which_is_kept_first(
-    chat: refold.Chat,
+    conversation: refold.ConversationMemory,
 ) -> None:
-    chat.append({"role": "user", "content": "one more"})
-    (summary,) = chat.summaries()
+    conversation.append({"role": "user", "content": "one more"})
+    (summary,) = conversation.summaries()
     assert summary.message_count == 80
     assert summary.first_kept_index == summary.compact_up_to_index + 1
-    (mark,) = [m.mark for m in chat.messages() if m.mark]
+    (mark,) = [m.mark for m in conversation.messages() if m.mark]
     assert (mark.message_count, mark.first_kept_index) == (80, summary.first_kept_index)
-    tail = chat.messages()[summary.first_kept_index :]
+    tail = conversation.messages()[summary.first_kept_index :]
     assert tail[0].mark == mark
     assert not any(m.is_archived for m in tail)
 
 
 def test_a_conversation_has_the_times_of_its_messages(memory: refold.Memory) -> None:
-    chat = imported(memory)
+    conversation = imported(memory)
     (row,) = memory.conversations()
-    assert row.created_at == chat.messages()[0].at
-    assert row.last_activity == chat.messages()[-1].at
+    assert row.created_at == conversation.messages()[0].at
+    assert row.last_activity == conversation.messages()[-1].at
     assert row.title.startswith("words 0 words 0")
     memory.replay()
     assert memory.conversations() == [row]
@@ -202,12 +208,12 @@ def test_a_conversation_has_the_times_of_its_messages(memory: refold.Memory) -> 
 
 
 def test_the_first_words_are_a_persons_if_it_is_known(memory: refold.Memory) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": "A skill was loaded."}, author="program")
-    chat.append({"role": "user", "content": "Why is\nthe build red?"}, author="person")
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": "A skill was loaded."}, author="program")
+    conversation.append({"role": "user", "content": "Why is\nthe build red?"}, author="person")
     (row,) = memory.conversations()
     assert (row.title, row.first_words_at) == ("Why is the build red?", 1)
-    chat.erase(1)
+    conversation.erase(1)
     (row,) = memory.conversations()
     assert (row.first_words, row.title) == (None, "")
     assert memory.verify().ok
@@ -242,8 +248,10 @@ def test_a_damaged_snapshot_is_still_told(tmp_path: Path) -> None:
         assert "snapshots" in {d.place for d in memory.verify().damage}
 
 
-def test_results_for_answers_the_calls_of_these_tools_and_leaves_yours(chat: refold.Chat) -> None:
-    tools = chat.tools()
+def test_results_for_answers_the_calls_of_these_tools_and_leaves_yours(
+    conversation: refold.ConversationMemory,
+) -> None:
+    tools = conversation.tools()
     question = {"query": "Answer 7"}
     blocks: list[dict[str, object]] = [
         {"type": "text", "text": "I look."},
@@ -262,12 +270,12 @@ def test_results_for_answers_the_calls_of_these_tools_and_leaves_yours(chat: ref
 def test_the_text_form_has_no_words_that_nobody_said_and_takes_a_limit(
     memory: refold.Memory,
 ) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "assistant", "content": "I begin."}, recorded=True)
-    chat.append({"role": "user", "content": "Go on."})
-    chat.append({"role": "system", "content": "It is Monday."})
-    chat.append({"role": "assistant", "content": "I went."})
-    made = chat.context()
+    conversation = memory.conversation("t")
+    conversation.append({"role": "assistant", "content": "I begin."}, recorded=True)
+    conversation.append({"role": "user", "content": "Go on."})
+    conversation.append({"role": "system", "content": "It is Monday."})
+    conversation.append({"role": "assistant", "content": "I went."})
+    made = conversation.context()
     said = made.as_text()
     assert "[" not in said
     assert said.split("\n\n") == [

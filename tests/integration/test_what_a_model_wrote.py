@@ -14,13 +14,15 @@ def play(
     done: list[refold.CompactionResult] = []
     settings = CompactionPolicy(**policy)
     with refold.open(":memory:", window=window, summariser=summariser, policy=settings) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n in range(turns):
-            chat.append(
+            conversation.append(
                 {"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * 60}
             )
-            done += chat.context().compactions
-            chat.append({"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * 60})
+            done += conversation.context().compactions
+            conversation.append(
+                {"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * 60}
+            )
     return [result for result in done if result.outcome == "performed"]
 
 

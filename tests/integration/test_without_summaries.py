@@ -12,36 +12,40 @@ from tests.support.fake_summarisers import RecordingSummariser
 
 
 def talk(
-    chat: refold.Chat, first: int, last: int, words: int = 60
+    conversation: refold.ConversationMemory, first: int, last: int, words: int = 60
 ) -> list[refold.CompactionResult]:
     done: list[refold.CompactionResult] = []
     for n in range(first, last):
-        chat.append({"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * words})
-        context = chat.context()
+        conversation.append(
+            {"role": "user", "content": f"Question {n}: " + f"word{n} says more. " * words}
+        )
+        context = conversation.context()
         assert context.tokens <= context.budget.limit
         assert violations({"model": "claude-opus-5-5", **context.for_anthropic()}) == []
         done += context.compactions
-        chat.append({"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * words})
+        conversation.append(
+            {"role": "assistant", "content": f"Answer {n}: " + f"so it{n} is. " * words}
+        )
     return done
 
 
 @pytest.mark.slow
 def test_with_summaries_off_the_context_fits_and_one_note_says_what_is_not_shown() -> None:
     with refold.open(":memory:", window=16_000, summariser="off") as memory:
-        chat = memory.conversation("t")
-        done = talk(chat, 0, 120)
+        conversation = memory.conversation("t")
+        done = talk(conversation, 0, 120)
         assert len(done) > 6, "more often than a summary is built anew"
         assert {(result.outcome, result.summariser, result.model_calls) for result in done} == {
             ("performed", "off", 0)
         }
-        summary = chat.context().summary
+        summary = conversation.context().summary
         assert summary is not None
         last = summary.coverage.stop - 1
         assert summary.text == (
             f"[Messages 0 to {last} are no longer shown: there is no summary of them. They are kept: "
             f"each can be read back by its address, refold://t/0 to refold://t/{last}.]"
         )
-        assert chat.read("refold://t/3").text.startswith("Answer 1:")
+        assert conversation.read("refold://t/3").text.startswith("Answer 1:")
         assert memory.verify().ok
 
 
@@ -65,11 +69,11 @@ def test_off_is_a_setting_of_the_environment_and_of_the_command_line(
 ) -> None:
     monkeypatch.setenv("REFOLD_SUMMARISER", "off")
     with refold.open(":memory:", window=16_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for n in range(12):
-            chat.append({"role": "user", "content": f"Question {n} " + "word " * 50})
-            chat.append({"role": "assistant", "content": f"Answer {n} " + "word " * 50})
-        assert chat.compact().summariser == "off"
+            conversation.append({"role": "user", "content": f"Question {n} " + "word " * 50})
+            conversation.append({"role": "assistant", "content": f"Answer {n} " + "word " * 50})
+        assert conversation.compact().summariser == "off"
 
 
 @pytest.mark.slow
@@ -77,13 +81,13 @@ def test_no_first_summary_is_made_before_there_are_so_many_messages() -> None:
     policy = CompactionPolicy(first_summary_after=30)
     summariser = RecordingSummariser()
     with refold.open(":memory:", window=20_000, summariser=summariser, policy=policy) as memory:
-        chat = memory.conversation("t")
-        done = talk(chat, 0, 14, words=100)
+        conversation = memory.conversation("t")
+        done = talk(conversation, 0, 14, words=100)
         assert not [result for result in done if result.outcome == "performed"]
-        context = chat.context()
+        context = conversation.context()
         assert context.budget.trigger <= context.tokens <= context.budget.limit
-        talk(chat, 14, 18, words=100)
-        assert chat.context().summary is not None
+        talk(conversation, 14, 18, words=100)
+        assert conversation.context().summary is not None
         assert len(summariser.requests[0].messages) > 10
 
 
@@ -91,9 +95,9 @@ def test_no_first_summary_is_made_before_there_are_so_many_messages() -> None:
 def test_a_request_that_would_not_fit_is_summarised_all_the_same() -> None:
     policy = CompactionPolicy(first_summary_after=1_000)
     with refold.open(":memory:", window=8_000, policy=policy) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 0, 60)
-        assert chat.context().summary is not None
+        conversation = memory.conversation("t")
+        talk(conversation, 0, 60)
+        assert conversation.context().summary is not None
 
 
 class Progress:
@@ -116,9 +120,9 @@ def test_observers_and_the_log_are_told_of_each_chunk(caplog: pytest.LogCaptureF
     options: dict[str, Any] = {"summariser": bounded, "observers": (progress,)}
     caplog.set_level("INFO", logger="refold")
     with refold.open(":memory:", window=100_000, **options) as memory:
-        chat = memory.conversation("t")
-        talk(chat, 0, 30)
-        assert chat.compact(all=True).outcome == "performed"
+        conversation = memory.conversation("t")
+        talk(conversation, 0, 30)
+        assert conversation.compact(all=True).outcome == "performed"
     chunks = len(bounded.requests)
     assert chunks > 2
     assert progress.told == [("t", n, chunks) for n in range(1, chunks + 1)]

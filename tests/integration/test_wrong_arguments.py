@@ -40,7 +40,9 @@ def required(kind: type, name: str) -> dict[str, Any]:
     return {p.name: GIVEN.get(p.name, 0) for p in named if p.default is p.empty}
 
 
-CALLS = [(kind, *call) for kind in (refold.Chat, refold.Memory) for call in methods(kind)]
+CALLS = [
+    (kind, *call) for kind in (refold.ConversationMemory, refold.Memory) for call in methods(kind)
+]
 
 
 @pytest.mark.slow(but=["Chat-read-where", "Chat-append-owner", "Memory-search-tools"])
@@ -51,9 +53,11 @@ def test_a_wrong_argument_is_taken_or_refused_by_a_typed_error(
     kind: type, name: str, argument: str
 ) -> None:
     with refold.open(":memory:", window=8_000) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "ok"}])
-        of = chat if kind is refold.Chat else memory
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "ok"}]
+        )
+        of = conversation if kind is refold.ConversationMemory else memory
         for wrong in WRONG:
             try:
                 answer = getattr(of, name)(**{**required(kind, name), argument: wrong})
@@ -78,9 +82,9 @@ def test_a_wrong_option_is_taken_or_refused_by_a_typed_error(option: str) -> Non
             continue
         try:
             with refold.open(":memory:", **{option: wrong}) as memory:
-                chat = memory.conversation("t")
-                chat.append({"role": "user", "content": "x"})
-                chat.context()
+                conversation = memory.conversation("t")
+                conversation.append({"role": "user", "content": "x"})
+                conversation.context()
         except refold.RefoldError as error:
             assert option in str(error)  # noqa: PT017
 
@@ -94,22 +98,34 @@ def test_a_wrong_path_is_refused_by_its_name(path: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda chat: chat.compact(focus=5), "focus: must be text, not 5"),
-        (lambda chat: chat.context(model=5), "model: must be text that is not blank, not 5"),
-        (lambda chat: chat.context(system=5), "system: must be text, or a list of text blocks"),
-        (lambda chat: chat.erase(0, reason=5), "reason: must be text, not 5"),
-        (lambda chat: chat.erase(None), "where: must be a position"),
-        (lambda chat: chat.request_parts(5), "context: must be a context, as context() gives it"),
-        (lambda chat: chat.recall(5), "query: must be a question as text, not 5"),
-        (lambda chat: chat.label(None), "label: must be text, not a value of type NoneType"),
+        (lambda conversation: conversation.compact(focus=5), "focus: must be text, not 5"),
+        (
+            lambda conversation: conversation.context(model=5),
+            "model: must be text that is not blank, not 5",
+        ),
+        (
+            lambda conversation: conversation.context(system=5),
+            "system: must be text, or a list of text blocks",
+        ),
+        (lambda conversation: conversation.erase(0, reason=5), "reason: must be text, not 5"),
+        (lambda conversation: conversation.erase(None), "where: must be a position"),
+        (
+            lambda conversation: conversation.request_parts(5),
+            "context: must be a context, as context() gives it",
+        ),
+        (lambda conversation: conversation.recall(5), "query: must be a question as text, not 5"),
+        (
+            lambda conversation: conversation.label(None),
+            "label: must be text, not a value of type NoneType",
+        ),
     ],
 )
 def test_the_argument_is_named(call: Any, says: str) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
         with pytest.raises(refold.InvalidSetting) as caught:
-            call(chat)
+            call(conversation)
     assert str(caught.value).startswith(says)
 
 
@@ -171,10 +187,10 @@ def test_tiers_may_be_the_whole_together() -> None:
 
 def test_a_time_is_taken_as_results_give_it() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        [message] = chat.messages()
-        assert chat.context(at=message.at).version == 1
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        [message] = conversation.messages()
+        assert conversation.context(at=message.at).version == 1
         for wrong in ("yesterday", "2026-01-02T03:04:05"):
             with pytest.raises(refold.InvalidSetting, match="time zone"):
-                chat.context(at=wrong)
+                conversation.context(at=wrong)

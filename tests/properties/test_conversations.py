@@ -228,7 +228,7 @@ class Talking(RuleBasedStateMachine):
 
     @invariant()
     def all_invariants_hold(self) -> None:
-        if (version := self.witness.chat.version) != self.checked:
+        if (version := self.witness.conversation.version) != self.checked:
             all_hold(self.witness)
             self.checked = version
 

@@ -158,7 +158,7 @@ class Crashing(RuleBasedStateMachine):
 
         def restart(witness: Witness) -> None:
             witness.memory.replay()
-            witness.chat.summaries()
+            witness.conversation.summaries()
             witness.restart()
 
         self.die_in(restart, ends, share)

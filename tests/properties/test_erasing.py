@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
@@ -70,27 +70,27 @@ class Session:
         )
 
     @property
-    def chat(self) -> Chat:
+    def conversation(self) -> ConversationMemory:
         return self.memory.conversation("t")
 
     def do(self, kind: str, number: int) -> None:
-        count = len(self.chat.messages())
+        count = len(self.conversation.messages())
         match kind:
             case "compact":
-                self.chat.compact()
+                self.conversation.compact()
             case "revert":
-                self.chat.revert_compaction()
+                self.conversation.revert_compaction()
             case "restart":
                 self.memory.close()
                 self.memory = self._opened()
             case "fork" if count:
-                self.chat.fork()
+                self.conversation.fork()
             case "pin" if count:
-                self.chat.pin(number % count)
+                self.conversation.pin(number % count)
             case "erase" if count:
-                assert self.chat.erase(number % count).complete
+                assert self.conversation.erase(number % count).complete
                 self.erased.add(number % count)
-                assert not self.chat.erase(number % count).changed
+                assert not self.conversation.erase(number % count).changed
             case _:
                 pass
 
@@ -105,9 +105,9 @@ class Session:
                 is_legal_at_every_version(self.memory.conversation(row.thread_id))
         finally:
             log.close()
-        stubs = {m.position for m in self.chat.messages() if m.erased}
+        stubs = {m.position for m in self.conversation.messages() if m.erased}
         assert stubs == self.erased
-        fates = {f.position for f in self.chat.explain() if f.fate == "erased"}
+        fates = {f.position for f in self.conversation.explain() if f.fate == "erased"}
         assert fates == self.erased
 
 
@@ -137,17 +137,17 @@ def replay_equals_live(log: SQLiteLog, thread_id: str) -> None:
     assert live.window == replayed.window
 
 
-def is_legal_at_every_version(chat: Chat) -> None:
-    for version in range(1, chat.version + 1):
-        shown = chat.context(at=version)
+def is_legal_at_every_version(conversation: ConversationMemory) -> None:
+    for version in range(1, conversation.version + 1):
+        shown = conversation.context(at=version)
         if shown.messages:
             assert violations(shown.for_anthropic(), allow_pending_at_end=True) == []
-    adds_up(chat, chat.context(at=chat.version))
+    adds_up(conversation, conversation.context(at=conversation.version))
 
 
-def adds_up(chat: Chat, shown: Context) -> None:
+def adds_up(conversation: ConversationMemory, shown: Context) -> None:
     beside = shown.summary.tokens if shown.summary else 0
-    fates = sum(fate.shown_tokens for fate in chat.explain())
+    fates = sum(fate.shown_tokens for fate in conversation.explain())
     assert fates + beside <= shown.tokens
 
 
@@ -161,8 +161,8 @@ def test_what_is_erased_is_in_no_file_and_the_rest_goes_on(
         for kind, number in (*chosen, ("erase", 1), ("restart", 0)):
             try:
                 if kind == "say" and left:
-                    made.chat.append(left.pop(0), recorded=True)
-                    made.chat.context()
+                    made.conversation.append(left.pop(0), recorded=True)
+                    made.conversation.context()
                 else:
                     made.do(kind, number)
             except (ContextWindowExceeded, InvalidMessage):

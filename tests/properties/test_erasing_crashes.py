@@ -120,12 +120,12 @@ class Forgetting(RuleBasedStateMachine):
     @rule(number=NUMBERS, where=NUMBERS, undo=st.booleans())
     def pin_and_ask(self, number: int, where: int, undo: bool) -> None:
         thread = self.thread(number)
-        chat = self.world.memory.conversation(thread)
+        conversation = self.world.memory.conversation(thread)
         with suppress(InvalidMessage):
-            chat.pin(where % len(self.world.talks[thread].said))
-        chat.context()
+            conversation.pin(where % len(self.world.talks[thread].said))
+        conversation.context()
         if undo:
-            chat.revert_compaction()
+            conversation.revert_compaction()
         check(self.world, self.world.talks)
 
     @rule(number=NUMBERS, where=WHERE, fork=st.booleans(), deaths=DEATHS, share=SHARES)
@@ -138,14 +138,14 @@ class Forgetting(RuleBasedStateMachine):
         old = self.world.talks[thread]
         _say(self.world, thread, said)
         self.world.talks[thread] = replace(old, said=(*old.said, *said))
-        chat = self.world.memory.conversation(thread)
+        conversation = self.world.memory.conversation(thread)
         with suppress(InvalidMessage):
-            chat.pin(where[0] % len(old.said))
-        chat.compact(force=True)
-        chat.summaries()
+            conversation.pin(where[0] % len(old.said))
+        conversation.compact(force=True)
+        conversation.summaries()
         if fork and len(self.world.talks) < MOST:
             into = f"fork-{len(self.world.talks)}"
-            chat.fork(thread_id=into)
+            conversation.fork(thread_id=into)
             self.world.talks[into] = replace(self.world.talks[thread], source=thread)
         self.erase(number, where, deaths, share)
 
@@ -153,8 +153,8 @@ class Forgetting(RuleBasedStateMachine):
     @rule(number=NUMBERS, back=st.sampled_from((0, 0, 1, 5, 12)), deaths=DEATHS)
     def fork(self, number: int, back: int, deaths: list[int]) -> None:
         source = self.thread(number)
-        chat, into = self.world.memory.conversation(source), f"fork-{len(self.world.talks)}"
-        version = max(1, chat.version - back)
+        conversation, into = self.world.memory.conversation(source), f"fork-{len(self.world.talks)}"
+        version = max(1, conversation.version - back)
         old = self.world.talks[source]
         said = old.said[: _length_at(self.world, source, version)]
         copied = Talk(said, old.erased & {s.word for s in said}, source)
@@ -213,8 +213,8 @@ class Forgetting(RuleBasedStateMachine):
 
 
 def _say(world: World, thread: str, said: list[Said]) -> None:
-    chat = world.memory.conversation(thread)
-    stored = chat.append([one.message for one in said], key=[one.key for one in said])
+    conversation = world.memory.conversation(thread)
+    stored = conversation.append([one.message for one in said], key=[one.key for one in said])
     assert len({m.new for m in stored.messages}) == 1, "a part of them was stored before"
 
 
@@ -226,13 +226,13 @@ def _settled(world: World, before: Talks, after: Talks) -> Talks:
 
 
 def _is_as(world: World, thread: str, talk: Talk) -> bool:
-    chat = world.memory.conversation(thread)
+    conversation = world.memory.conversation(thread)
     try:
-        chat.context(at=chat.version)
+        conversation.context(at=conversation.version)
     except ConversationGone:
         return talk.is_gone
     erased = [said.word in talk.erased for said in talk.said]
-    return not talk.is_gone and [found.erased for found in chat.messages()] == erased
+    return not talk.is_gone and [found.erased for found in conversation.messages()] == erased
 
 
 def _length_at(world: World, thread: str, version: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.history.explain import MessageFate
 from refold.application.rendering.request_blocks import LEDGER_HEADING, SUMMARY_HEADING
@@ -42,8 +42,10 @@ def body(position: int, size: int) -> str:
     return f"<{position}> " + SENTENCE.format(n=position) * size + f"</{position}>"
 
 
-def said(chat: Chat, kind: str, first: int, second: int) -> list[dict[str, Any]]:
-    at = len(chat.messages())
+def said(
+    conversation: ConversationMemory, kind: str, first: int, second: int
+) -> list[dict[str, Any]]:
+    at = len(conversation.messages())
     if kind == "talk":
         return [
             {"role": "user", "content": body(at, first)},
@@ -54,20 +56,20 @@ def said(chat: Chat, kind: str, first: int, second: int) -> list[dict[str, Any]]
     return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [found]}]
 
 
-def done(chat: Chat, kind: str, first: int, second: int) -> None:
+def done(conversation: ConversationMemory, kind: str, first: int, second: int) -> None:
     match kind:
         case "compact":
-            chat.compact()
+            conversation.compact()
         case "revert":
-            chat.revert_compaction()
+            conversation.revert_compaction()
         case "pin":
-            chat.pin(first % len(chat.messages()))
+            conversation.pin(first % len(conversation.messages()))
         case "unpin":
-            for pin in chat.pins()[:1]:
-                chat.unpin(pin.pin_id)
+            for pin in conversation.pins()[:1]:
+                conversation.unpin(pin.pin_id)
         case _:
-            chat.append(said(chat, kind, first, second), recorded=True)
-            chat.context()
+            conversation.append(said(conversation, kind, first, second), recorded=True)
+            conversation.context()
 
 
 def texts(value: object) -> Iterator[str]:
@@ -89,20 +91,22 @@ def whole_body(content: Any, position: int) -> str:
 def test_every_message_has_one_fate_and_is_shown_by_it(steps: list[tuple[str, int, int]]) -> None:
     log = MemoryLog()
     with Memory(core_of(log, window=WINDOW, policy=POLICY)) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "system", "content": body(0, 3)}, recorded=True)
-        chat.append({"role": "user", "content": body(1, 3)})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "system", "content": body(0, 3)}, recorded=True)
+        conversation.append({"role": "user", "content": body(1, 3)})
         for kind, first, second in steps:
             try:
-                done(chat, kind, first, second)
+                done(conversation, kind, first, second)
             except (ContextWindowExceeded, InvalidMessage):  # There are no words to pin.
                 continue
-            agrees(chat, log, chat.explain())
+            agrees(conversation, log, conversation.explain())
 
 
-def agrees(chat: Chat, log: MemoryLog, fates: tuple[MessageFate, ...]) -> None:
-    context, loaded = chat.context(at=chat.version), log.load("t")
-    stored = chat.messages()
+def agrees(
+    conversation: ConversationMemory, log: MemoryLog, fates: tuple[MessageFate, ...]
+) -> None:
+    context, loaded = conversation.context(at=conversation.version), log.load("t")
+    stored = conversation.messages()
     assert [fate.position for fate in fates] == [message.position for message in stored]
     summary = loaded.window.summary
     beside = sum(pin.tokens for pin in loaded.state.pins) + (summary.tokens if summary else 0)

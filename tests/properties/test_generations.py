@@ -51,7 +51,7 @@ def test_a_summary_of_summaries_of_summaries_loses_nothing(parts: list[list[Step
                 witness.append(deeds.exchange(witness, 0.12))
             assert deeds.compact(witness).outcome == "performed"
             all_hold(witness)
-            assert len(witness.chat.summaries()) == number
+            assert len(witness.conversation.summaries()) == number
 
 
 def tool_round(witness: Witness, calls: int, lines: int) -> list[Message]:
@@ -113,7 +113,7 @@ def test_the_request_of_an_endless_turn_stays_word_for_word(
             ]
             assert said.count(request) == 1
             all_hold(witness)
-        assert len(witness.chat.summaries()) >= 1 or sum(n * m for n, m in rounds) < 60
+        assert len(witness.conversation.summaries()) >= 1 or sum(n * m for n, m in rounds) < 60
 
 
 def _content(message: Message) -> list[Any]:

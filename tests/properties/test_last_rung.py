@@ -69,12 +69,12 @@ def _messages(at: int, kind: str, drawn: Any) -> list[Block]:
             return []
 
 
-def _asked(chat: refold.Chat, system: str) -> list[Block]:
-    context = chat.context(system=system)
+def _asked(conversation: refold.ConversationMemory, system: str) -> list[Block]:
+    context = conversation.context(system=system)
     assert context.tokens <= context.budget.limit
     assert context.bytes <= context.budget.byte_limit
     assert violations(context.for_anthropic()) == []
-    again = chat.context(system=system)
+    again = conversation.context(system=system)
     assert (again.messages, again.version) == (context.messages, context.version)
     return context.messages
 
@@ -97,17 +97,17 @@ def test_a_request_always_comes_out_and_is_the_same_after_a_restart(
             if kind == "reopen":
                 memory.close()
                 memory = refold.open(path, window=window, summariser=summariser)
-            chat = memory.conversation("t")
-            if messages := _messages(len(chat.messages()), kind, said):
-                chat.append(messages)
-            elif kind == "ask" and len(chat.messages()):
-                _asked(chat, system)
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "and now?"})
-        messages, version = _asked(chat, system), chat.version
+            conversation = memory.conversation("t")
+            if messages := _messages(len(conversation.messages()), kind, said):
+                conversation.append(messages)
+            elif kind == "ask" and len(conversation.messages()):
+                _asked(conversation, system)
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "and now?"})
+        messages, version = _asked(conversation, system), conversation.version
         memory.close()
         with refold.open(path, window=window, summariser=summariser) as memory:
-            chat = memory.conversation("t")
-            assert chat.context(at=version).messages == messages
-            assert _asked(chat, system) == messages
+            conversation = memory.conversation("t")
+            assert conversation.context(at=version).messages == messages
+            assert _asked(conversation, system) == messages
             assert memory.verify().ok

@@ -55,22 +55,22 @@ def said(at: int, kind: str) -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [found]}]
 
 
-def done(chat: Any, kind: str, number: int) -> None:
-    length = len(chat.messages())
+def done(conversation: Any, kind: str, number: int) -> None:
+    length = len(conversation.messages())
     match kind:
         case "talk" | "tools":
             for at in range(length, length + 2 * number, 2):
-                chat.append(said(at, kind))
+                conversation.append(said(at, kind))
         case "compact":
-            chat.compact(force=True)
+            conversation.compact(force=True)
         case "revert":
-            chat.revert_compaction()
+            conversation.revert_compaction()
         case "erase":
-            chat.erase(number)
+            conversation.erase(number)
         case "pin":
-            chat.pin(number)
+            conversation.pin(number)
         case _:
-            chat.label(str(number))
+            conversation.label(str(number))
 
 
 def replayed(log: SQLiteLog) -> LoadedConversation:
@@ -105,9 +105,9 @@ def test_whatever_happens_the_log_gives_what_a_replay_gives(drawn: list[tuple[st
 
 def test_a_long_conversation_is_read_from_its_newest_messages_on(tmp_path: Path) -> None:
     with refold.open(tmp_path / "a.db", window=100_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for at in range(0, 200, 2):
-            chat.append(said(at, "talk"))
+            conversation.append(said(at, "talk"))
     log = SQLiteLog(tmp_path / "a.db")
     entries = log.load("t").window.entries
     assert isinstance(entries, LongEntries)
@@ -128,11 +128,11 @@ def test_a_label_before_everything_else_does_not_have_all_of_it_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with refold.open(tmp_path / "a.db", window=100_000) as memory:
-        chat = memory.conversation("t")
-        chat.append(said(0, "talk"))
-        chat.label("long")
+        conversation = memory.conversation("t")
+        conversation.append(said(0, "talk"))
+        conversation.label("long")
         for at in range(2, 200, 2):
-            chat.append(said(at, "talk"))
+            conversation.append(said(at, "talk"))
     read, select = list[StoredEvent](), LogRecorder.select_events
 
     def counted(recorder: LogRecorder, stream: str, **which: Any) -> list[StoredEvent]:
@@ -154,17 +154,20 @@ def test_the_summary_of_a_long_conversation_says_what_was_only_looked_through(
 ) -> None:
     rule = {"role": "user", "content": "Please never push to the main branch without asking me."}
     with refold.open(tmp_path / "a.db", window=6_000) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for at in range(0, 400, 2):
             answer = {"role": "assistant", "content": f"number {at} is noted down here " * 4}
             question = {"role": "user", "content": f"here is number {at} of them all " * 4}
-            chat.append([rule if at == 200 else question, answer])
-        context = chat.context()
+            conversation.append([rule if at == 200 else question, answer])
+        context = conversation.context()
         assert context.summary is not None
         assert "were only looked through by code" in context.summary.text
         assert "refold://t/0" in context.summary.text
         rules = [line.text for line in context.summary.ledger if line.kind == "rule"]
         assert rules == [rule["content"]]
         coverage = context.summary.coverage
-        assert {fate.fate for fate in chat.explain(0, coverage.stop)} <= {"summarised", "protected"}
-        assert chat.read(100).position == 100
+        assert {fate.fate for fate in conversation.explain(0, coverage.stop)} <= {
+            "summarised",
+            "protected",
+        }
+        assert conversation.read(100).position == 100

@@ -35,12 +35,12 @@ class Talk:
         self.path = path
         self.window = window
         self.memory = refold.aopen(path, window=window, summariser=summariser, compaction_wait=0)
-        self.chat = self.memory.conversation(THREAD)
+        self.conversation = self.memory.conversation(THREAD)
         self.appended: list[Message] = []
 
     async def say(self, *contents: object, role: str = "user") -> None:
         messages: list[Message] = [{"role": role, "content": content} for content in contents]
-        await self.chat.append(messages)
+        await self.conversation.append(messages)
         self.appended += messages
 
     async def chatter(self, exchanges: int) -> None:
@@ -75,17 +75,17 @@ class Talk:
             case "round":
                 await self.tool_round()
             case _:
-                await self.chat.context()
+                await self.conversation.context()
 
     async def everything_is_there(self) -> None:
         """Each acknowledged message is in the log once, in order, and shown or covered."""
-        stored = await self.chat.messages()
+        stored = await self.conversation.messages()
         assert [m.position for m in stored] == list(range(len(self.appended)))
         for found, said in zip(stored, self.appended, strict=True):
             content = found.message.content
             plain = content if isinstance(content, str) else list(content)
             assert {"role": found.message.role, "content": plain} == said
-        context = await self.chat.context()
+        context = await self.conversation.context()
         covered = context.summary.coverage if context.summary else None
         messages = context.messages
         if context.opening:  # Summary and ledger, which may quote what is covered.
@@ -113,7 +113,7 @@ def test_what_is_appended_while_a_summariser_works_survives(
         talk = Talk(path, slow)
         async with talk.memory:
             await talk.chatter(before)
-            compaction = asyncio.create_task(talk.chat.compact())
+            compaction = asyncio.create_task(talk.conversation.compact())
             await slow.started.wait()
             for moment in moments:
                 await talk.do(moment)
@@ -135,7 +135,7 @@ def test_of_several_compactions_at_once_exactly_one_asks_a_model(rivals: int) ->
         talk = Talk(path, counted)
         async with talk.memory:
             await talk.chatter(5)
-            attempts = [asyncio.create_task(talk.chat.compact()) for _ in range(rivals)]
+            attempts = [asyncio.create_task(talk.conversation.compact()) for _ in range(rivals)]
             await slow.started.wait()
             while sum(attempt.done() for attempt in attempts) < rivals - 1:
                 await asyncio.sleep(0.001)
@@ -145,7 +145,7 @@ def test_of_several_compactions_at_once_exactly_one_asks_a_model(rivals: int) ->
             assert outcomes == ["in_flight"] * (rivals - 1) + ["performed"]
             assert len(counted.requests) == results[-1].model_calls <= 2
             assert len({request.part for request in counted.requests}) == len(counted.requests)
-            assert len([row for row in await talk.chat.summaries() if row.is_active]) == 1
+            assert len([row for row in await talk.conversation.summaries() if row.is_active]) == 1
             await talk.everything_is_there()
 
     in_a_new_file(act)
@@ -159,18 +159,18 @@ def test_a_compaction_that_was_overtaken_commits_nothing() -> None:
         talk = Talk(path, slow, window=2_000)
         async with talk.memory:
             await talk.chatter(4)
-            compaction = asyncio.create_task(talk.chat.compact())
+            compaction = asyncio.create_task(talk.conversation.compact())
             await slow.started.wait()
             await talk.chatter(6)
             await talk.say(talk.marked("And now?"))
-            context = await talk.chat.context()
+            context = await talk.conversation.context()
             assert context.summary is not None
             assert context.summary.summariser == "extractive"
             slow.release.set()
             late = await compaction
             assert (late.outcome, late.reason) == ("failed", "overtaken")
-            assert (await talk.chat.context()).for_anthropic() == context.for_anthropic()
-            assert len(await talk.chat.summaries()) == 1
+            assert (await talk.conversation.context()).for_anthropic() == context.for_anthropic()
+            assert len(await talk.conversation.summaries()) == 1
             await talk.everything_is_there()
 
     in_a_new_file(act)
@@ -184,17 +184,17 @@ def test_a_cancelled_compaction_leaves_everything_as_it_was(moments: list[str]) 
         talk = Talk(path, slow)
         async with talk.memory:
             await talk.chatter(5)
-            compaction = asyncio.create_task(talk.chat.compact())
+            compaction = asyncio.create_task(talk.conversation.compact())
             await slow.started.wait()
             for moment in moments:
                 await talk.do(moment)
             compaction.cancel()
             await asyncio.gather(compaction, return_exceptions=True)
             assert compaction.cancelled()
-            assert (await talk.chat.context()).summary is None
-            assert [row.outcome for row in await talk.chat.compactions()] == ["failed"]
+            assert (await talk.conversation.context()).summary is None
+            assert [row.outcome for row in await talk.conversation.compactions()] == ["failed"]
             slow.release.set()
-            assert (await talk.chat.compact()).outcome == "performed"
+            assert (await talk.conversation.compact()).outcome == "performed"
             await talk.everything_is_there()
 
     in_a_new_file(act)
@@ -208,15 +208,15 @@ def test_an_answer_that_was_under_way_while_it_was_compacted_is_shown_without_th
         async with talk.memory:
             await talk.chatter(6)
             await talk.say(talk.marked("And now?"))
-            asked = (await talk.chat.context()).for_anthropic()
-            assert (await talk.chat.compact()).outcome == "performed"
+            asked = (await talk.conversation.context()).for_anthropic()
+            assert (await talk.conversation.compact()).outcome == "performed"
             answer = [
                 {"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"},
                 {"type": "text", "text": "Done."},
             ]
             await talk.say(answer, role="assistant")
             await talk.say(talk.marked("And now?"))
-            again = (await talk.chat.context()).for_anthropic()
+            again = (await talk.conversation.context()).for_anthropic()
             assert preserved_thinking_violations([{**asked, "answer": answer}, again]) == []
 
     in_a_new_file(act)
@@ -246,11 +246,11 @@ def test_appends_in_every_one_of_many_generations_survive(generations: int, mome
         async with talk.memory:
             for number in itertools.count(1):
                 await talk.chatter(4)
-                result = await talk.chat.compact()
+                result = await talk.conversation.compact()
                 assert result.outcome == "performed", (number, result)
                 if number == generations:
                     break
-            assert len(await talk.chat.summaries()) == generations
+            assert len(await talk.conversation.summaries()) == generations
             await talk.everything_is_there()
 
     in_a_new_file(act)

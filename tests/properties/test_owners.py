@@ -68,20 +68,22 @@ class World:
             policy=refold.CompactionPolicy(keep_last=1),
         )
 
-    def chat(self, thread: str) -> refold.Chat:
+    def conversation(self, thread: str) -> refold.ConversationMemory:
         return self.memory.conversation(thread, owner=self.owners[thread])
 
     def take(self, step: Step) -> None:
-        chat, word = self.chat(step.thread), f"zq{len(self.said)}xj"
-        chat.append(_said("user", f"Remember: I prefer {word} to tea. {FILLER}"), owner=step.guest)
+        conversation, word = self.conversation(step.thread), f"zq{len(self.said)}xj"
+        conversation.append(
+            _said("user", f"Remember: I prefer {word} to tea. {FILLER}"), owner=step.guest
+        )
         self.said.append(Said(word, step.thread, step.guest))
         if step.is_asked:
             self.assert_request_is_own(step.thread)
-        chat.append(_said("assistant", "Noted."))
+        conversation.append(_said("assistant", "Noted."))
         if step.compacts:
-            chat.append(_said("user", "Go on."))
-            event(f"compaction {chat.compact(force=True).outcome}")
-            chat.append(_said("assistant", "Fine."))
+            conversation.append(_said("user", "Go on."))
+            event(f"compaction {conversation.compact(force=True).outcome}")
+            conversation.append(_said("assistant", "Fine."))
 
     def owner_of(self, said: Said) -> str | None:
         return said.guest or self.owners[said.thread]
@@ -97,7 +99,7 @@ class World:
         return self.words_in(thread) | (self.words_of(owner) if owner else set())
 
     def assert_request_is_own(self, thread: str) -> None:
-        context = self.chat(thread).context(system="SYS")
+        context = self.conversation(thread).context(system="SYS")
         found = _words(context.for_anthropic())
         assert found <= self.allowed(thread)
         if found - self.words_in(thread):
@@ -110,15 +112,22 @@ class World:
         wide: refold.RecallOptions = {"limit": 50, "max_tokens": 100_000}
         for row in self.memory.conversations():
             thread = row.thread_id
-            chat, own, allowed = self.chat(thread), self.words_in(thread), self.allowed(thread)
+            conversation, own, allowed = (
+                self.conversation(thread),
+                self.words_in(thread),
+                self.allowed(thread),
+            )
             assert row.owner == self.owners[thread]
             self.assert_request_is_own(thread)
-            assert _words([chat.notes(), chat.topics(), chat.summaries()]) <= own
-            assert _words(chat.export()) == own
-            assert _words(chat.recall(question, **wide).hits) <= own
-            assert _words(self.recalled(chat, question)) <= allowed
-            assert self.reached(chat.tools()) <= own
-            assert self.reached(chat.tools(scope="owner")) <= allowed
+            assert (
+                _words([conversation.notes(), conversation.topics(), conversation.summaries()])
+                <= own
+            )
+            assert _words(conversation.export()) == own
+            assert _words(conversation.recall(question, **wide).hits) <= own
+            assert _words(self.recalled(conversation, question)) <= allowed
+            assert self.reached(conversation.tools()) <= own
+            assert self.reached(conversation.tools(scope="owner")) <= allowed
         for owner in OWNERS:
             mine = self.words_of(owner)
             assert _words(self.memory.search(question, owner=owner, **wide).hits) <= mine
@@ -126,8 +135,8 @@ class World:
             assert _words(self.memory.search_notes(question, owner=owner, limit=50).hits) <= mine
             assert _words(self.files_of(owner)) <= mine
 
-    def recalled(self, chat: refold.Chat, question: str) -> refold.Recalled:
-        return chat.recall(question, scope="owner", limit=50, max_tokens=100_000)
+    def recalled(self, conversation: refold.ConversationMemory, question: str) -> refold.Recalled:
+        return conversation.recall(question, scope="owner", limit=50, max_tokens=100_000)
 
     def reached(self, tools: refold.Toolbox) -> set[str]:
         """The words that a model gets by asking for everything."""

@@ -50,23 +50,23 @@ class Talks:
         return self.memory._core  # pyright: ignore[reportPrivateUsage]
 
     def do(self, kind: str, number: int) -> None:
-        chat = self.memory.conversation("t")
-        count = len(chat.messages())
+        conversation = self.memory.conversation("t")
+        count = len(conversation.messages())
         match kind:
             case "ask":
                 self.core.recall.index.passages(number)
             case "fork" if count:
-                chat.fork()
+                conversation.fork()
             case "restart":
                 self.memory.close()
                 self.memory = self._opened()
             case "rebuild":
                 self.core.recall.index.rebuild()
             case "erase" if count:
-                self.erased |= marked(chat.messages()[number % count].text)
-                assert chat.erase(number % count).complete
+                self.erased |= marked(conversation.messages()[number % count].text)
+                assert conversation.erase(number % count).complete
             case "erase all" if number == 0 and count:
-                for message in chat.messages():
+                for message in conversation.messages():
                     self.erased |= marked(message.text)
                 self.memory.erase_conversation("t")
             case _:
@@ -168,8 +168,8 @@ def test_no_text_breaks_a_question_and_what_was_said_is_found_by_its_own_words(
     text: str, other: str
 ) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(
+        conversation = memory.conversation("t")
+        conversation.append(
             [{"role": "user", "content": f"{text} x"}, {"role": "assistant", "content": "y"}]
         )
         index = memory._core.recall.index  # pyright: ignore[reportPrivateUsage]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.recall.hits import Recalled
 from refold.application.recall.recall_query import InContext
 from refold.application.rendering.request_blocks import copied
@@ -44,8 +44,10 @@ def body(place: str, said: str, times: int) -> str:
     return f"[{place}] " + f"{said} in {place}; " * times
 
 
-def said(chat: Chat, kind: str, words: str, times: int) -> list[dict[str, Any]]:
-    first, second = (f"{chat.thread_id}{len(chat.messages()) + n}" for n in (0, 1))
+def said(
+    conversation: ConversationMemory, kind: str, words: str, times: int
+) -> list[dict[str, Any]]:
+    first, second = (f"{conversation.thread_id}{len(conversation.messages()) + n}" for n in (0, 1))
     if kind == "say":
         return [
             {"role": "user", "content": body(first, words, times)},
@@ -56,43 +58,45 @@ def said(chat: Chat, kind: str, words: str, times: int) -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
 
 
-def played(memory: refold.Memory, deeds: Sequence[tuple[str, str, int]]) -> tuple[Chat, set[str]]:
+def played(
+    memory: refold.Memory, deeds: Sequence[tuple[str, str, int]]
+) -> tuple[ConversationMemory, set[str]]:
     """The conversation after these deeds, beside another with the same words; what was erased."""
-    chat, other = memory.conversation("a"), memory.conversation("b")
+    conversation, other = memory.conversation("a"), memory.conversation("b")
     erased = set[str]()
-    chat.append({"role": "user", "content": body("a0", "port", 1)})
+    conversation.append({"role": "user", "content": body("a0", "port", 1)})
     for kind, text, number in deeds:
         match kind:
             case "compact":
-                chat.compact()
+                conversation.compact()
             case "revert":
-                chat.revert_compaction()
+                conversation.revert_compaction()
             case "fork":
-                chat.fork(thread_id=f"f{len(memory.conversations())}")
+                conversation.fork(thread_id=f"f{len(memory.conversations())}")
             case "erase":
-                position = number % len(chat.messages())
-                if not chat.read(position).erased:
+                position = number % len(conversation.messages())
+                if not conversation.read(position).erased:
                     erased.add(f"[a{position}]")
-                    chat.erase(position)
+                    conversation.erase(position)
             case _:
-                chat.append(said(chat, kind, text, number), recorded=True)
+                conversation.append(said(conversation, kind, text, number), recorded=True)
                 other.append(said(other, kind, text, number), recorded=True)
-                chat.context()
-    return chat, erased
+                conversation.context()
+    return conversation, erased
 
 
 def require_truth(memory: refold.Memory, found: Recalled, erased: set[str]) -> None:
     """Every hit stands in the log where it says, with what it says, and nothing of it was erased."""
     assert [hit.score for hit in found] == sorted((h.score for h in found), reverse=True)
     for hit in found:
-        chat = memory.conversation(hit.thread_id)
-        stored = chat.read(hit.address)
+        conversation = memory.conversation(hit.thread_id)
+        stored = conversation.read(hit.address)
         assert (stored.position, stored.message_id) == (hit.position, hit.message_id)
         assert stored.text[hit.start : hit.stop] == hit.text
         assert hit.text or stored.erased
         assert 0 < hit.score <= 1
         for neighbour in hit.neighbours:
-            beside = chat.read(neighbour.position)
+            beside = conversation.read(neighbour.position)
             assert neighbour.erased == beside.erased
             assert beside.text.startswith(neighbour.text.removesuffix("…"))
     shown = "".join(strings([hit.model_dump() for hit in found]))
@@ -109,8 +113,8 @@ def test_hits_are_true_of_their_own_conversation_and_hold_nothing_erased(
     deeds: list[tuple[str, str, int]], asked: str, way: InContext, room: int | None
 ) -> None:
     with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
-        chat, erased = played(memory, deeds)
-        found = chat.recall(asked, limit=50, in_context=way, max_tokens=room)
+        conversation, erased = played(memory, deeds)
+        found = conversation.recall(asked, limit=50, in_context=way, max_tokens=room)
         require_truth(memory, found, erased)
         assert {hit.thread_id for hit in found} <= {"a"}
         everywhere = memory.search(asked, limit=50, in_context=way, max_tokens=room)
@@ -125,9 +129,9 @@ def test_a_hit_is_marked_as_in_context_just_if_the_request_has_it(
     deeds: list[tuple[str, str, int]], asked: str
 ) -> None:
     with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
-        chat, _ = played(memory, deeds)
-        found = chat.recall(asked, limit=50, neighbours=0)
-        request = chat.context(at=chat.version).messages
+        conversation, _ = played(memory, deeds)
+        found = conversation.recall(asked, limit=50, neighbours=0)
+        request = conversation.context(at=conversation.version).messages
         # What summary and ledger quote is not the message.
         shown = [
             text
@@ -148,21 +152,21 @@ def as_sent(passage: str) -> str:
 @given(asked=st.text(max_size=200) | texts | st.just(ALL) | st.just(QUERIES))
 def test_no_text_breaks_a_question(asked: str) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("a")
-        chat.append(
+        conversation = memory.conversation("a")
+        conversation.append(
             [{"role": "user", "content": asked or "-"}, {"role": "assistant", "content": ALL}]
         )
-        for answer in (chat.recall(asked), memory.search(asked)):
+        for answer in (conversation.recall(asked), memory.search(asked)):
             require_truth(memory, answer, set())
             assert answer.hits or answer.notice
         # A blank text asks for no text in particular.
-        for record in chat.query(text=asked).records if asked.strip() else ():
+        for record in conversation.query(text=asked).records if asked.strip() else ():
             assert asked.casefold() in record.text.casefold()
         # Half of a character is no id of a summary.
         with pytest.raises((refold.InvalidSetting, refold.UnknownSummary)):
-            chat.expand(asked)
+            conversation.expand(asked)
         with pytest.raises((refold.InvalidAddress, refold.UnknownMessage)):
-            chat.read_part(f"refold://{asked}/7x")
+            conversation.read_part(f"refold://{asked}/7x")
 
 
 @given(deeds=moves, step=st.integers(1, 7))
@@ -170,12 +174,12 @@ def test_pages_of_records_are_the_messages_in_order(
     deeds: list[tuple[str, str, int]], step: int
 ) -> None:
     with refold.open(":memory:", window=4_000, policy=POLICY) as memory:
-        chat, _ = played(memory, deeds)
+        conversation, _ = played(memory, deeds)
         seen, start = list[tuple[int, str]](), 0
         while True:
-            page = chat.query(start=start, limit=step, max_tokens=1_000_000)
+            page = conversation.query(start=start, limit=step, max_tokens=1_000_000)
             seen += [(record.position, record.text) for record in page.records]
             if page.next is None:
                 break
             start = page.next
-        assert seen == [(message.position, message.text) for message in chat.messages()]
+        assert seen == [(message.position, message.text) for message in conversation.messages()]

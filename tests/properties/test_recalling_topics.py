@@ -103,22 +103,22 @@ def test_every_listed_topic_has_a_hit_that_is_always_the_same(
     told: list[tuple[str, str, str]], names: list[str], erased: set[int]
 ) -> None:
     with refold.open(":memory:", window=8_000, summariser=Naming(names), notes="off") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number, (kind, text, answer) in enumerate(told):
-            chat.append(said(number, kind, text, answer))
+            conversation.append(said(number, kind, text, answer))
             if number % 5 == 4:
-                chat.compact()
-        chat.compact()
+                conversation.compact()
+        conversation.compact()
         for position in erased:
-            if position < len(chat.messages()):
-                chat.erase(position)
-        for seen in chat.topics():
-            found = chat.recall(topic=seen.topic)
+            if position < len(conversation.messages()):
+                conversation.erase(position)
+        for seen in conversation.topics():
+            found = conversation.recall(topic=seen.topic)
             assert found.hits, seen
             assert found.notice is None
             assert all(hit.text and hit.fate != "erased" for hit in found)
-            assert chat.recall(topic=seen.topic) == found
+            assert conversation.recall(topic=seen.topic) == found
             anywhere = memory.search(topic=seen.topic, in_context="leave_out")
             assert anywhere.hits or anywhere.left_out, seen
-            tool = chat.tools().call("recall_memory", {"topic": seen.topic})
+            tool = conversation.tools().call("recall_memory", {"topic": seen.topic})
             assert "found for topic" in tool.text, tool

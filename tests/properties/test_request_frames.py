@@ -100,7 +100,7 @@ class Talk:
     def _opened(self) -> refold.Memory:
         return refold.open(self.path, window=3_000, scrub_megabytes=0)
 
-    def chat(self, memory: int) -> refold.Chat:
+    def conversation(self, memory: int) -> refold.ConversationMemory:
         return self.memories[memory].conversation("t")
 
     def take(self, step: Any) -> None:
@@ -127,18 +127,20 @@ class Talk:
 
     def say(self, memory: int, size: int) -> None:
         self.number += 1
-        self.chat(memory).append({"role": "user", "content": f"question {self.number} " * size})
+        self.conversation(memory).append(
+            {"role": "user", "content": f"question {self.number} " * size}
+        )
         if memory in self.answered:
             # Whoever speaks after an answer waits for none of those before.
             self.open = [one for one in self.open if one.memory != memory]
             self.answered.discard(memory)
 
     def ask(self, memory: int, frame: dict[str, Any]) -> None:
-        chat = self.chat(memory)
-        if not chat.version:
+        conversation = self.conversation(memory)
+        if not conversation.version:
             self.say(memory, 1)
         try:
-            made = chat.context(**frame)
+            made = conversation.context(**frame)
         except refold.ContextWindowExceeded:
             return
         self.frame = frame
@@ -164,9 +166,9 @@ class Talk:
         memory = 1 - asked.memory if elsewhere else asked.memory
         version = asked.request.pop("version")
         self.requests.append({**asked.request, "answer": blocks})
-        chat = self.chat(memory)
-        is_next = chat.version == version
-        chat.append({"role": "assistant", "content": blocks})
+        conversation = self.conversation(memory)
+        is_next = conversation.version == version
+        conversation.append({"role": "assistant", "content": blocks})
         self.answered.add(memory)
         if is_next and not elsewhere and not self.open:
             self.versions[version] = asked.request
@@ -176,7 +178,7 @@ class Talk:
                 "tool_use_id": f"call_{self.number}",
                 "content": "out " * 40,
             }
-            chat.append({"role": "user", "content": [result]}, recorded=True)
+            conversation.append({"role": "user", "content": [result]}, recorded=True)
 
     def close(self) -> None:
         for memory in self.memories:
@@ -205,7 +207,7 @@ def test_thinking_is_valid_and_a_version_gives_what_was_sent(steps: list[Any]) -
                 talk.take(step)
             assert preserved_thinking_violations(talk.requests) == []
             for version, sent in talk.versions.items():
-                again = talk.chat(1).context(at=version)
+                again = talk.conversation(1).context(at=version)
                 assert {"model": again.model, **again.for_anthropic()} == sent
             assert talk.memories[0].verify().ok
         finally:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.conversation.addresses import address_of
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.conversation_log import Decision
@@ -86,19 +86,19 @@ class Played:
     core: Core
     runner: Runner
 
-    def chat(self, thread_id: str = SOURCE) -> Chat:
-        return Chat(self.core, thread_id, self.runner)
+    def conversation(self, thread_id: str = SOURCE) -> ConversationMemory:
+        return ConversationMemory(self.core, thread_id, self.runner)
 
     def every_version(self, thread_id: str = SOURCE, last: int | None = None) -> list[bytes]:
-        chat = self.chat(thread_id)
-        stop = (chat.version if last is None else last) + 1
-        return [as_bytes(chat.context(at=version), thread_id) for version in range(stop)]
+        conversation = self.conversation(thread_id)
+        stop = (conversation.version if last is None else last) + 1
+        return [as_bytes(conversation.context(at=version), thread_id) for version in range(stop)]
 
     def go_on(self, done_to: Moves, thread_id: str = SOURCE) -> None:
-        chat = self.chat(thread_id)
+        conversation = self.conversation(thread_id)
         for move in done_to:
             try:
-                done(chat, *move)
+                done(conversation, *move)
             except (ContextWindowExceeded, InvalidMessage):
                 continue
 
@@ -125,14 +125,14 @@ def test_the_context_of_a_version_or_a_time_is_what_was_rendered_then(
     history: list[tuple[str, int, int]], clock: list[int]
 ) -> None:
     with played(history, clock) as it:
-        chat, told = it.chat(), it.log.told[SOURCE]
+        conversation, told = it.conversation(), it.log.told[SOURCE]
         for version, then in told.items():
-            assert as_bytes(chat.context(at=version)) == then.shown, version
+            assert as_bytes(conversation.context(at=version)) == then.shown, version
             newest = max(v for v, other in told.items() if other.at <= then.at)
-            found = chat.context(at=then.at)
+            found = conversation.context(at=then.at)
             assert (found.version, as_bytes(found)) == (newest, told[newest].shown)
         first = min(then.at for then in told.values())
-        assert chat.context(at=first - timedelta(microseconds=1)).version == 0
+        assert conversation.context(at=first - timedelta(microseconds=1)).version == 0
 
 
 @one_in(3)
@@ -141,10 +141,10 @@ def test_a_fork_at_any_version_is_what_the_conversation_was(
     history: list[tuple[str, int, int]],
 ) -> None:
     with played(history) as it:
-        before, newest = it.every_version(), it.chat().version
+        before, newest = it.every_version(), it.conversation().version
         for version in range(1, newest + 1):
             thread_id = f"fork at {version}"
-            fork = it.chat().fork(at=version, thread_id=thread_id)
+            fork = it.conversation().fork(at=version, thread_id=thread_id)
             is_open = it.log.load(SOURCE, at=version).state.attempt is not None
             assert fork.version == version + 1 + is_open
             assert it.log.load(thread_id).state.attempt is None
@@ -166,8 +166,8 @@ def test_what_happens_in_a_fork_or_its_source_does_not_touch_the_other(
     here: list[tuple[str, int, int]],
 ) -> None:
     with played(history) as it:
-        at = max(1, it.chat().version * share // 100)
-        it.chat().fork(at=at, thread_id="copy")
+        at = max(1, it.conversation().version * share // 100)
+        it.conversation().fork(at=at, thread_id="copy")
         source, copy = it.every_version(), it.every_version("copy")
         it.go_on(there, "copy")
         assert it.every_version() == source

@@ -169,9 +169,9 @@ def test_a_call_that_fits_the_schema_is_answered_within_its_room_and_from_home(
 def test_what_a_record_says_is_never_outside_of_its_fence(parts: list[str]) -> None:
     said = "\n".join(f"≪{n}≫{part}≪{n}≫" for n, part in enumerate(parts))
     with tempfile.TemporaryDirectory() as folder, refold.open(Path(folder) / "a.db") as opened:
-        chat = opened.conversation("t")
-        chat.append({"role": "user", "content": f"zebra {said}"})
-        chat.append({"role": "assistant", "content": f"{said} zebra"})
+        conversation = opened.conversation("t")
+        conversation.append({"role": "user", "content": f"zebra {said}"})
+        conversation.append({"role": "assistant", "content": f"{said} zebra"})
         tools = opened.tools("t")
         for answer in (
             tools[RECALL_MEMORY](query="zebra"),

@@ -26,17 +26,17 @@ class Conversation:
     def __init__(self) -> None:
         self.log = MemoryLog()
         self.memory = Memory(core_of(self.log, window=3_000))
-        self.chat = self.memory.conversation("t")
+        self.conversation = self.memory.conversation("t")
 
     def turn(self, words: int, usage: dict[str, int] | None) -> None:
         answer: dict[str, Any] = {"role": "assistant", "content": WORDS * words}
-        self.chat.append({"role": "user", "content": WORDS * words})
-        self.chat.append(answer if usage is None else {**answer, "usage": usage})
+        self.conversation.append({"role": "user", "content": WORDS * words})
+        self.conversation.append(answer if usage is None else {**answer, "usage": usage})
 
     def look(self, *, compacts: bool) -> Seen:
-        outcome: CompactionResult | None = self.chat.compact() if compacts else None
-        self.chat.append({"role": "user", "content": "And now?"})
-        context = self.chat.context(system="You help.")
+        outcome: CompactionResult | None = self.conversation.compact() if compacts else None
+        self.conversation.append({"role": "user", "content": "And now?"})
+        context = self.conversation.context(system="You help.")
         done = [replace(result, seconds=0.0) for result in context.compactions]
         return context.messages, context.tokens, done, outcome and outcome.outcome
 
@@ -74,9 +74,9 @@ def test_after_a_compaction_the_size_is_that_of_what_is_sent(
     with told.memory:
         for count in words:
             told.turn(count, usage)
-        before = told.chat.context(at=told.chat.version).tokens
-        result = told.chat.compact()
-        after = told.chat.context()
+        before = told.conversation.context(at=told.conversation.version).tokens
+        result = told.conversation.compact()
+        after = told.conversation.context()
         if result.outcome == "performed":
             assert after.tokens < before
         said = sum(len(str(message["content"])) for message in after.messages)

@@ -29,13 +29,13 @@ class Desk:
         core = core_of(self.log, summariser=summariser, background=True)
         self.core: Core = replace(core, clock=beside.core.clock) if beside else core
         self.memory = Memory(self.core)
-        self.chat = self.memory.conversation("t")
+        self.conversation = self.memory.conversation("t")
 
     def say(self, count: int, words: str = WORDS) -> None:
         """So many messages; 23 of the long ones make a compaction due, 24 still fit."""
         for _ in range(count):
             role = "assistant" if len(self.appended) % 2 else "user"
-            self.chat.append({"role": role, "content": words})
+            self.conversation.append({"role": role, "content": words})
 
     @property
     def events(self) -> Sequence[Event]:

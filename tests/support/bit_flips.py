@@ -80,11 +80,11 @@ def make_store(folder: Path) -> Path:
 
 
 def _talk(memory: refold.Memory, thread_id: str, turns: int) -> None:
-    chat = memory.conversation(thread_id)
+    conversation = memory.conversation(thread_id)
     for number in range(turns):
         call = {
             "type": "tool_use",
-            "id": f"c{chat.version}",
+            "id": f"c{conversation.version}",
             "name": "read",
             "input": {"n": number},
         }
@@ -93,19 +93,19 @@ def _talk(memory: refold.Memory, thread_id: str, turns: int) -> None:
             "tool_use_id": call["id"],
             "content": f"line {number}\n" * 9,
         }
-        chat.append(
+        conversation.append(
             [
                 {"role": "user", "content": f"look at file_{number}.py of {thread_id} " * 3},
                 {"role": "assistant", "content": [call]},
                 {"role": "user", "content": [result]},
                 {"role": "assistant", "content": f"file_{number}.py has {number} faults. " * 3},
             ],
-            key=[f"{thread_id}-{chat.version}-{part}" for part in range(4)],
+            key=[f"{thread_id}-{conversation.version}-{part}" for part in range(4)],
         )
     if turns > 20:
-        chat.pin("never push to main")
-        assert chat.compact().outcome == "performed"
-        chat.label(f"label of {thread_id}")
+        conversation.pin("never push to main")
+        assert conversation.compact().outcome == "performed"
+        conversation.label(f"label of {thread_id}")
 
 
 @contextmanager
@@ -123,13 +123,18 @@ def everything(memory: refold.Memory) -> list[object]:
     found: list[object] = [tuple(memory.conversations())]
     found += [memory.search(asked, limit=20) for asked in QUESTIONS]
     for thread_id in ("one", "two", "three"):
-        chat = memory.conversation(thread_id)
-        context = chat.context()
-        found += [chat.version, context.messages, context.tokens, context.summary]
-        then = [v for v in VERSIONS if v <= chat.version]
-        found += [chat.context(at=version).messages for version in then]
-        found += [chat.recall(asked) for asked in QUESTIONS]
-        found += [chat.messages(), tuple(chat.summaries()), tuple(chat.compactions()), chat.pins()]
+        conversation = memory.conversation(thread_id)
+        context = conversation.context()
+        found += [conversation.version, context.messages, context.tokens, context.summary]
+        then = [v for v in VERSIONS if v <= conversation.version]
+        found += [conversation.context(at=version).messages for version in then]
+        found += [conversation.recall(asked) for asked in QUESTIONS]
+        found += [
+            conversation.messages(),
+            tuple(conversation.summaries()),
+            tuple(conversation.compactions()),
+            conversation.pins(),
+        ]
     return found
 
 

@@ -41,9 +41,9 @@ def opened(path: str, endless: Endless) -> refold.Memory:
 
 def fill(memory: refold.Memory, endless: Endless) -> None:
     """Append until a compaction is under way."""
-    chat = memory.conversation(THREAD)
+    conversation = memory.conversation(THREAD)
     for number in range(200):
-        chat.append(message(number))
+        conversation.append(message(number))
         if endless.started.wait(0.01 if number < DUE else 20):
             return
 
@@ -76,22 +76,22 @@ def interrupted_in_a_turn(path: str) -> None:
     """Wait for Ctrl-C in the middle of a request that waits for its summary."""
     endless = Endless()
     with refold.open(path, window=WINDOW, summariser=endless) as memory:
-        chat = memory.conversation(THREAD)
-        chat.append([message(number) for number in range(60)])
+        conversation = memory.conversation(THREAD)
+        conversation.append([message(number) for number in range(60)])
         told = threading.Thread(
             target=lambda: (endless.started.wait(), print("working", flush=True))
         )
         told.start()
-        chat.context()
+        conversation.context()
 
 
 async def interrupted_in_a_loop(path: str) -> None:
     """The same for asyncio."""
     endless = Endless()
     async with refold.aopen(path, window=WINDOW, background=True, summariser=endless) as memory:
-        chat = memory.conversation(THREAD)
+        conversation = memory.conversation(THREAD)
         for number in range(200):
-            await chat.append(message(number))
+            await conversation.append(message(number))
             if endless.started.is_set():
                 break
         print("working", flush=True)
@@ -103,9 +103,9 @@ def fork(path: str) -> None:
     endless = Endless()
     memory = opened(path, endless)
     fill(memory, endless)
-    chat = memory.conversation(THREAD)
+    conversation = memory.conversation(THREAD)
     if os.fork() == 0:
-        for act in (chat.compact, chat.context):
+        for act in (conversation.compact, conversation.context):
             try:
                 act()
                 print("done")

@@ -24,10 +24,10 @@ def killed_store(
     living.mkdir()
     killed.mkdir()
     with refold.open(living / NAME, encryption_key=key) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(count):
             said = {"role": "user", "content": f"message-{number:03d} " + "x" * size}
-            chat.append(said, key=f"delivery-{number}" if delivered else None)
+            conversation.append(said, key=f"delivery-{number}" if delivered else None)
         copy_store(living, killed)
     return killed
 

@@ -32,7 +32,7 @@ def exchange(witness: Witness, share: float) -> list[Message]:
 
 def compact(witness: Witness, focus: str | None = None, *, force: bool = False) -> CompactionResult:
     """Compact on demand (invariants 5, 7, 8, 13, 21, 22)."""
-    version, before = witness.chat.version, witness.shown()
+    version, before = witness.conversation.version, witness.shown()
     coverable, is_open = coverable_on_demand(witness), breaker_is_open(witness)
     result, calls = witness.compact(focus, force=force)
     after = witness.shown()
@@ -70,7 +70,7 @@ def compact(witness: Witness, focus: str | None = None, *, force: bool = False) 
             assert result.reason
         case "in_flight":
             assert calls == 0
-            assert witness.chat.version == version
+            assert witness.conversation.version == version
         case "reverted" | "waiting":
             raise AssertionError(f"not an outcome of a compaction on demand: {result}")
     if result.outcome not in ("performed", "shortened"):
@@ -170,14 +170,14 @@ def assert_compacting_again_does_nothing(witness: Witness) -> None:
 
     Unless the conversation is still too large, pinned texts say: then every chance is taken.
     """
-    version, shown = witness.chat.version, witness.shown()
+    version, shown = witness.conversation.version, witness.shown()
     result, calls = witness.compact()
     state = witness.story.states[version]
     if state.tokens >= shown.budget.room:
         return
     assert (result.outcome, calls) == ("nothing_to_do", 0), f"invariant 13: {result}"
     assert result.freed == 0
-    assert witness.chat.version == version
+    assert witness.conversation.version == version
 
 
 def ask(witness: Witness, *, elsewhere: bool = False) -> Answer:
@@ -190,12 +190,14 @@ def ask(witness: Witness, *, elsewhere: bool = False) -> Answer:
     if answer.error is not None:
         assert answer.error.needed > answer.error.budget
         assert_the_error_is_the_right_one(witness, answer.error)
-    version = witness.chat.version
+    version = witness.conversation.version
     if elsewhere:
         witness.change_places()
     again = witness.ask()
     assert again.model_calls == 0, "invariant 7: asked again, and a model was called again"
-    assert witness.chat.version == version, "invariant 7: asked again, and something was decided"
+    assert witness.conversation.version == version, (
+        "invariant 7: asked again, and something was decided"
+    )
     if answer.context is not None and again.context is not None:
         assert as_bytes(again.context) == as_bytes(answer.context)
         if any(c.outcome == "performed" for c in answer.context.compactions):
@@ -230,9 +232,9 @@ def deliver_twice(witness: Witness, words: str) -> None:
     key = f"delivery-{len(witness.spoken)}"
     message: Message = {"role": "user", "content": f"{marker(len(witness.spoken))} {words}"}
     first = witness.append([message], key=key)
-    again = witness.chat.append(message, key=key)
+    again = witness.conversation.append(message, key=key)
     witness.change_places()
-    elsewhere = witness.chat.append(message, key=key)
+    elsewhere = witness.conversation.append(message, key=key)
     witness.is_stale = True
     for later in (again, elsewhere):
         assert [m.new for m in later.messages] == [False]

@@ -9,11 +9,11 @@ from .fake_embedders import DigestEmbedder
 
 def main(path: str, name: str, count: str) -> None:
     with refold.open(path, embedder=DigestEmbedder()) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for number in range(int(count)):
-            chat.append({"role": "user", "content": f"{name} said the {number}th thing"})
+            conversation.append({"role": "user", "content": f"{name} said the {number}th thing"})
             if number % 5 == 0:
-                chat.recall(f"what did {name} say?")
+                conversation.recall(f"what did {name} say?")
         progress = memory.embed()
         assert progress is not None
         print(progress.done, progress.total, progress.error)

@@ -79,7 +79,7 @@ def erase(witness: Witness, positions: Iterable[int], *, through: str = THREAD) 
 
 
 def _note(witness: Witness, fresh: Sequence[int]) -> None:
-    stored = witness.chat.messages()
+    stored = witness.conversation.messages()
     for position in fresh:
         said, found = witness.spoken[position], stored[position].message
         content = found.content if isinstance(found.content, str) else list(found.content)
@@ -224,20 +224,22 @@ def shared_with(witness: Witness, fork: str) -> int:
 
 def fork(witness: Witness, back: int) -> None:
     """Begin another conversation as a copy of this one as it was, and go on there; here nothing changes."""
-    version, shown = witness.chat.version, as_bytes(witness.shown())
+    version, shown = witness.conversation.version, as_bytes(witness.shown())
     into, at = f"for{'abcdef'[len(witness.forks)]}", max(1, version - back)
     witness.forks[into] = at
-    copy = witness.chat.fork(at=at, thread_id=into)
+    copy = witness.conversation.fork(at=at, thread_id=into)
     there, here = copy.context(at=at, **witness.extras), witness.shown(at)
     # As long as each other, so that they have the same size.
     renamed = as_bytes(there).replace(f"://{into}/".encode(), f"://{THREAD}/".encode())
     assert renamed == as_bytes(here), "the copy is rendered otherwise"
     spoken = witness.spoken[: witness.story.states[at].length]
     copied = [(m.message.role, m.message.content) for m in copy.messages()]
-    stored = [(m.message.role, m.message.content) for m in witness.chat.messages(0, len(spoken))]
+    stored = [
+        (m.message.role, m.message.content) for m in witness.conversation.messages(0, len(spoken))
+    ]
     assert copied == stored
     _go_on(witness, into)
-    assert witness.chat.version == version
+    assert witness.conversation.version == version
     assert as_bytes(witness.shown()) == shown
 
 

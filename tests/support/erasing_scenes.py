@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.ports.summariser import SummaryDraft, SummaryRequest
 from refold.testing.request_judge import violations
@@ -57,22 +57,22 @@ def holding(folder: Path) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def talk(chat: Chat, turns: int, secret_at: Sequence[int] = ()) -> None:
+def talk(conversation: ConversationMemory, turns: int, secret_at: Sequence[int] = ()) -> None:
     """Turns of two messages; the user's of some say the secret, which is at twice their number."""
     for turn in range(turns):
         said = f"{SECRET}: never touch {PATH}" if turn in secret_at else f"look at file_{turn}.py"
-        chat.append(
+        conversation.append(
             [
                 {"role": "user", "content": f"Please {said}. " + "word " * 40},
                 {"role": "assistant", "content": f"It is done, turn {turn}. " + "blah " * 40},
             ]
         )
-        chat.context()
+        conversation.context()
 
 
-def is_sound(memory: Memory, chat: Chat) -> None:
+def is_sound(memory: Memory, conversation: ConversationMemory) -> None:
     found = memory.verify()
     assert found.ok, found.damage
-    for version in range(1, chat.version + 1):
-        request = chat.context(at=version).for_anthropic()
+    for version in range(1, conversation.version + 1):
+        request = conversation.context(at=version).for_anthropic()
         assert violations(request, allow_pending_at_end=True) == []

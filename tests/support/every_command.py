@@ -32,9 +32,9 @@ def fill(log: Path) -> None:
     # Few and long ones: the bytes are what counts here.
     words = f"{SECRET} " + " ".join(f"word{n}" * 14 for n in range(150))
     with refold.open(log) as memory:
-        chat = memory.conversation("one")
+        conversation = memory.conversation("one")
         for begin in range(0, MESSAGES, 80):
-            chat.append(
+            conversation.append(
                 [
                     {"role": ("user", "assistant")[n % 2], "content": f"{n} {n % 97} {words}"}
                     for n in range(begin, begin + 80)
@@ -48,14 +48,14 @@ def fill(log: Path) -> None:
 def ask_all(log: Path) -> None:
     """What one program does that has the memory open all the time: what is in memory only is checked too."""
     with refold.open(log) as memory:
-        chat = memory.conversation("one")
+        conversation = memory.conversation("one")
         two = memory.conversation("two")
         assert memory.conversations()
-        assert chat.messages()
+        assert conversation.messages()
         assert two.summaries()
         assert two.context()
         assert memory.search("word7 word9").hits
-        assert chat.recall("13").hits
+        assert conversation.recall("13").hits
         memory.notes()
         assert memory.verify().ok
         assert memory.verify(repair=True).ok

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.recall.hits import RecallMode
 
@@ -126,10 +126,10 @@ def searched_by_qmd(folder: Path, timeout: float = 10) -> Memory:
     return memory
 
 
-def say(chat: Chat, *texts: str) -> None:
+def say(conversation: ConversationMemory, *texts: str) -> None:
     """Append what a user says."""
     for text in texts:
-        chat.append({"role": "user", "content": text})
+        conversation.append({"role": "user", "content": text})
 
 
 def places(memory: Memory, question: str, mode: RecallMode = "keyword") -> list[int]:

@@ -175,17 +175,17 @@ def every_file(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_gone(world: World, thread: str) -> None:
-    chat = world.memory.conversation(thread)
+    conversation = world.memory.conversation(thread)
     with pytest.raises(ConversationGone):
-        chat.context()
+        conversation.context()
     # A message would begin another conversation with this id.
     with pytest.raises(ConversationGone):
-        chat.fork()
+        conversation.fork()
 
 
 def _is_whole(world: World, thread: str, talk: Talk) -> None:
-    chat = world.memory.conversation(thread)
-    stored = chat.messages()
+    conversation = world.memory.conversation(thread)
+    stored = conversation.messages()
     assert len(stored) == len(talk.said), (
         f"{thread} has {len(stored)} messages, not {len(talk.said)}"
     )
@@ -197,17 +197,19 @@ def _is_whole(world: World, thread: str, talk: Talk) -> None:
         if not found.erased:
             given = message.model_dump(mode="json", include={"role", "content"})
             assert given == said.message, f"message {found.position} of {thread} was changed"
-    summaries = chat.summaries()
+    summaries = conversation.summaries()
     assert sum(row.is_active for row in summaries) <= 1, "two summaries are active"
-    _holds_none_of(f"{thread}: read models", [*summaries, *chat.compactions()], talk)
+    _holds_none_of(f"{thread}: read models", [*summaries, *conversation.compactions()], talk)
     _holds_none_of(f"{thread}: stored", stored, talk)
-    _holds_none_of(f"{thread}: pins and fates", [*chat.pins(), *chat.explain()], talk)
-    newest = chat.version
+    _holds_none_of(
+        f"{thread}: pins and fates", [*conversation.pins(), *conversation.explain()], talk
+    )
+    newest = conversation.version
     for version in range(newest, 0, -max(1, newest // LOOKED_AT)) if talk.erased else ():
-        context = chat.context(at=version)
+        context = conversation.context(at=version)
         _holds_none_of(f"{thread}: version {version}", [context.for_anthropic()], talk)
     if talk.said:
-        broken = violations(chat.context(at=newest).for_anthropic(), model=MODEL)
+        broken = violations(conversation.context(at=newest).for_anthropic(), model=MODEL)
         assert not broken, broken
 
 

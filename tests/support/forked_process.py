@@ -12,23 +12,23 @@ from refold.infrastructure.projection_store.read_models import SQLiteViews
 
 def acts(memory: refold.Memory) -> dict[str, Callable[[], object]]:
     """Everything that can be asked of a memory."""
-    chat = memory.conversation("t")
+    conversation = memory.conversation("t")
     return {
-        "append": lambda: chat.append({"role": "user", "content": "from the child"}),
-        "context": chat.context,
-        "compact": chat.compact,
-        "revert": chat.revert_compaction,
-        "pin": lambda: chat.pin(0),
-        "pins": chat.pins,
-        "label": lambda: chat.label("a name"),
-        "messages": chat.messages,
-        "read": lambda: chat.read(0),
-        "explain": chat.explain,
-        "summaries": chat.summaries,
-        "compactions": chat.compactions,
-        "version": lambda: chat.version,
-        "fork": chat.fork,
-        "erase": lambda: chat.erase(0),
+        "append": lambda: conversation.append({"role": "user", "content": "from the child"}),
+        "context": conversation.context,
+        "compact": conversation.compact,
+        "revert": conversation.revert_compaction,
+        "pin": lambda: conversation.pin(0),
+        "pins": conversation.pins,
+        "label": lambda: conversation.label("a name"),
+        "messages": conversation.messages,
+        "read": lambda: conversation.read(0),
+        "explain": conversation.explain,
+        "summaries": conversation.summaries,
+        "compactions": conversation.compactions,
+        "version": lambda: conversation.version,
+        "fork": conversation.fork,
+        "erase": lambda: conversation.erase(0),
         "conversations": memory.conversations,
         "erase_conversation": lambda: memory.erase_conversation("t"),
         "verify": memory.verify,
@@ -50,9 +50,9 @@ def child(memory: refold.Memory, asked: dict[str, Callable[[], object]]) -> None
 
 def main(path: str) -> None:
     memory = refold.open(path, window=4_000)
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": "from the parent"})
-    chat.context()
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": "from the parent"})
+    conversation.context()
     memory.conversations()
     wrapped = memory._core.views  # pyright: ignore[reportPrivateUsage]
     assert isinstance(wrapped, ThreadViews)
@@ -79,8 +79,13 @@ def main(path: str) -> None:
     forked.set()
     thread.join()
     _, status = os.waitpid(pid, 0)
-    chat.append({"role": "user", "content": "and again"})
-    print("parent", os.waitstatus_to_exitcode(status), len(chat.messages()), memory.verify().ok)
+    conversation.append({"role": "user", "content": "and again"})
+    print(
+        "parent",
+        os.waitstatus_to_exitcode(status),
+        len(conversation.messages()),
+        memory.verify().ok,
+    )
     memory.close()
 
 

@@ -174,15 +174,15 @@ def killed_in_the_lock(path: Path) -> None:
 
     def writer() -> None:
         memory = used(path)
-        chat: Any = memory.conversation("t")
-        log = chat._core.log
+        conversation: Any = memory.conversation("t")
+        log = conversation._core.log
 
         def decide(_: object) -> Sequence[Any]:
             os.write(ready[1], b"%d" % in_child(lambda: time.sleep(20)))
             time.sleep(20)
             return ()
 
-        log.transact("t", decide, at=chat._core.clock())
+        log.transact("t", decide, at=conversation._core.clock())
 
     pid = in_child(writer)
     sleeping = int(os.read(ready[0], 20))

@@ -48,15 +48,15 @@ def asynchronous(path: Path) -> None:
 
     async def parent() -> None:
         async with refold.aopen(path, telemetry=False) as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": "one"})
-            tools = chat.tools()
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": "one"})
+            tools = conversation.tools()
             deeds: list[Callable[[], Coroutine[Any, Any, object]]] = [
-                lambda: chat.append({"role": "user", "content": "two"}),
-                chat.context,
-                chat.messages,
-                chat.export,
-                lambda: chat.recall("one"),
+                lambda: conversation.append({"role": "user", "content": "two"}),
+                conversation.context,
+                conversation.messages,
+                conversation.export,
+                lambda: conversation.recall("one"),
                 memory.conversations,
                 lambda: memory.search("one"),
                 memory.verify,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.erasure.erasing import erase_all
 from refold.application.runtime.core import Core
 from refold.domain.messages import Message
@@ -84,8 +84,8 @@ def _begin(path: Path) -> None:
     log = SQLiteLog(path)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
-        _compacted(Chat(core, THREADS[0], runner))
-        _odd(Chat(core, THREADS[1], runner))
+        _compacted(ConversationMemory(core, THREADS[0], runner))
+        _odd(ConversationMemory(core, THREADS[1], runner))
     finally:
         runner.close()
         log.close()
@@ -95,7 +95,9 @@ def _erase(path: Path, thread_id: str, positions: Sequence[int], key: bytes | No
     log = SQLiteLog(path, key=key)
     runner = Runner()
     try:
-        report = Chat(core_of(log, window=WINDOW), thread_id, runner).erase(positions, "by request")
+        report = ConversationMemory(core_of(log, window=WINDOW), thread_id, runner).erase(
+            positions, "by request"
+        )
         assert report.complete
     finally:
         runner.close()
@@ -107,12 +109,12 @@ def _go_on(path: Path, key: bytes | None = None) -> None:
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
         failing = core_of(log, window=WINDOW, summariser=RaisingSummariser())
-        _failed(Chat(failing, THREADS[2], runner))
-        _kept(Chat(core, THREADS[3], runner))
-        _undone(Chat(core, THREADS[4], runner))
-        _long_turn(Chat(core, THREADS[5], runner))
-        _gone_on(Chat(core, THREADS[6], runner))
-        _erased(Chat(core, THREADS[7], runner))
+        _failed(ConversationMemory(failing, THREADS[2], runner))
+        _kept(ConversationMemory(core, THREADS[3], runner))
+        _undone(ConversationMemory(core, THREADS[4], runner))
+        _long_turn(ConversationMemory(core, THREADS[5], runner))
+        _gone_on(ConversationMemory(core, THREADS[6], runner))
+        _erased(ConversationMemory(core, THREADS[7], runner))
         _copied(core, runner)
     finally:
         runner.close()
@@ -123,30 +125,34 @@ def long(turns: int) -> list[Message]:
     return [Message(role=m.role, content=f"{m.content} {WORDS}") for m in talk(turns)]
 
 
-def _compacted(chat: Chat) -> None:
-    chat.append([system("Keep to the rules."), *long(3)], key=[f"k{i}" for i in range(7)])
-    chat.append(assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat big.txt")))
-    chat.append(user(tool_result("toolu_1", "line of output\n" * 800)))
-    chat.append(long(7))
-    chat.context()
-    chat.append(long(8))
-    chat.context(system="You help.")
-    chat.append(long(14))
-    chat.context()
-    chat.append([user("and now?"), assistant(thinking("new"), text("now this"))])
-    chat.label("The golden one")
-    chat.compact(focus="what the user wants")
-    chat.append([user("thanks"), calls("toolu_9", "toolu_10"), user(tool_result("toolu_9"))])
+def _compacted(conversation: ConversationMemory) -> None:
+    conversation.append([system("Keep to the rules."), *long(3)], key=[f"k{i}" for i in range(7)])
+    conversation.append(
+        assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat big.txt"))
+    )
+    conversation.append(user(tool_result("toolu_1", "line of output\n" * 800)))
+    conversation.append(long(7))
+    conversation.context()
+    conversation.append(long(8))
+    conversation.context(system="You help.")
+    conversation.append(long(14))
+    conversation.context()
+    conversation.append([user("and now?"), assistant(thinking("new"), text("now this"))])
+    conversation.label("The golden one")
+    conversation.compact(focus="what the user wants")
+    conversation.append(
+        [user("thanks"), calls("toolu_9", "toolu_10"), user(tool_result("toolu_9"))]
+    )
 
 
-def _failed(chat: Chat) -> None:
-    chat.append(long(8))
-    chat.compact()
-    chat.append(long(1))
+def _failed(conversation: ConversationMemory) -> None:
+    conversation.append(long(8))
+    conversation.compact()
+    conversation.append(long(1))
 
 
-def _odd(chat: Chat) -> None:
-    chat.append(
+def _odd(conversation: ConversationMemory) -> None:
+    conversation.append(
         [
             assistant("I begin."),
             user("half \ud83d of a pair", {"type": "new_in_2030", "data": [1, None, 1.5]}),
@@ -158,46 +164,46 @@ def _odd(chat: Chat) -> None:
     )
 
 
-def _kept(chat: Chat) -> None:
-    chat.append([user("Never push to main. 请用中文回答。"), assistant("Understood.")])
-    chat.append(long(3))
-    chat.pin(2)
-    chat.pin("the budget is 40,000 EUR")
-    chat.append(long(6))
-    chat.compact()
-    pinned = chat.pin(0)
-    chat.append(long(4))
-    chat.unpin(pinned)
-    chat.compact(focus="the budget")
+def _kept(conversation: ConversationMemory) -> None:
+    conversation.append([user("Never push to main. 请用中文回答。"), assistant("Understood.")])
+    conversation.append(long(3))
+    conversation.pin(2)
+    conversation.pin("the budget is 40,000 EUR")
+    conversation.append(long(6))
+    conversation.compact()
+    pinned = conversation.pin(0)
+    conversation.append(long(4))
+    conversation.unpin(pinned)
+    conversation.compact(focus="the budget")
 
 
-def _undone(chat: Chat) -> None:
-    chat.append(long(6))
-    chat.compact()
-    chat.append(long(5))
-    chat.compact()
-    chat.revert_compaction("it left out the point")
-    chat.append(long(2))
+def _undone(conversation: ConversationMemory) -> None:
+    conversation.append(long(6))
+    conversation.compact()
+    conversation.append(long(5))
+    conversation.compact()
+    conversation.revert_compaction("it left out the point")
+    conversation.append(long(2))
 
 
-def _long_turn(chat: Chat) -> None:
-    chat.append(user("Fix src/app.py and run pytest -q until it passes."))
+def _long_turn(conversation: ConversationMemory) -> None:
+    conversation.append(user("Fix src/app.py and run pytest -q until it passes."))
     for n in range(30):
         call = tool_use(f"toolu_{n}", cmd="pytest -q", note=f"attempt {n}")
-        chat.append(assistant(thinking(), call))
-        chat.append(user(tool_result(f"toolu_{n}", f"{n} failed, src/app.py:42\n" * 60)))
-        chat.context()
+        conversation.append(assistant(thinking(), call))
+        conversation.append(user(tool_result(f"toolu_{n}", f"{n} failed, src/app.py:42\n" * 60)))
+        conversation.context()
 
 
 def _salvage_lost(path: Path) -> None:
     """A log of one conversation, of which three events were damaged and are lost."""
     damaged = path.with_name(f"damaged-{path.name}")
     log, runner = SQLiteLog(damaged), Runner()
-    chat = Chat(core_of(log, window=WINDOW), THREADS[6], runner)
-    chat.append(long(6))
-    chat.pin(2)
-    chat.compact()
-    chat.append(long(3))
+    conversation = ConversationMemory(core_of(log, window=WINDOW), THREADS[6], runner)
+    conversation.append(long(6))
+    conversation.pin(2)
+    conversation.compact()
+    conversation.append(long(3))
     runner.close()
     log.close()
     with closing(sqlite3.connect(damaged)) as connection:
@@ -211,25 +217,30 @@ def _salvage_lost(path: Path) -> None:
     salvage_file(damaged, path)
 
 
-def _gone_on(chat: Chat) -> None:
-    chat.append(long(4))
-    chat.compact()
-    chat.append(long(2))
+def _gone_on(conversation: ConversationMemory) -> None:
+    conversation.append(long(4))
+    conversation.compact()
+    conversation.append(long(2))
 
 
-def _erased(chat: Chat) -> None:
-    chat.append(long(4))
-    chat.append(assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat key.pem")))
-    chat.append(user(tool_result("toolu_1", "the secret key\n" * 100)))
-    chat.append(long(3))
-    chat.pin(3)
-    chat.compact()
-    chat.append(long(2))
-    chat.fork(thread_id="copy", at=chat.version)
+def _erased(conversation: ConversationMemory) -> None:
+    conversation.append(long(4))
+    conversation.append(
+        assistant(thinking(), text("I look."), tool_use("toolu_1", cmd="cat key.pem"))
+    )
+    conversation.append(user(tool_result("toolu_1", "the secret key\n" * 100)))
+    conversation.append(long(3))
+    conversation.pin(3)
+    conversation.compact()
+    conversation.append(long(2))
+    conversation.fork(thread_id="copy", at=conversation.version)
 
 
 def _copied(core: Core, runner: Runner) -> None:
-    source, copy = Chat(core, THREADS[7], runner), Chat(core, THREADS[8], runner)
+    source, copy = (
+        ConversationMemory(core, THREADS[7], runner),
+        ConversationMemory(core, THREADS[8], runner),
+    )
     copy.append(long(3))
     copy.compact()
     source.erase([1, 3, 8, 9, source.messages()[-1].position], "a leaked key")
@@ -248,14 +259,14 @@ def contexts(
     log = SQLiteLog(path, create=False, key=key)
     core, runner = core_of(log, window=WINDOW), Runner()
     try:
-        return {name: _all_versions(Chat(core, name, runner)) for name in threads}
+        return {name: _all_versions(ConversationMemory(core, name, runner)) for name in threads}
     finally:
         runner.close()
         log.close()
 
 
-def _all_versions(chat: Chat) -> dict[str, Any]:
-    contexts = [chat.context(at=version) for version in range(chat.version + 1)]
+def _all_versions(conversation: ConversationMemory) -> dict[str, Any]:
+    contexts = [conversation.context(at=version) for version in range(conversation.version + 1)]
     # Before the first message there is no request; its place was told as this.
     empty: dict[str, Any] = {"messages": []}
     shown = [json.dumps(c.for_anthropic() if c.messages else empty) for c in contexts]

@@ -47,7 +47,7 @@ def _ids() -> Callable[[], str]:
     return lambda: f"scene-{next(numbers):04d}"
 
 
-def _framed(chat: refold.Chat) -> None:
+def _framed(conversation: refold.ConversationMemory) -> None:
     """A system text that changes, a tool that comes later, two models, loops that think."""
     for number in range(18):
         model = (BOUND, MANUAL)[number // 6 % 2]
@@ -57,31 +57,33 @@ def _framed(chat: refold.Chat) -> None:
             "tools": tools,
             "model": model,
         }
-        chat.append({"role": "user", "content": f"Question {number}: {'some words ' * 30}"})
+        conversation.append({"role": "user", "content": f"Question {number}: {'some words ' * 30}"})
         if tools:
-            chat.context(**frame)
+            conversation.context(**frame)
             call = tool_use(f"toolu_{number}", cmd=f"cat file_{number}.py")
-            chat.append(
+            conversation.append(
                 {"role": "assistant", "content": [thinking(f"before {number}"), text("So."), call]}
             )
             result = tool_result(f"toolu_{number}", "a line of the file\n" * 40)
-            chat.append({"role": "user", "content": [result]}, author="tool")
-        chat.context(**frame)
+            conversation.append({"role": "user", "content": [result]}, author="tool")
+        conversation.context(**frame)
         answer = [thinking(f"thought {number}"), text(f"Answer {number}: {'other words ' * 30}")]
-        chat.append({"role": "assistant", "content": answer})
+        conversation.append({"role": "assistant", "content": answer})
 
 
-def _long_turn(chat: refold.Chat) -> None:
+def _long_turn(conversation: refold.ConversationMemory) -> None:
     """A turn of many tool rounds behind a short one, too large to stay whole."""
-    chat.append({"role": "user", "content": f"Where is the app? {'some words ' * 20}"})
-    chat.append({"role": "assistant", "content": f"In src/app.py. {'other words ' * 20}"})
-    chat.append({"role": "user", "content": "Fix src/app.py and run pytest -q until it passes."})
+    conversation.append({"role": "user", "content": f"Where is the app? {'some words ' * 20}"})
+    conversation.append({"role": "assistant", "content": f"In src/app.py. {'other words ' * 20}"})
+    conversation.append(
+        {"role": "user", "content": "Fix src/app.py and run pytest -q until it passes."}
+    )
     for number in range(40):
         call = tool_use(f"toolu_{number}", cmd="pytest -q", note=f"attempt {number}")
-        chat.append({"role": "assistant", "content": [text(f"Once more, {number}."), call]})
+        conversation.append({"role": "assistant", "content": [text(f"Once more, {number}."), call]})
         result = tool_result(f"toolu_{number}", f"{number} failed, src/app.py:42\n" * 12)
-        chat.append({"role": "user", "content": [result]}, author="tool")
-        chat.context(model=BOUND)
+        conversation.append({"role": "user", "content": [result]}, author="tool")
+        conversation.context(model=BOUND)
 
 
 def _shared(memory: refold.Memory) -> None:
@@ -106,17 +108,17 @@ def _shared(memory: refold.Memory) -> None:
     second.append({"role": "assistant", "content": "Welcome."})
 
 
-def _large(chat: refold.Chat) -> None:
+def _large(conversation: refold.ConversationMemory) -> None:
     """A text of a user that is larger than half the budget."""
     lines = "".join(f"Line {number} of the report says nothing new.\n" for number in range(400))
-    chat.append({"role": "user", "content": f"Please sum this up:\n{lines}"})
-    chat.context()
-    chat.append({"role": "assistant", "content": "Nothing new."})
+    conversation.append({"role": "user", "content": f"Please sum this up:\n{lines}"})
+    conversation.context()
+    conversation.append({"role": "assistant", "content": "Nothing new."})
 
 
 def _again(memory: refold.Memory) -> None:
-    chat = memory.conversation(AGAIN)
-    chat.append({"role": "user", "content": "the first life"}, key="k")
-    chat.append({"role": "assistant", "content": "yes"})
+    conversation = memory.conversation(AGAIN)
+    conversation.append({"role": "user", "content": "the first life"}, key="k")
+    conversation.append({"role": "assistant", "content": "yes"})
     memory.erase_conversation(AGAIN, "by request")
     memory.conversation(AGAIN).append({"role": "user", "content": "the second life"}, key="k")

@@ -19,23 +19,23 @@ MOST = 6
 
 def pin_message(witness: Witness, position: int) -> None:
     """Pin what was said at a position, covered or not; a second time changes nothing."""
-    before, said = witness.chat.version, witness.spoken[position]
+    before, said = witness.conversation.version, witness.spoken[position]
     words = said.words or [text for text in _results(said) if text.strip()]
     is_known = any(pin.position == position for pin in witness.pins.values())
     if not is_known and not _stands(witness, position) and not words:
         with pytest.raises(InvalidMessage):
-            witness.chat.pin(position)
-        assert witness.chat.version == before
+            witness.conversation.pin(position)
+        assert witness.conversation.version == before
         return
-    pin_id = witness.chat.pin(position)
+    pin_id = witness.conversation.pin(position)
     witness.is_stale = True
-    version = witness.chat.version
+    version = witness.conversation.version
     assert is_known == (pin_id in witness.pins)
     assert witness.grown(before) == (not is_known)
     if not is_known:
         witness.pins[pin_id] = Pinned(position, tuple(words))
-    assert witness.chat.pin(position) == pin_id
-    assert witness.chat.version == version
+    assert witness.conversation.pin(position) == pin_id
+    assert witness.conversation.version == version
 
 
 def _results(said: Spoken) -> Iterator[str]:
@@ -52,37 +52,37 @@ def _stands(witness: Witness, position: int) -> bool:
 
 def pin_text(witness: Witness, text: str) -> None:
     """Pin a text of one's own; a second time changes nothing."""
-    pin_id = witness.chat.pin(text)
+    pin_id = witness.conversation.pin(text)
     witness.is_stale = True
     witness.pins[pin_id] = Pinned(None, (text,))
-    version = witness.chat.version
-    assert witness.chat.pin(text) == pin_id
-    assert witness.chat.version == version
+    version = witness.conversation.version
+    assert witness.conversation.pin(text) == pin_id
+    assert witness.conversation.version == version
 
 
 def unpin(witness: Witness, number: int) -> None:
     """Take one of the pins back; a second time changes nothing."""
     pin_id = sorted(witness.pins)[number % len(witness.pins)]
-    assert witness.chat.unpin(pin_id)
+    assert witness.conversation.unpin(pin_id)
     witness.is_stale = True
-    version = witness.chat.version
-    assert not witness.chat.unpin(pin_id)
-    assert witness.chat.version == version
+    version = witness.conversation.version
+    assert not witness.conversation.unpin(pin_id)
+    assert witness.conversation.version == version
     del witness.pins[pin_id]
 
 
 def revert(witness: Witness) -> CompactionResult:
     """Undo the newest compaction (invariants 3, 8, 22): no model is asked, nothing else is undone."""
-    version, before = witness.chat.version, witness.shown()
+    version, before = witness.conversation.version, witness.shown()
     undone, calls = witness.story.active, len(witness.summariser.calls)
-    result = witness.chat.revert_compaction("it was too early", **witness.extras)
+    result = witness.conversation.revert_compaction("it was too early", **witness.extras)
     witness.is_stale = True
     assert len(witness.summariser.calls) == calls
     after = witness.shown()
     if undone is None or undone.trigger == "erasure":
         assert result.outcome == "nothing_to_do"
         assert result.reason == ("erased" if undone else "no_summary")
-        assert witness.chat.version == version
+        assert witness.conversation.version == version
         assert as_bytes(after) == as_bytes(before)
         return result
     assert result.outcome == "reverted"

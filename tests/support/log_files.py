@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.conversation.appending import append
 from refold.application.runtime.core import Core
 from refold.infrastructure.event_store.store import SQLiteLog
@@ -36,24 +36,26 @@ def log_of(path: Path, *words: str, thread_id: str = "t") -> Path:
 def compacted_log(path: Path, turns: int = 30) -> Path:
     """A closed log of a conversation that was compacted, so that it has a snapshot."""
     log = SQLiteLog(path)
-    with_chat(core_of(log), lambda chat: _fill(chat, turns))
+    with_chat(core_of(log), lambda conversation: _fill(conversation, turns))
     log.close()
     return path
 
 
-def _fill(chat: Chat, turns: int) -> None:
+def _fill(conversation: ConversationMemory, turns: int) -> None:
     for number in range(turns):
         words = f"{number} " + "word " * 20
-        chat.append([{"role": "user", "content": words}, {"role": "assistant", "content": words}])
-    assert chat.compact().outcome == "performed"
-    chat.append({"role": "user", "content": "after"})
+        conversation.append(
+            [{"role": "user", "content": words}, {"role": "assistant", "content": words}]
+        )
+    assert conversation.compact().outcome == "performed"
+    conversation.append({"role": "user", "content": "after"})
 
 
-def with_chat(core: Core, act: Callable[[Chat], None]) -> None:
+def with_chat(core: Core, act: Callable[[ConversationMemory], None]) -> None:
     """Act on conversation ``t`` with a runner that is closed afterwards."""
     runner = Runner()
     try:
-        act(Chat(core, "t", runner))
+        act(ConversationMemory(core, "t", runner))
     finally:
         runner.close()
 

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.background import Background
 from refold.application.errors import LogFull
@@ -65,7 +65,7 @@ def fill_the_disk(witness: Witness) -> None:
     not be written waits, and the next that can write it does.
     """
     before, plugged = as_bytes(witness.shown()), witness.summariser.current
-    version = witness.chat.version
+    version = witness.conversation.version
     witness.summariser.current = FillingSummariser(witness.disk, plugged)
     result, calls = witness.compact()
     witness.summariser.current = plugged
@@ -89,7 +89,7 @@ def fill_the_disk(witness: Witness) -> None:
 
 def pin_and_unpin(witness: Witness) -> None:
     """Write something that leaves all as it was."""
-    assert witness.chat.unpin(witness.chat.pin("Write as briefly as you can."))
+    assert witness.conversation.unpin(witness.conversation.pin("Write as briefly as you can."))
     witness.is_stale = True
 
 
@@ -104,8 +104,14 @@ def meanwhile(
     held = HeldSummariser(make())
     plugged, witness.summariser.current = witness.summariser.current, held
     results: list[CompactionResult] = []
-    chat, said, version = witness.chat, len(witness.spoken), witness.chat.version
-    thread = Thread(target=lambda: results.append(chat.compact(**witness.extras)), daemon=True)
+    conversation, said, version = (
+        witness.conversation,
+        len(witness.spoken),
+        witness.conversation.version,
+    )
+    thread = Thread(
+        target=lambda: results.append(conversation.compact(**witness.extras)), daemon=True
+    )
     thread.start()
     while thread.is_alive() and not held.started.wait(0.001):
         pass
@@ -167,15 +173,15 @@ def compact_in_the_background(
     plugged, witness.summariser.current = witness.summariser.current, held
     core, runner = witness.core(background=True), Runner()
     background = Background(core)
-    chat = Chat(core, THREAD, runner, background)
+    conversation = ConversationMemory(core, THREAD, runner, background)
     try:
         for _ in range(8):
-            talk(witness, chat)
+            talk(witness, conversation)
             if _has_begun(held, runner, background):
                 break
         else:
             close = False
-        before, version = witness.shown(), witness.chat.version
+        before, version = witness.shown(), witness.conversation.version
         witness.summariser.current = plugged
         for moment in moments if held.calls else ():
             do_meanwhile(witness, moment)
@@ -197,10 +203,10 @@ def compact_in_the_background(
         witness.is_stale = True
 
 
-def talk(witness: Witness, chat: Chat) -> None:
+def talk(witness: Witness, conversation: ConversationMemory) -> None:
     """An exchange by a memory of its own."""
     messages = exchange(witness, 0.12)
-    witness.note(messages, chat.append(list(messages)))
+    witness.note(messages, conversation.append(list(messages)))
 
 
 def _has_begun(held: HeldSummariser, runner: Runner, background: Background) -> bool:

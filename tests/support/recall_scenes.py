@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.errors import BackendError, EmbedderError
 from refold.application.ports.conversation_log import ConversationLog, Damage, LoggedEvent
@@ -150,7 +150,7 @@ class Scene:
         return Memory(self.core)
 
     @property
-    def chat(self) -> Chat:
+    def conversation(self) -> ConversationMemory:
         return self.memory.conversation("t")
 
 

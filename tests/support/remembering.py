@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.recall.thread_recall import RecallParts
 from refold.application.rendering.request_blocks import MEMORIES_HEADING
 from refold.application.runtime.core import Core, MemoriesSettings
@@ -42,17 +42,17 @@ class Agent:
             settings=replace(core.settings, memories=memories),
         )
         self._runner = Runner()
-        self.chat = Chat(self.core, "t", self._runner)
+        self.conversation = ConversationMemory(self.core, "t", self._runner)
 
     def says(self, *texts: str) -> None:
         """What the user says, each answered shortly."""
         for text in texts:
-            self.chat.append([_said("user", text), _said("assistant", "Noted.")])
+            self.conversation.append([_said("user", text), _said("assistant", "Noted.")])
 
     def asks(self, text: str = QUESTION) -> Context:
         """What the user asks, with the request that is sent then."""
-        self.chat.append(_said("user", text))
-        return self.chat.context()
+        self.conversation.append(_said("user", text))
+        return self.conversation.context()
 
     def grown(self) -> "Agent":
         """The fact, then so much else that the next request is compacted."""

@@ -200,4 +200,4 @@ def deliver(witness: Witness, *, steps: Sequence[Step], part: int) -> None:
     for number, step in enumerate(steps):
         messages = [{**m, "content": m["content"] or " "} for m in step]
         keys = [f"{part}-{number}-{n}" for n in range(len(step))]
-        witness.note(messages, witness.chat.append(messages, key=keys))
+        witness.note(messages, witness.conversation.append(messages, key=keys))

@@ -5,7 +5,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 
 HOSTILE = (
@@ -15,7 +15,7 @@ HOSTILE = (
 """Would like to end its fence and to go on as a line of ours."""
 
 
-def fill(chat: Chat, turns: int = 30, *, mark: str = "") -> None:
+def fill(conversation: ConversationMemory, turns: int = 30, *, mark: str = "") -> None:
     """Turns of four messages with facts in them; old ones are folded away on the way."""
     for n in range(turns):
         used = {
@@ -25,26 +25,28 @@ def fill(chat: Chat, turns: int = 30, *, mark: str = "") -> None:
             "input": {"command": f"cat f{n}"},
         }
         found = f"{mark}def widget_{n}(): return {n}\n" * 40
-        chat.append(
+        conversation.append(
             {
                 "role": "user",
                 "content": f"{mark}The port of service s{n} is {5400 + n}. {'Go on. ' * 60}",
             }
         )
-        chat.context()
-        chat.append({"role": "assistant", "content": [used]})
+        conversation.context()
+        conversation.append({"role": "assistant", "content": [used]})
         result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": found}
-        chat.append({"role": "user", "content": [result]})
-        chat.append(
+        conversation.append({"role": "user", "content": [result]})
+        conversation.append(
             {"role": "assistant", "content": f"{mark}Noted the port of s{n}. {'Fine. ' * 30}"}
         )
 
 
-def filled(memory: Memory, thread: str = "t", turns: int = 30, *, mark: str = "") -> Chat:
+def filled(
+    memory: Memory, thread: str = "t", turns: int = 30, *, mark: str = ""
+) -> ConversationMemory:
     """A conversation with these turns."""
-    chat = memory.conversation(thread)
-    fill(chat, turns, mark=mark)
-    return chat
+    conversation = memory.conversation(thread)
+    fill(conversation, turns, mark=mark)
+    return conversation
 
 
 def unquoted(answer: str) -> str:

@@ -9,10 +9,10 @@ import refold
 
 HANDLES = (
     refold.Memory,
-    refold.Chat,
+    refold.ConversationMemory,
     refold.Toolbox,
     refold.AsyncMemory,
-    refold.AsyncChat,
+    refold.AsyncConversationMemory,
     refold.AsyncToolbox,
     refold.ConversationTurn,
     refold.AsyncConversationTurn,
@@ -59,7 +59,7 @@ class Used:
 
     @property
     def asked(self) -> set[str]:
-        """The names of what was asked, such as ``Chat.append``."""
+        """The names of what was asked, such as ``ConversationMemory.append``."""
         return {where for where, _ in self.answers}
 
     @property

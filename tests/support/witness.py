@@ -131,7 +131,7 @@ class Witness:
         return self.folder / "talk.db"
 
     @property
-    def chat(self) -> refold.Chat:
+    def conversation(self) -> refold.ConversationMemory:
         return self.memory.conversation(THREAD)
 
     @property
@@ -183,7 +183,7 @@ class Witness:
     def restart(self) -> None:
         """Close everything and open it again."""
         self.is_stale = True
-        version = self.chat.version
+        version = self.conversation.version
         unclear = [*self.unclear, *((since, None) for since in self._unrecorded())]
         self.unclear = [(since, version if end is None else end) for since, end in unclear]
         self.close()
@@ -235,7 +235,7 @@ class Witness:
         # What is empty altogether is refused at the edge; white space is the nearest to it.
         messages = [{**m, "content": m["content"] or " "} for m in messages]
         keys = [key, *[None] * (len(messages) - 1)]
-        appended = self.chat.append([_with_usage(m) for m in messages], key=keys)
+        appended = self.conversation.append([_with_usage(m) for m in messages], key=keys)
         self.note(messages, appended)
         answers = zip(messages, appended.messages, strict=True)
         self.with_usage |= {at.position for m, at in answers if at.new and m["role"] == "assistant"}
@@ -247,7 +247,7 @@ class Witness:
             RecordedMessage(message=as_message(message), key=f"line-{len(self.spoken) + n}")
             for n, message in enumerate(messages)
         ]
-        self.note(messages, self.chat.append_recorded(recorded))
+        self.note(messages, self.conversation.append_recorded(recorded))
 
     def note(self, messages: Sequence[Message], appended: refold.Appended) -> None:
         """Remember messages that were acknowledged as new."""
@@ -262,7 +262,7 @@ class Witness:
         self.is_stale = True
         before = len(self.summariser.calls)
         try:
-            context = self.chat.context(**self.extras)
+            context = self.conversation.context(**self.extras)
         except refold.ContextWindowExceeded as error:
             self.is_stale = True
             return Answer(None, error, len(self.summariser.calls) - before)
@@ -287,13 +287,15 @@ class Witness:
         """Compact on demand; returns the result and how many model calls it took."""
         self.is_stale = True
         before = len(self.summariser.calls)
-        result = self.chat.compact(focus=focus, force=force, **self.extras)
+        result = self.conversation.compact(focus=focus, force=force, **self.extras)
         self.is_stale = True
         return result, len(self.summariser.calls) - before
 
     def shown(self, at: int | None = None) -> Context:
         """The conversation as it is rendered now, or was at a version; decides nothing."""
-        return self.chat.context(at=self.chat.version if at is None else at, **self.extras)
+        return self.conversation.context(
+            at=self.conversation.version if at is None else at, **self.extras
+        )
 
     def size_of(self, shown: Context) -> int:
         """What a request takes up, without the turn of ours that leads where an assistant begins."""

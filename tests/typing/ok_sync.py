@@ -6,7 +6,7 @@ from anthropic import Anthropic
 
 import refold
 
-Handle = refold.Chat
+Handle = refold.ConversationMemory
 """The only place in these programs that names the class of ``memory.conversation``."""
 
 

@@ -164,9 +164,11 @@ class Gathering:
         self._plans.clear()
         self._lines.append(line)
         own = own_words(words[:_SCANNED], quotes_in(words[:_SCANNED]))
-        said, chat = cues.prose(own), not self.with_tools
-        self._lines += speech.decision_lines(position, said, by_user=True, chat=chat)
-        self._lines += speech.fact_lines(position, said, by_user=True, chat=chat)
+        said, conversation = cues.prose(own), not self.with_tools
+        self._lines += speech.decision_lines(
+            position, said, by_user=True, conversation=conversation
+        )
+        self._lines += speech.fact_lines(position, said, by_user=True, conversation=conversation)
         self._values.note(position, words, by_user=True)
 
     def _assistant(self, position: int, words: str) -> None:
@@ -174,10 +176,10 @@ class Gathering:
             return
         said = cues.prose(words[:_SCANNED])
         self._lines += speech.decision_lines(
-            position, said, by_user=False, chat=not self.with_tools
+            position, said, by_user=False, conversation=not self.with_tools
         )
         if not self.with_tools:
-            self._lines += speech.fact_lines(position, said, by_user=False, chat=True)
+            self._lines += speech.fact_lines(position, said, by_user=False, conversation=True)
         self._values.note(position, said, by_user=False)
         self._plans = [*self._plans[-1:], speech.next_lines(position, said)]
         self._question, self._asked_at = speech.last_question(said), position

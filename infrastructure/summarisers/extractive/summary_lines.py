@@ -119,9 +119,9 @@ def request_line(position: int, words: str, question: str) -> Line | None:
     return Line(Section.REQUESTS, position, text)
 
 
-def decision_lines(position: int, words: str, *, by_user: bool, chat: bool) -> list[Line]:
+def decision_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
     """The sentences that decide, forbid or prefer; the assistant's only where it decides."""
-    wanted = _binding(by_user, chat)
+    wanted = _binding(by_user, conversation)
     if not wanted(words):
         return []
     sentences = cues.sentences_under if by_user else cues.sentences
@@ -142,18 +142,18 @@ def decision_lines(position: int, words: str, *, by_user: bool, chat: bool) -> l
     ]
 
 
-def _binding(by_user: bool, chat: bool) -> Callable[[str], object]:
-    if chat:
+def _binding(by_user: bool, conversation: bool) -> Callable[[str], object]:
+    if conversation:
         return cues.CHAT_BINDING.search
     return cues.binding if by_user else cues.ASSISTANT_DECISION.search
 
 
-def fact_lines(position: int, words: str, *, by_user: bool, chat: bool) -> list[Line]:
+def fact_lines(position: int, words: str, *, by_user: bool, conversation: bool) -> list[Line]:
     """Sentences about persons, likings and plans. In a ``chat`` (no tools) also looser ones and what
     was recommended; in a working session only what plainly names something of the user's.
     """
     in_chat = cues.told_in_chat if by_user else cues.advised_in_chat
-    wanted = in_chat if chat else cues.IDENTITY.search
+    wanted = in_chat if conversation else cues.IDENTITY.search
     if not wanted(words):
         return []
     sentences = cues.sentences_under if by_user else cues.sentences

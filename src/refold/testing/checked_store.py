@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from refold.application.api.conversation_memory import Chat as Conversation
+from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.testing.embedder_checks import ended_in
 from refold.testing.findings import Findings, shown

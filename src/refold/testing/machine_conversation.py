@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import refold
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat as Conversation
+from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
 from refold.testing.checked_store import as_json
 from refold.testing.findings import shown

@@ -1,6 +1,6 @@
 """Probes of a store on what happened: contexts of the past, compactions, forks, pins, erasures, lists."""
 
-from refold.application.api.conversation_memory import Chat as Conversation
+from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.testing.checked_store import CheckedStore, Fields, as_json, read, said, talk
 from refold.testing.findings import shown
 

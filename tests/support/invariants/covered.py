@@ -23,7 +23,7 @@ def one_summary_is_active(witness: Witness) -> None:
     """Invariant 3: the newest that was not undone; each one took over from the one before it."""
     story = witness.story
     performed = [a.performed.summary_id for a in story.performed]
-    rows = witness.chat.summaries()
+    rows = witness.conversation.summaries()
     assert [row.summary_id for row in rows] == performed
     active = [story.active.summary_id] if story.active else []
     assert [row.summary_id for row in rows if row.is_active] == active
@@ -119,7 +119,7 @@ def every_message_is_readable(witness: Witness) -> None:
     """Invariants 10 and 15: each acknowledged message is in the log once, in order, byte-equal,
     or it was erased.
     """
-    stored = witness.chat.messages()
+    stored = witness.conversation.messages()
     assert [m.position for m in stored] == list(range(len(witness.spoken)))
     for found, said in zip(stored, witness.spoken, strict=True):
         given = {"role": said.message["role"], "content": said.message["content"]}

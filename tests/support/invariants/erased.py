@@ -107,15 +107,21 @@ def no_file_holds(witness: Witness, positions: Collection[int]) -> None:
 def nothing_shows_what_is_erased(witness: Witness) -> None:
     """Invariant 15: no message, fate, pin, summary or attempt, no context of any version, no copy."""
     for thread in (THREAD, *witness.forks):
-        chat = witness.memory.conversation(thread)
-        stored = chat.messages()
+        conversation = witness.memory.conversation(thread)
+        stored = conversation.messages()
         lists = (
-            *(stored, chat.explain(), chat.pins(), chat.summaries(), chat.compactions()),
-            *(chat.topics(), chat.notes()),
+            *(
+                stored,
+                conversation.explain(),
+                conversation.pins(),
+                conversation.summaries(),
+                conversation.compactions(),
+            ),
+            *(conversation.topics(), conversation.notes()),
         )
         for part in lists:
             _shows_nothing(witness, f"{thread}: {part[:1]}", [one.model_dump() for one in part])
-        newest = chat.context(at=chat.version, **witness.extras).for_anthropic()
+        newest = conversation.context(at=conversation.version, **witness.extras).for_anthropic()
         _shows_nothing(witness, f"{thread}, newest", newest)
         if newest["messages"]:
             found = violations(newest, model=MODEL, allow_pending_at_end=True)

@@ -23,7 +23,7 @@ _FENCED = re.compile(r"\[(?:\d+|pin)\] (`{3,})$")
 
 def pins_are_verbatim(witness: Witness, shown: Context) -> None:
     """Invariants 4 and 14: what is pinned stands in the request, character for character."""
-    assert [item.pin_id for item in witness.chat.pins()] == list(witness.story.pins)
+    assert [item.pin_id for item in witness.conversation.pins()] == list(witness.story.pins)
     assert set(witness.story.pins) == set(witness.pins)
     parted = opened(witness, shown)
     ledger, rest = parted.ledger or "", {parted.system, *strings(parted.rest)}

@@ -114,7 +114,7 @@ def addresses_lead_to_the_originals(witness: Witness, shown: Context) -> None:
     for address in sorted(found - witness.read_back):
         position = int(address.rpartition("/")[2])
         said = as_message(witness.spoken[position].message)
-        assert in_words(witness.chat.read(address).message) == said
+        assert in_words(witness.conversation.read(address).message) == said
         witness.read_back.add(address)
 
 

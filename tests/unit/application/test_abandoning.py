@@ -33,8 +33,8 @@ class Scene:
         self.owner = Processes()
         self.core: Core = core_of(self.log, owner=self.owner)
         self.memory = Memory(self.core)
-        self.chat = self.memory.conversation("t")
-        self.chat.append(LONG)
+        self.conversation = self.memory.conversation("t")
+        self.conversation.append(LONG)
         attempt = replace(requested(8), owner=owner, requested_at=self.core.clock())
         self.log.streams["t"].append(attempt)
 
@@ -44,7 +44,7 @@ class Scene:
 
 def test_an_append_settles_it_in_the_same_write() -> None:
     scene = Scene()
-    appended = scene.chat.append({"role": "user", "content": "And now?"})
+    appended = scene.conversation.append({"role": "user", "content": "And now?"})
     assert scene.failures() == ["abandoned"]
     assert appended.positions == (20,)
     assert appended.version == 23
@@ -54,21 +54,21 @@ def test_an_append_settles_it_in_the_same_write() -> None:
 def test_an_append_that_is_refused_settles_nothing() -> None:
     scene = Scene()
     with pytest.raises(ValueError, match="open calls"):
-        scene.chat.append(results("nobody asked"))
+        scene.conversation.append(results("nobody asked"))
     assert scene.failures() == []
 
 
 def test_a_context_settles_it() -> None:
     scene = Scene()
-    before = scene.chat.context(at=20)
-    assert scene.chat.context().messages == before.messages
+    before = scene.conversation.context(at=20)
+    assert scene.conversation.context().messages == before.messages
     assert scene.failures() == ["abandoned"]
 
 
 def test_a_compaction_by_hand_goes_ahead_at_once() -> None:
     scene = Scene()
     with scene.memory:
-        assert scene.chat.compact().outcome == "performed"
+        assert scene.conversation.compact().outcome == "performed"
     assert scene.failures() == ["abandoned"]
     assert isinstance(scene.log.streams["t"][-1], CompactionPerformed)
 
@@ -78,16 +78,16 @@ def test_a_compaction_by_hand_with_nothing_to_do_settles_it_as_well() -> None:
     scene.log.streams["t"][:15] = []
     events = scene.log.streams["t"]
     with scene.memory:
-        assert scene.chat.compact().outcome == "nothing_to_do"
+        assert scene.conversation.compact().outcome == "nothing_to_do"
     assert [e.reason for e in events if isinstance(e, CompactionFailed)] == ["abandoned"]
 
 
 def test_who_only_reads_changes_nothing() -> None:
     scene = Scene()
-    scene.chat.context(at=5)
-    scene.chat.messages()
-    scene.chat.compactions()
-    assert scene.chat.version == 21
+    scene.conversation.context(at=5)
+    scene.conversation.messages()
+    scene.conversation.compactions()
+    assert scene.conversation.version == 21
     assert scene.failures() == []
 
 
@@ -95,18 +95,18 @@ def test_who_only_reads_changes_nothing() -> None:
 def test_one_that_somebody_may_still_work_on_keeps_its_lease(owner: str | None) -> None:
     scene = Scene(owner)
     with scene.memory:
-        scene.chat.append({"role": "user", "content": "And now?"})
-        scene.chat.context()
-        assert scene.chat.compact().outcome == "in_flight"
+        scene.conversation.append({"role": "user", "content": "And now?"})
+        scene.conversation.context()
+        assert scene.conversation.compact().outcome == "in_flight"
     assert scene.failures() == []
 
 
 def test_nobody_is_asked_about_processes_where_no_compaction_is_under_way() -> None:
     scene = Scene()
-    scene.chat.context()
+    scene.conversation.context()
     asked = scene.owner.asked
-    scene.chat.append(LONG)
-    scene.chat.context()
+    scene.conversation.append(LONG)
+    scene.conversation.context()
     assert scene.owner.asked == asked
 
 
@@ -114,6 +114,6 @@ def test_a_new_compaction_names_its_process() -> None:
     scene = Scene(owner=None)
     scene.log.streams["t"].pop()
     with scene.memory:
-        scene.chat.compact()
+        scene.conversation.compact()
     asked = scene.log.streams["t"][20]
     assert getattr(asked, "owner", None) == "me"

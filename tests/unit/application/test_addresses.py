@@ -72,31 +72,35 @@ def test_anything_else_is_no_address(text: str) -> None:
 
 def test_a_message_is_read_back_by_address_or_position_word_for_word() -> None:
     with Memory(core_of()) as memory:
-        chat = memory.conversation("a b/ü%20")
+        conversation = memory.conversation("a b/ü%20")
         said = [{"type": "text", "text": "\x1b[31m  eins\n"}, {"type": "odd", "x": [1, None]}]
-        chat.append([{"role": "user", "content": "null"}, {"role": "user", "content": said}])
-        for where in (1, "1", address_of(chat.thread_id, 1), "refold://a b/ü%20/1"):
-            found = chat.read(where)
+        conversation.append(
+            [{"role": "user", "content": "null"}, {"role": "user", "content": said}]
+        )
+        for where in (1, "1", address_of(conversation.thread_id, 1), "refold://a b/ü%20/1"):
+            found = conversation.read(where)
             assert list(found.message.content) == said
-            assert (found.position, found.message_id) == (1, chat.messages()[1].message_id)
-        assert chat.read(1).text == "\x1b[31m  eins\n\n[odd]"
+            assert (found.position, found.message_id) == (1, conversation.messages()[1].message_id)
+        assert conversation.read(1).text == "\x1b[31m  eins\n\n[odd]"
 
 
 @pytest.mark.parametrize("where", [2, -1, "2", "refold://t/2", 10**20])
 def test_a_message_that_there_is_not_is_told(where: int | str) -> None:
     with Memory(core_of()) as memory:
-        chat = memory.conversation("t")
-        chat.append([{"role": "user", "content": "one"}, {"role": "user", "content": "two"}])
+        conversation = memory.conversation("t")
+        conversation.append(
+            [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
+        )
         with pytest.raises(UnknownMessage, match="positions 0 to 1"):
-            chat.read(where)
+            conversation.read(where)
 
 
 def test_asyncio_reads_back_and_explains_the_same() -> None:
     async def ask() -> None:
         async with AsyncMemory(core_of()) as memory:
-            chat = memory.conversation("t")
-            await chat.append({"role": "user", "content": "one"})
-            (fate,) = await chat.explain()
-            assert (await chat.read(fate.address)).text == "one"
+            conversation = memory.conversation("t")
+            await conversation.append({"role": "user", "content": "one"})
+            (fate,) = await conversation.explain()
+            assert (await conversation.read(fate.address)).text == "one"
 
     asyncio.run(ask())

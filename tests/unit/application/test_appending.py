@@ -3,7 +3,7 @@
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.conversation.transcripts import RecordedMessage
 from refold.domain.errors import InvalidMessage, UnknownToolCall
 from refold.domain.events import MessageAppended
@@ -16,7 +16,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.log = MemoryLog()
-        self.chat = Chat(core_of(self.log), "t", Runner())
+        self.conversation = ConversationMemory(core_of(self.log), "t", Runner())
 
     def stored(self) -> list[tuple[str, str | None]]:
         events = self.log.streams.get("t", [])
@@ -25,7 +25,7 @@ class Desk:
 
 
 def test_the_answer_has_positions_ids_and_sizes() -> None:
-    answer = Desk().chat.append([user("hello"), user("again")])
+    answer = Desk().conversation.append([user("hello"), user("again")])
     assert answer.thread_id == "t"
     assert answer.version == 2
     assert answer.positions == (0, 1)
@@ -35,20 +35,20 @@ def test_the_answer_has_positions_ids_and_sizes() -> None:
 
 
 def test_an_id_that_came_with_the_message_is_kept() -> None:
-    answer = Desk().chat.append({"id": "msg_7", "role": "user", "content": "x"})
+    answer = Desk().conversation.append({"id": "msg_7", "role": "user", "content": "x"})
     assert answer.ids == ("msg_7",)
 
 
 def test_appending_nothing_stores_nothing() -> None:
     desk = Desk()
-    assert desk.chat.append([]).messages == ()
-    assert desk.chat.version == 0
+    assert desk.conversation.append([]).messages == ()
+    assert desk.conversation.version == 0
 
 
 def test_the_same_key_again_stores_nothing_and_gives_the_same_place() -> None:
     desk = Desk()
-    first = desk.chat.append(user("hello"), key="k")
-    again = desk.chat.append(user("hello"), key="k")
+    first = desk.conversation.append(user("hello"), key="k")
+    again = desk.conversation.append(user("hello"), key="k")
     assert again.positions == first.positions
     assert again.ids == first.ids
     assert [m.new for m in again.messages] == [False]
@@ -57,14 +57,14 @@ def test_the_same_key_again_stores_nothing_and_gives_the_same_place() -> None:
 
 def test_the_same_message_without_a_key_is_stored_again() -> None:
     desk = Desk()
-    desk.chat.append(user("hello"))
-    desk.chat.append(user("hello"))
+    desk.conversation.append(user("hello"))
+    desk.conversation.append(user("hello"))
     assert len(desk.stored()) == 2
 
 
 def test_a_key_twice_in_one_append_is_stored_once() -> None:
     desk = Desk()
-    answer = desk.chat.append([user("a"), user("b"), user("a")], key=["k", None, "k"])
+    answer = desk.conversation.append([user("a"), user("b"), user("a")], key=["k", None, "k"])
     assert answer.positions == (0, 1, 0)
     assert [m.new for m in answer.messages] == [True, True, False]
     assert desk.stored() == [("a", "k"), ("b", None)]
@@ -72,8 +72,8 @@ def test_a_key_twice_in_one_append_is_stored_once() -> None:
 
 def test_known_and_new_keys_may_come_together() -> None:
     desk = Desk()
-    desk.chat.append(user("a"), key="k1")
-    answer = desk.chat.append([user("a"), user("b")], key=["k1", "k2"])
+    desk.conversation.append(user("a"), key="k1")
+    answer = desk.conversation.append([user("a"), user("b")], key=["k1", "k2"])
     assert answer.positions == (0, 1)
     assert [m.new for m in answer.messages] == [False, True]
 
@@ -82,10 +82,10 @@ def test_a_writer_in_between_does_not_make_a_key_double() -> None:
     desk = Desk()
 
     def quicker() -> None:
-        desk.chat.append(user("a"), key="k")
+        desk.conversation.append(user("a"), key="k")
 
     desk.log.before_deciding = quicker
-    answer = desk.chat.append(user("a"), key="k")
+    answer = desk.conversation.append(user("a"), key="k")
     assert answer.positions == (0,)
     assert [m.new for m in answer.messages] == [False]
     assert desk.stored() == [("a", "k")]
@@ -95,7 +95,7 @@ def test_a_writer_in_between_does_not_make_a_key_double() -> None:
 def test_there_must_be_a_key_for_each_message(keys: list[str] | str) -> None:
     desk = Desk()
     with pytest.raises(InvalidMessage) as caught:
-        desk.chat.append([user("a"), user("b")], key=keys)
+        desk.conversation.append([user("a"), user("b")], key=keys)
     assert caught.value.field == "key"
     assert desk.stored() == []
 
@@ -103,22 +103,22 @@ def test_there_must_be_a_key_for_each_message(keys: list[str] | str) -> None:
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_a_blank_key_is_refused(blank: str) -> None:
     with pytest.raises(InvalidMessage, match="blank"):
-        Desk().chat.append(user("a"), key=blank)
+        Desk().conversation.append(user("a"), key=blank)
 
 
 def test_a_result_without_its_call_stores_nothing_of_the_whole_append() -> None:
     desk = Desk()
     with pytest.raises(UnknownToolCall):
-        desk.chat.append([user("a"), results("x")])
+        desk.conversation.append([user("a"), results("x")])
     assert desk.stored() == []
-    desk.chat.append([user("a"), results("x")], recorded=True)
+    desk.conversation.append([user("a"), results("x")], recorded=True)
     assert len(desk.stored()) == 2
 
 
 def test_a_result_that_was_delivered_before_is_known_and_not_refused() -> None:
     desk = Desk()
-    desk.chat.append([calls("x"), results("x")], key=["k1", "k2"])
-    assert [m.new for m in desk.chat.append(results("x"), key="k2").messages] == [False]
+    desk.conversation.append([calls("x"), results("x")], key=["k1", "k2"])
+    assert [m.new for m in desk.conversation.append(results("x"), key="k2").messages] == [False]
 
 
 def recorded(words: str, key: str) -> RecordedMessage:
@@ -129,8 +129,8 @@ def recorded(words: str, key: str) -> RecordedMessage:
 
 def test_messages_of_a_transcript_are_stored_once_with_their_origin() -> None:
     desk = Desk()
-    desk.chat.append_recorded([recorded("a", "1"), recorded("b", "2")])
-    again = desk.chat.append_recorded([recorded("b", "2"), recorded("c", "3")])
+    desk.conversation.append_recorded([recorded("a", "1"), recorded("b", "2")])
+    again = desk.conversation.append_recorded([recorded("b", "2"), recorded("c", "3")])
     assert again.positions == (1, 2)
     event = desk.log.streams["t"][0]
     assert isinstance(event, MessageAppended)
@@ -140,10 +140,10 @@ def test_messages_of_a_transcript_are_stored_once_with_their_origin() -> None:
 
 def test_keys_of_transcripts_and_of_agents_are_apart() -> None:
     desk = Desk()
-    desk.chat.append(user("a"), key="1")
-    assert not desk.chat.knows(recorded("a", "1"))
-    desk.chat.append_recorded([recorded("a", "1")])
-    assert desk.chat.knows(recorded("a", "1"))
+    desk.conversation.append(user("a"), key="1")
+    assert not desk.conversation.knows(recorded("a", "1"))
+    desk.conversation.append_recorded([recorded("a", "1")])
+    assert desk.conversation.knows(recorded("a", "1"))
     assert len(desk.stored()) == 2
 
 
@@ -155,7 +155,7 @@ def test_messages_are_read_back_as_from_a_slice(
     start: int, stop: int | None, positions: list[int]
 ) -> None:
     desk = Desk()
-    desk.chat.append([user(str(i)) for i in range(4)])
-    found = desk.chat.messages(start, stop)
+    desk.conversation.append([user(str(i)) for i in range(4)])
+    found = desk.conversation.messages(start, stop)
     assert [m.position for m in found] == positions
     assert [m.message.content for m in found] == [str(p) for p in positions]

@@ -5,7 +5,7 @@ from typing import Any
 
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.budget import live_messages
@@ -34,11 +34,11 @@ class Talk:
         start = self.state.length
         for n in range(start, start + count):
             speaker = role or ("user", "assistant")[n % 2]
-            self.chat.append({"role": speaker, "content": WORDS * 2})
+            self.conversation.append({"role": speaker, "content": WORDS * 2})
 
     @property
-    def chat(self) -> Chat:
-        return Chat(self.core, "t", Runner())
+    def conversation(self) -> ConversationMemory:
+        return ConversationMemory(self.core, "t", Runner())
 
     @property
     def state(self) -> Any:
@@ -47,7 +47,7 @@ class Talk:
     def context(self) -> Context:
         runner = Runner()
         try:
-            context = Chat(self.core, "t", runner).context()
+            context = ConversationMemory(self.core, "t", runner).context()
         finally:
             runner.close()
         assert violations(context.for_anthropic()) == []
@@ -124,7 +124,7 @@ def test_pins_that_leave_more_than_the_limit_cost_one_attempt_for_each_buffer() 
     talk = Talk()
     talk.says(60)
     for position in range(45):
-        talk.chat.pin(position)
+        talk.conversation.pin(position)
     for _ in range(30):
         talk.says(1)
         talk.context()
@@ -136,7 +136,7 @@ def test_tool_content_is_not_shortened_for_the_number_alone() -> None:
     call: dict[str, object] = {"type": "tool_use", "id": "c1", "name": "bash", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "c1", "content": WORDS * 40}
     talk.says(48)
-    talk.chat.append(
+    talk.conversation.append(
         [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     )
     talk.says(2, "user")
@@ -150,11 +150,11 @@ def test_it_begins_in_the_background_after_the_append_that_is_too_many() -> None
     log = MemoryLog()
     core = core_of(log, window=200_000, policy=POLICY, background=True)
     with Memory(core) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
 
         def say(count: int) -> list[Event]:
             for n in range(count):
-                chat.append({"role": ("user", "assistant")[n % 2], "content": WORDS * 2})
+                conversation.append({"role": ("user", "assistant")[n % 2], "content": WORDS * 2})
                 assert memory.drain(WAIT)
             return [e for e in log.streams["t"] if isinstance(e, CompactionPerformed)]
 
@@ -162,5 +162,5 @@ def test_it_begins_in_the_background_after_the_append_that_is_too_many() -> None
         assert len(say(1)) == 1
         assert len(say(9)) == 1
         assert live_messages(log.load("t").state) <= 50
-        assert chat.context().compactions == ()
+        assert conversation.context().compactions == ()
         assert len(say(30)) >= 3

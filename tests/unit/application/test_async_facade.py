@@ -20,17 +20,17 @@ TURNS: list[Any] = [{"role": r, "content": WORDS} for _ in range(14) for r in ("
 
 def in_sync(log: MemoryLog, summariser: Summariser) -> list[object]:
     with Memory(core_of(log, summariser=summariser)) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         return [
-            chat.append(TURNS),
-            chat.append(user("last"), key="k"),
-            chat.append(user("last"), key="k"),
-            chat.context(system="You help."),
-            chat.compact(focus="parser"),
-            chat.context(at=5),
-            chat.messages(1, 3),
-            chat.summaries(),
-            chat.compactions(),
+            conversation.append(TURNS),
+            conversation.append(user("last"), key="k"),
+            conversation.append(user("last"), key="k"),
+            conversation.context(system="You help."),
+            conversation.compact(focus="parser"),
+            conversation.context(at=5),
+            conversation.messages(1, 3),
+            conversation.summaries(),
+            conversation.compactions(),
             memory.conversations(),
             memory.verify(),
             memory.replay(),
@@ -39,17 +39,17 @@ def in_sync(log: MemoryLog, summariser: Summariser) -> list[object]:
 
 async def in_async(log: MemoryLog, summariser: Summariser) -> list[object]:
     async with AsyncMemory(core_of(log, summariser=summariser)) as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         return [
-            await chat.append(TURNS),
-            await chat.append(user("last"), key="k"),
-            await chat.append(user("last"), key="k"),
-            await chat.context(system="You help."),
-            await chat.compact(focus="parser"),
-            await chat.context(at=5),
-            await chat.messages(1, 3),
-            await chat.summaries(),
-            await chat.compactions(),
+            await conversation.append(TURNS),
+            await conversation.append(user("last"), key="k"),
+            await conversation.append(user("last"), key="k"),
+            await conversation.context(system="You help."),
+            await conversation.compact(focus="parser"),
+            await conversation.context(at=5),
+            await conversation.messages(1, 3),
+            await conversation.summaries(),
+            await conversation.compactions(),
             await memory.conversations(),
             await memory.verify(),
             await memory.replay(),
@@ -85,15 +85,15 @@ def test_the_loop_goes_on_while_a_summary_is_written() -> None:
     async def scene() -> int:
         slow = SlowSummariser()
         async with AsyncMemory(core_of(summariser=slow)) as memory:
-            chat = memory.conversation("t")
-            await chat.append(TURNS)
-            compacting = asyncio.create_task(chat.compact())
+            conversation = memory.conversation("t")
+            await conversation.append(TURNS)
+            compacting = asyncio.create_task(conversation.compact())
             await slow.started.wait()
             for _ in range(5):
-                await chat.append(user("meanwhile"))
+                await conversation.append(user("meanwhile"))
             slow.release.set()
             assert (await compacting).outcome == "performed"
-            return (await chat.append(user("after"))).positions[0]
+            return (await conversation.append(user("after"))).positions[0]
 
     assert asyncio.run(scene()) == 33
 
@@ -108,26 +108,26 @@ def test_closing_twice_is_fine() -> None:
 
 def test_looking_things_up_is_the_same_for_both() -> None:
     scene = Scene(*history(*talk(4)))
-    chat, memory = scene.chat, scene.memory
+    conversation, memory = scene.conversation, scene.memory
     in_turn: list[object] = [
-        chat.recall("question 2", limit=2, roles="user"),
-        chat.query(start=1, text="answer", limit=2),
-        chat.read_part(1, 2, 100),
+        conversation.recall("question 2", limit=2, roles="user"),
+        conversation.query(start=1, text="answer", limit=2),
+        conversation.read_part(1, 2, 100),
         memory.search("answer 3", neighbours=0),
         memory.index(),
     ]
 
     async def scened() -> list[object]:
         async with AsyncMemory(scene.core) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             with pytest.raises(UnknownSummary):
-                await chat.expand("s")
+                await conversation.expand("s")
             with pytest.raises(UnknownSummary):
                 await memory.expand("s")
             return [
-                await chat.recall("question 2", limit=2, roles="user"),
-                await chat.query(start=1, text="answer", limit=2),
-                await chat.read_part(1, 2, 100),
+                await conversation.recall("question 2", limit=2, roles="user"),
+                await conversation.query(start=1, text="answer", limit=2),
+                await conversation.read_part(1, 2, 100),
                 await memory.search("answer 3", neighbours=0),
                 await memory.index(),
             ]

@@ -11,7 +11,7 @@ import refold
 
 PAIRS: list[tuple[type, type]] = [
     (refold.Memory, refold.AsyncMemory),
-    (refold.Chat, refold.AsyncChat),
+    (refold.ConversationMemory, refold.AsyncConversationMemory),
     (refold.Toolbox, refold.AsyncToolbox),
     (refold.ConversationTurn, refold.AsyncConversationTurn),
 ]
@@ -141,5 +141,5 @@ def test_both_say_the_same_and_name_themselves(blocking: type, awaited: type, na
 def test_every_exception_is_needed() -> None:
     names = {name for *_, name in methods()}
     assert {*NOT_AWAITED, *AWAITED_PROPERTIES, *OTHER_ANSWERS} <= names
-    assert set(INTERNAL) <= set(dir(refold.Chat))
-    assert not set(INTERNAL) & set(dir(refold.AsyncChat))
+    assert set(INTERNAL) <= set(dir(refold.ConversationMemory))
+    assert not set(INTERNAL) & set(dir(refold.AsyncConversationMemory))

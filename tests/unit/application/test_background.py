@@ -33,7 +33,7 @@ def test_a_compaction_that_is_due_begins_after_an_append_and_nobody_waits_for_it
     at_work: Desk, held: HeldSummariser
 ) -> None:
     at_work.say(1)
-    context = at_work.chat.context()
+    context = at_work.conversation.context()
     assert context.summary is None
     assert context.tokens <= context.budget.limit
     [requested] = at_work.requests
@@ -43,7 +43,7 @@ def test_a_compaction_that_is_due_begins_after_an_append_and_nobody_waits_for_it
     assert at_work.memory.drain(WAIT)
     [end] = at_work.ends
     assert isinstance(end, CompactionPerformed)
-    assert at_work.chat.context().tokens < context.tokens
+    assert at_work.conversation.context().tokens < context.tokens
     assert len(at_work.appended) == 24
 
 
@@ -53,7 +53,7 @@ def test_the_next_one_begins_when_it_is_due_again() -> None:
         while len(desk.requests) < rounds:
             desk.say(1)
             assert desk.memory.drain(WAIT)
-            assert desk.chat.context().compactions == ()
+            assert desk.conversation.context().compactions == ()
     assert [request.trigger for request in desk.requests] == ["background"] * 3
     message = desk.appended[0].tokens
     assert all(5_600 <= request.tokens_before < 5_600 + message for request in desk.requests)
@@ -84,7 +84,7 @@ def test_system_prompt_and_tools_of_the_last_request_count_when_a_message_is_app
     tools: list[dict[str, Any]] = [
         {"name": "t", "description": "d" * 3_935, "input_schema": schema}
     ]
-    assert desk.chat.context(system="s" * 8_000, tools=tools).summary is None
+    assert desk.conversation.context(system="s" * 8_000, tools=tools).summary is None
     desk.say(2)
     assert not held.started.is_set()
     desk.say(1)
@@ -96,7 +96,7 @@ def test_a_conversation_of_an_earlier_process_goes_on(held: HeldSummariser) -> N
     first = Desk(GoodSummariser())
     first.say(22)
     second = Desk(held, beside=first)
-    second.chat.context()
+    second.conversation.context()
     second.say(1)
     assert held.started.wait(WAIT)
     second.memory.close(0)
@@ -108,7 +108,7 @@ def test_a_context_that_finds_a_compaction_due_begins_it_and_does_not_wait(
 ) -> None:
     desk = Desk(held)
     desk.say(20)
-    context = desk.chat.context(system="s" * 2_400)
+    context = desk.conversation.context(system="s" * 2_400)
     assert context.summary is None
     assert held.started.wait(WAIT)
     desk.memory.close(0)
@@ -118,7 +118,7 @@ def test_of_one_conversation_one_compaction_runs_however_many_threads_append(
     at_work: Desk, held: HeldSummariser
 ) -> None:
     with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(at_work.chat.append, said("hi")) for _ in range(40)]:
+        for done in [threads.submit(at_work.conversation.append, said("hi")) for _ in range(40)]:
             done.result(WAIT)
     held.release()
     assert at_work.memory.drain(WAIT)
@@ -139,7 +139,7 @@ def test_a_request_that_would_not_fit_waits_for_the_compaction_that_runs(
 ) -> None:
     at_work.say(4)
     with ThreadPoolExecutor(2) as threads:
-        asked = [threads.submit(at_work.chat.context) for _ in range(2)]
+        asked = [threads.submit(at_work.conversation.context) for _ in range(2)]
         # Both are past the point where they would have given up waiting.
         assert goes_on(lambda: held.calls == 1 and not any(a.done() for a in asked))
         held.release()
@@ -154,13 +154,13 @@ def test_threads_that_ask_at_once_when_a_compaction_is_due_make_one_and_all_get_
     held = HeldSummariser()
     log = MemoryLog()
     with Memory(core_of(log, summariser=held)) as memory, ThreadPoolExecutor(4) as threads:
-        chat = memory.conversation("t")
-        chat.append(talk(30))
+        conversation = memory.conversation("t")
+        conversation.append(talk(30))
         together = threading.Barrier(4)
 
         def ask() -> int:
             together.wait(WAIT)
-            context = chat.context()
+            context = conversation.context()
             return context.tokens - context.budget.limit
 
         asked = [threads.submit(ask) for _ in range(4)]
@@ -172,7 +172,7 @@ def test_threads_that_ask_at_once_when_a_compaction_is_due_make_one_and_all_get_
 
 
 def test_compacting_by_hand_meanwhile_is_told_that_one_is_in_flight(at_work: Desk) -> None:
-    assert at_work.chat.compact().outcome == "in_flight"
+    assert at_work.conversation.compact().outcome == "in_flight"
 
 
 def test_nothing_begins_while_somebody_else_holds_the_lease(
@@ -197,7 +197,7 @@ def test_a_failure_is_in_the_log_and_never_in_the_turn() -> None:
     desk.say(23)
     assert desk.memory.drain(WAIT)
     assert desk.failures() == ["overloaded"]
-    assert desk.chat.context().summary is None
+    assert desk.conversation.context().summary is None
     desk.say(1, "ok")
     assert desk.memory.drain(WAIT)
     assert raising.calls == 1, "asked again although nothing has grown"
@@ -218,16 +218,16 @@ def test_a_log_that_fails_meanwhile_is_no_matter_of_the_turn(
     assert "broken on purpose" in caplog.text
     at_work.log.broken = False
     at_work.say(1)
-    assert at_work.chat.context().summary is None
+    assert at_work.conversation.context().summary is None
 
 
 def test_where_nothing_can_be_covered_it_is_not_tried_again_at_every_append(
     held: HeldSummariser, begun: list[str]
 ) -> None:
     desk = Desk(held)
-    desk.chat.append([said(WORDS)] * 23)
+    desk.conversation.append([said(WORDS)] * 23)
     for _ in range(5):
-        desk.chat.append(said("ok"))
+        desk.conversation.append(said("ok"))
         assert desk.memory.drain(WAIT)
     desk.memory.close()
     assert begun == ["t"]

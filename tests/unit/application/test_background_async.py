@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from refold.application.api import memory
-from refold.application.api.async_memory import AsyncChat, AsyncMemory
+from refold.application.api.async_memory import AsyncConversationMemory, AsyncMemory
 from refold.application.conversation.loaded import LoadedConversation
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
 from refold.domain.events import CompactionFailed, CompactionPerformed, CompactionRequested, Event
@@ -31,7 +31,7 @@ class Desk:
     ) -> None:
         self.log = log or MemoryLog()
         self.memory = AsyncMemory(core_of(self.log, summariser=summariser, background=background))
-        self.chat: AsyncChat = self.memory.conversation("t")
+        self.conversation: AsyncConversationMemory = self.memory.conversation("t")
 
     @property
     def events(self) -> list[Event]:
@@ -70,13 +70,13 @@ def test_nobody_waits_and_the_summariser_works_in_the_callers_loop() -> None:
         slow = Placed()
         desk = Desk(slow)
         async with desk.memory:
-            await desk.chat.append(DUE)
+            await desk.conversation.append(DUE)
             await slow.started.wait()
-            await desk.chat.append({"role": "assistant", "content": "meanwhile"})
-            assert (await desk.chat.context()).summary is None
+            await desk.conversation.append({"role": "assistant", "content": "meanwhile"})
+            assert (await desk.conversation.context()).summary is None
             slow.release.set()
             assert await desk.memory.drain()
-            context = await desk.chat.context()
+            context = await desk.conversation.context()
             assert context.summary is not None
             assert loops == [asyncio.get_running_loop()]
         assert desk.outcomes() == ["performed"]
@@ -89,10 +89,10 @@ def test_a_request_that_would_not_fit_waits_for_the_compaction_that_runs() -> No
         slow = SlowSummariser()
         desk = Desk(slow)
         async with desk.memory:
-            await desk.chat.append(DUE)
+            await desk.conversation.append(DUE)
             await slow.started.wait()
-            await desk.chat.append(TALK[23:])
-            asked = asyncio.create_task(desk.chat.context())
+            await desk.conversation.append(TALK[23:])
+            asked = asyncio.create_task(desk.conversation.context())
             done, _ = await asyncio.wait({asked}, timeout=0.05)
             assert not done
             slow.release.set()
@@ -108,7 +108,7 @@ def test_closing_gives_up_what_does_not_end() -> None:
     async def scene() -> Desk:
         slow = SlowSummariser()
         desk = Desk(slow)
-        await desk.chat.append(DUE)
+        await desk.conversation.append(DUE)
         await slow.started.wait()
         assert not await desk.memory.drain(0)
         await desk.memory.close(0)
@@ -132,7 +132,7 @@ def test_closing_waits_no_longer_for_the_log_than_it_may(monkeypatch: pytest.Mon
 def test_a_program_that_is_interrupted_does_not_wait() -> None:
     async def scene(desk: Desk, slow: SlowSummariser) -> None:
         async with desk.memory:
-            await desk.chat.append(DUE)
+            await desk.conversation.append(DUE)
             await slow.started.wait()
             raise asyncio.CancelledError
 
@@ -147,7 +147,7 @@ def test_a_loop_that_ends_with_a_memory_open_leaves_an_end_in_the_log() -> None:
     async def scene() -> Desk:
         slow = SlowSummariser()
         desk = Desk(slow)
-        await desk.chat.append(DUE)
+        await desk.conversation.append(DUE)
         await slow.started.wait()
         return desk
 
@@ -157,7 +157,7 @@ def test_a_loop_that_ends_with_a_memory_open_leaves_an_end_in_the_log() -> None:
 def test_a_loop_that_ends_right_after_an_append_leaves_no_attempt_open() -> None:
     async def scene() -> Desk:
         desk = Desk(SlowSummariser())
-        await desk.chat.append(DUE)
+        await desk.conversation.append(DUE)
         return desk
 
     assert "open" not in played(scene()).outcomes()
@@ -167,7 +167,7 @@ def test_a_memory_serves_one_loop_after_another() -> None:
     desk = Desk(GoodSummariser())
 
     async def scene() -> bool:
-        await desk.chat.append(TALK)
+        await desk.conversation.append(TALK)
         return await desk.memory.drain()
 
     assert all(played(scene()) for _ in range(3))
@@ -207,8 +207,8 @@ def test_whenever_a_caller_is_cancelled_no_attempt_stays_open(act: str) -> None:
         log = CancellingLog(number)
         desk = Desk(GoodSummariser(), log=log, background=False)
         async with desk.memory:
-            await desk.chat.append(TALK)
-            task = asyncio.create_task(getattr(desk.chat, act)())
+            await desk.conversation.append(TALK)
+            task = asyncio.create_task(getattr(desk.conversation, act)())
             log.watch(task)
             await asyncio.wait({task})
         ends.update(desk.outcomes())
@@ -228,14 +228,14 @@ def test_a_caller_that_is_cancelled_while_the_model_writes_can_ask_again() -> No
         slow = SlowSummariser()
         desk = Desk(slow, background=False)
         async with desk.memory:
-            await desk.chat.append(TALK)
-            asked = asyncio.create_task(desk.chat.context())
+            await desk.conversation.append(TALK)
+            asked = asyncio.create_task(desk.conversation.context())
             await slow.started.wait()
             asked.cancel()
             await asyncio.wait({asked})
             assert desk.outcomes() == ["cancelled"]
             slow.release.set()
-            assert (await desk.chat.context()).summary is not None
+            assert (await desk.conversation.context()).summary is not None
         assert desk.outcomes() == ["cancelled", "performed"]
 
     played(scene())

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.attempt import CompactionAttempt
 from refold.application.compaction.on_demand import Demand, manual_attempt
@@ -42,21 +42,21 @@ class Desk:
         self.log = MemoryLog()
         self.core = core_of(self.log, summariser=summariser)
         self.runner = Runner()
-        self.chat = Chat(self.core, "t", self.runner)
+        self.conversation = ConversationMemory(self.core, "t", self.runner)
         if turns:
-            self.chat.append(long_talk(turns))
+            self.conversation.append(long_talk(turns))
 
     @property
     def events(self) -> list[Event]:
         return self.log.streams.get("t", [])
 
     def shown(self) -> object:
-        context = self.chat.context()
+        context = self.conversation.context()
         return context.system, context.messages, context.tokens
 
     def compact(self, focus: str | None = None) -> CompactionResult:
         try:
-            return self.chat.compact(focus=focus)
+            return self.conversation.compact(focus=focus)
         finally:
             self.runner.close()
 
@@ -67,14 +67,14 @@ def long_talk(turns: int) -> list[dict[str, object]]:
 
 def test_a_performed_compaction_says_what_it_freed_and_kept() -> None:
     desk = Desk()
-    before = desk.chat.context().tokens
+    before = desk.conversation.context().tokens
     result = desk.compact()
     assert result.outcome == "performed"
     assert result.success
     assert result.freed == result.tokens_before - result.tokens_after > 0
     assert (result.messages_covered, result.messages_kept) == (14, 6)
     assert result.summariser == "good"
-    context = desk.chat.context()
+    context = desk.conversation.context()
     assert context.summary is not None
     assert context.summary.summary_id == result.summary_id
     assert context.tokens < before
@@ -107,7 +107,7 @@ def test_a_second_compaction_hands_over_the_first_summary_and_supersedes_it() ->
     recording = RecordingSummariser()
     desk = Desk(recording)
     first = desk.compact()
-    desk.chat.append(long_talk(5))
+    desk.conversation.append(long_talk(5))
     second = desk.compact()
     request = recording.requests[1]
     assert request.previous == "Covers messages 0-13."
@@ -202,13 +202,15 @@ def test_what_is_appended_while_the_model_writes_is_kept() -> None:
         desk = Desk(slow)
         task = asyncio.create_task(attempt(desk).run())
         await slow.started.wait()
-        await asyncio.to_thread(desk.chat.append, [user("meanwhile"), calls("a"), results("a")])
+        await asyncio.to_thread(
+            desk.conversation.append, [user("meanwhile"), calls("a"), results("a")]
+        )
         slow.release.set()
         return desk, await task
 
     desk, result = asyncio.run(scene())
     assert result.outcome == "performed"
-    assert "meanwhile" in str(desk.chat.context().messages)
+    assert "meanwhile" in str(desk.conversation.context().messages)
     assert desk.log.load("t").state.length == 23
     desk.runner.close()
 
@@ -263,7 +265,7 @@ def test_the_digest_of_the_source_depends_on_its_texts() -> None:
     digests: set[str] = set()
     for word in ("one", "two", "one"):
         desk = Desk(GoodSummariser(), turns=0)
-        desk.chat.append([{"role": "user", "content": word}, *long_talk(10)])
+        desk.conversation.append([{"role": "user", "content": word}, *long_talk(10)])
         desk.compact()
         done = desk.events[-1]
         assert isinstance(done, CompactionPerformed)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.errors import LogError
 from refold.application.ports.conversation_log import LoggedEvent
 from refold.application.ports.summariser import Summariser, SummaryDraft, SummaryRequest
@@ -39,7 +39,7 @@ class Worker:
         fallback = fallback or ExtractiveSummariser()
         self.core = core_of(self.log, summariser=summariser, fallback=fallback, policy=policy)
         self.runner = Runner()
-        self.chat = Chat(self.core, "t", self.runner)
+        self.conversation = ConversationMemory(self.core, "t", self.runner)
         self.turn = 0
 
     def compacted(self, times: int) -> list[CompactionPerformed]:
@@ -47,7 +47,7 @@ class Worker:
             for _ in range(times):
                 for _ in range(4):
                     self._turn()
-                assert self.chat.compact().outcome == "performed"
+                assert self.conversation.compact().outcome == "performed"
         finally:
             self.runner.close()
         return [e for e in self.log.streams["t"] if isinstance(e, CompactionPerformed)]
@@ -55,7 +55,7 @@ class Worker:
     def _turn(self) -> None:
         n, self.turn = self.turn, self.turn + 1
         asked = f"Never touch src/part_{n}.py without asking. It is fact-{n}. {FILLER}"
-        self.chat.append(
+        self.conversation.append(
             [
                 {"role": "user", "content": asked},
                 {"role": "assistant", "content": f"Done. {FILLER}"},
@@ -202,7 +202,7 @@ def test_a_leaf_that_cannot_be_read_leaves_the_summary_as_it_was_to_be_carried_o
     worker.core = core_of(
         unreadable, summariser=Attentive(), policy=CompactionPolicy(rebuild_after=1)
     )
-    worker.chat = Chat(worker.core, "t", worker.runner)
+    worker.conversation = ConversationMemory(worker.core, "t", worker.runner)
     worker.log = unreadable
     events = worker.compacted(2)
     assert [e.generation for e in events] == [0, 1]

@@ -6,7 +6,7 @@ import pytest
 
 import refold
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.attempt import CompactionAttempt
 from refold.application.runtime.core import Extras
@@ -31,15 +31,15 @@ class Desk:
 
     def says(self, turns: int) -> None:
         said = [{"role": m.role, "content": f"{m.content} {LONG}"} for m in talk(turns)]
-        self.chat(Runner()).append(said)
+        self.conversation(Runner()).append(said)
 
-    def chat(self, runner: Runner) -> Chat:
-        return Chat(self.core, "t", runner)
+    def conversation(self, runner: Runner) -> ConversationMemory:
+        return ConversationMemory(self.core, "t", runner)
 
     def compact(self, *, force: bool = False) -> CompactionResult:
         runner = Runner()
         try:
-            return self.chat(runner).compact(force=force)
+            return self.conversation(runner).compact(force=force)
         finally:
             runner.close()
 
@@ -127,7 +127,7 @@ def test_while_it_is_open_a_request_that_must_fit_is_made_smaller_by_code_alone(
     asked = len(desk.summariser.requests)
     desk.core = core_of(desk.log, window=1_500, summariser=desk.summariser)
     runner = Runner()
-    context = desk.chat(runner).context()
+    context = desk.conversation(runner).context()
     runner.close()
     assert context.tokens <= context.budget.limit
     assert [c.outcome for c in context.compactions][-1] == "performed"
@@ -157,16 +157,16 @@ def test_after_an_ineffective_compaction_the_next_by_size_waits_for_growth() -> 
     desk = Desk(window=1_500, policy=CompactionPolicy(keep_last=1))
     desk.summariser.inner = GoodSummariser()
     runner = Runner()
-    context = desk.chat(runner).context()
+    context = desk.conversation(runner).context()
     assert [c.outcome for c in context.compactions] == ["performed"]
     performed = [e for e in desk.log.streams["t"] if isinstance(e, CompactionPerformed)]
     # The same history, had the compaction missed its target: over the trigger, and within the limit.
     [done], tokens = performed, desk.log.load("t").state.tokens
     heavy = replace(done, effective=False, tokens=done.tokens + 1_100 - tokens)
     desk.log.streams["t"] = [heavy if e is done else e for e in desk.log.streams["t"]]
-    assert 1_050 < desk.chat(runner).context().tokens < 1_163
-    assert desk.chat(runner).context().compactions == ()
+    assert 1_050 < desk.conversation(runner).context().tokens < 1_163
+    assert desk.conversation(runner).context().compactions == ()
     desk.says(1)
-    waited = desk.chat(runner).context().compactions
+    waited = desk.conversation(runner).context().compactions
     runner.close()
     assert [c.outcome for c in waited] == ["performed"], "over the limit nobody can wait"

@@ -3,7 +3,7 @@
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.errors import SummariserError
 from refold.application.ports.summariser import Summariser
@@ -37,12 +37,12 @@ class Agent:
     def says(self, tokens: int, *, turns: int = 1) -> None:
         words = "word " * (tokens * 2 // 5)
         pair = [{"role": "user", "content": words}, {"role": "assistant", "content": words}]
-        Chat(self.core, "t", Runner()).append(pair * turns)
+        ConversationMemory(self.core, "t", Runner()).append(pair * turns)
 
     def asks(self) -> tuple[CompactionResult, ...]:
         runner = Runner()
         try:
-            context = Chat(self.core, "t", runner).context()
+            context = ConversationMemory(self.core, "t", runner).context()
         finally:
             runner.close()
         assert context.tokens <= context.budget.limit
@@ -195,15 +195,15 @@ def test_a_rejected_text_never_blocks_a_later_compaction() -> None:
 def test_the_latest_request_is_live_or_in_the_ledger_or_in_the_text(summariser: Summariser) -> None:
     agent = Agent(summariser, ExtractiveSummariser())
     runner = Runner()
-    chat = Chat(agent.core, "t", runner)
+    conversation = ConversationMemory(agent.core, "t", runner)
     for n in range(40):
         asked = f"Please look into item {n} of the list. "
-        chat.append({"role": "user", "content": asked + "It is long. " * 30})
+        conversation.append({"role": "user", "content": asked + "It is long. " * 30})
         for call in range(n % 7):
             name = f"c{n}-{call}"
-            chat.append([calls(name), user(tool_result(name, "line " * 60))])
-        chat.append({"role": "assistant", "content": f"Item {n} is done."})
-        chat.compact() if n % 3 == 2 else chat.context()
+            conversation.append([calls(name), user(tool_result(name, "line " * 60))])
+        conversation.append({"role": "assistant", "content": f"Item {n} is done."})
+        conversation.compact() if n % 3 == 2 else conversation.context()
         loaded = agent.log.load("t")
         live = str([entry.message.content for entry in loaded.window.entries])
         summary = loaded.window.summary

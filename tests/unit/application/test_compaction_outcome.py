@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.results import CompactionResult
 from refold.application.compaction.on_demand import Demand, manual_attempt
 from refold.application.ports.summariser import Summariser
@@ -52,7 +52,7 @@ def watched(summariser: Summariser, *observers: Watching) -> tuple[Core, MemoryL
     log = MemoryLog()
     core = replace(core_of(log, summariser=summariser), observers=observers)
     said = [{"role": m.role, "content": f"{m.content} {LONG}"} for m in talk(10)]
-    Chat(core, "t", Runner()).append(said)
+    ConversationMemory(core, "t", Runner()).append(said)
     return core, log
 
 
@@ -85,7 +85,9 @@ def test_a_performed_compaction_tells_how_it_went() -> None:
 
 def test_a_rebuilt_summary_and_what_was_left_out_are_told() -> None:
     core, _ = watched(Bounded(4_000))
-    Chat(core, "t", Runner()).append([user("word" * 3_000), assistant("ok"), *talk(3)])
+    ConversationMemory(core, "t", Runner()).append(
+        [user("word" * 3_000), assistant("ok"), *talk(3)]
+    )
     result = compact(core)
     assert [one.position for one in result.omitted] == [20]
     assert result.outcome == "performed"
@@ -141,9 +143,9 @@ def test_a_cancelled_compaction_is_told_as_well() -> None:
 def test_what_blocks_is_named_with_its_position() -> None:
     log = MemoryLog()
     core = core_of(log)
-    Chat(core, "t", Runner()).append([user("go"), calls("a")])
+    ConversationMemory(core, "t", Runner()).append([user("go"), calls("a")])
     waiting: list[Message] = [user(f"and {n}? {LONG}") for n in range(12)]
-    Chat(core, "t", Runner()).append(waiting)
+    ConversationMemory(core, "t", Runner()).append(waiting)
     result = compact(core)
     assert result.outcome == "nothing_to_do"
     assert result.blocked_since is not None

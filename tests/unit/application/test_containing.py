@@ -68,17 +68,17 @@ def test_whatever_a_summariser_raises_ends_its_attempt_and_nothing_else(
     kind: type[BaseException], place: str
 ) -> None:
     with refold.open(":memory:", window=8_000, summariser=Raising(kind, place)) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        result = chat.compact()
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        result = conversation.compact()
         if place == "summarise":
             assert (result.outcome, result.reason) == ("failed", "error")
             assert kind.__name__ in result.detail
-            assert [row.outcome for row in chat.compactions()] == ["failed"]
+            assert [row.outcome for row in conversation.compactions()] == ["failed"]
         else:
             assert result.outcome == "performed"
-        chat.append({"role": "user", "content": "still there?"})
-        assert chat.context().messages
+        conversation.append({"role": "user", "content": "still there?"})
+        assert conversation.context().messages
 
 
 @pytest.mark.parametrize("kind", ENDINGS)
@@ -87,11 +87,11 @@ def test_the_same_in_the_loop_of_a_service(kind: type[BaseException]) -> None:
         async with refold.aopen(
             ":memory:", window=8_000, summariser=Raising(kind, "summarise")
         ) as memory:
-            chat = memory.conversation("t")
-            await chat.append(TALK)
-            result = await asyncio.wait_for(chat.compact(), SOON)
+            conversation = memory.conversation("t")
+            await conversation.append(TALK)
+            result = await asyncio.wait_for(conversation.compact(), SOON)
             assert (result.outcome, result.reason) == ("failed", "error")
-            assert (await asyncio.wait_for(chat.context(), SOON)).messages
+            assert (await asyncio.wait_for(conversation.context(), SOON)).messages
 
     asyncio.run(serve())
 
@@ -106,12 +106,12 @@ def test_whatever_an_observer_or_a_callback_raises_goes_no_further(
     with refold.open(
         ":memory:", window=8_000, observers=(RaisingObserver(kind),), on_compaction=raising
     ) as memory:
-        chat = memory.conversation("t")
-        chat.append(TALK)
-        assert chat.compact().outcome == "performed"
+        conversation = memory.conversation("t")
+        conversation.append(TALK)
+        assert conversation.compact().outcome == "performed"
         if kind is not KeyboardInterrupt:  # In the main thread that is Ctrl-C.
-            assert chat.context().messages
-            assert chat.revert_compaction().outcome == "reverted"
+            assert conversation.context().messages
+            assert conversation.revert_compaction().outcome == "reverted"
 
 
 class RaisingEmbedder:
@@ -131,9 +131,9 @@ class RaisingEmbedder:
 def test_whatever_an_embedder_raises_words_are_searched(kind: type[BaseException]) -> None:
     embedder: Any = RaisingEmbedder(kind)
     with refold.open(":memory:", embedder=embedder) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "the green boat"})
-        assert [hit.position for hit in chat.recall("green boat").hits] == [0]
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "the green boat"})
+        assert [hit.position for hit in conversation.recall("green boat").hits] == [0]
         progress = memory.embed(wait=5)
         assert progress is not None
         assert kind.__name__ in (progress.error or "")
@@ -155,9 +155,9 @@ def test_whatever_a_search_program_raises_the_built_in_search_answers(
         def close(self) -> None: ...
 
     with refold.open(":memory:", search_backend=Backend()) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "the green boat"})
-        found = chat.recall("green boat")
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "the green boat"})
+        found = conversation.recall("green boat")
         assert [hit.position for hit in found.hits] == [0]
         assert kind.__name__ in str(found.notice)
 

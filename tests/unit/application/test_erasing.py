@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.erasure.erasing import erase, erase_all
 from refold.application.history.explain import explain
@@ -20,11 +20,11 @@ def spoken(core: Core, turns: int) -> None:
         say(memory.conversation("t"), turns)
 
 
-def say(chat: Chat, turns: int) -> None:
+def say(conversation: ConversationMemory, turns: int) -> None:
     for n in range(turns):
-        chat.append({"role": "user", "content": f"secret {n} " + "word " * 30})
-        chat.append({"role": "assistant", "content": f"answer {n} " + "word " * 30})
-    assert chat.compact().outcome == "performed"
+        conversation.append({"role": "user", "content": f"secret {n} " + "word " * 30})
+        conversation.append({"role": "assistant", "content": f"answer {n} " + "word " * 30})
+    assert conversation.compact().outcome == "performed"
 
 
 def texts_in(log: MemoryLog, thread_id: str = "t") -> str:
@@ -133,12 +133,12 @@ def test_copies_of_copies_are_erased_and_what_they_added_is_not() -> None:
     log = MemoryLog()
     core = core_of(log)
     with Memory(core) as memory:
-        chat = memory.conversation("t")
-        say(chat, 12)
-        copy = chat.fork(thread_id="f")
+        conversation = memory.conversation("t")
+        say(conversation, 12)
+        copy = conversation.fork(thread_id="f")
         copy.append({"role": "user", "content": "added"})
         copy.fork(thread_id="g")
-        report = chat.erase(4)
+        report = conversation.erase(4)
     assert report.copies == ("f", "g")
     assert "secret 2 " not in texts_in(log, "f") + texts_in(log, "g")
     assert "added" in texts_in(log, "g")
@@ -149,9 +149,9 @@ def test_an_erased_conversation_takes_its_copies_along() -> None:
     log = MemoryLog()
     core = core_of(log, policy=CompactionPolicy(), fallback=EchoingSummariser())
     with Memory(core) as memory:
-        chat = memory.conversation("t")
-        say(chat, 12)
-        chat.fork(thread_id="f").append({"role": "user", "content": "added"})
+        conversation = memory.conversation("t")
+        say(conversation, 12)
+        conversation.fork(thread_id="f").append({"role": "user", "content": "added"})
     report = erase_all(core, "t")
     assert report.copies == ("f",)
     assert all(isinstance(e, EventLost) for e in log.streams["t"][:-1])

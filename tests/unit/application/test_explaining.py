@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.api.memory import Memory
 from refold.application.history.explain import MessageFate
 from refold.application.projections.fates import Fate
@@ -36,7 +36,7 @@ from tests.support.builders import (
 from tests.support.fake_ports import MemoryLog, core_of
 
 
-def chat_of(*events: Event) -> Chat:
+def chat_of(*events: Event) -> ConversationMemory:
     """A conversation to which this happened."""
     log = MemoryLog()
     log.streams["t"] = list(events)
@@ -82,23 +82,23 @@ def test_nothing_said_is_nothing_to_explain() -> None:
 
 
 def test_system_messages_at_the_beginning_are_the_preamble() -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(system("be kind"), *talk(2)),
         requested(4),
         performed(4, coverage=coverage(4, start=1)),
     )
-    assert fates(chat.explain()) == ["preamble", *["summarised"] * 3, "full"]
+    assert fates(conversation.explain()) == ["preamble", *["summarised"] * 3, "full"]
 
 
 def test_a_covered_message_names_the_summary_and_the_version_that_covered_it_first() -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(*talk(4)),
         requested(2),
         performed(2),
         requested(5, "a2", supersedes="s1"),
         performed(5, "a2", summary_id="s2"),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found) == ["summarised"] * 5 + ["full"] * 3
     assert [f.since_version for f in found] == [10, 10, 12, 12, 12, 6, 7, 8]
     assert {f.summary_id for f in found[:5]} == {"s2"}
@@ -109,7 +109,7 @@ def test_a_covered_message_names_the_summary_and_the_version_that_covered_it_fir
 
 def test_a_message_that_was_too_large_for_the_summariser_is_omitted_ever_after() -> None:
     omitted = (OmittedMessage(position=1, tokens=100),)
-    chat = chat_of(
+    conversation = chat_of(
         *history(*talk(4)),
         requested(3),
         performed(3, omitted=omitted),
@@ -118,18 +118,18 @@ def test_a_message_that_was_too_large_for_the_summariser_is_omitted_ever_after()
             5, "a2", summary_id="s2", omitted=omitted
         ),  # Each carries on what was named before.
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found)[:3] == ["summarised", "omitted", "summarised"]
     assert "too large" in found[1].why
 
 
 def test_shortened_messages_say_how_and_since_when() -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(user("go"), calls("a", "b"), results("a", "b"), calls("c"), results("c")),
         ToolContentOffloaded(parts=(part(4, "c"),), head=1_200, tail=400),
         MessagesCondensed(parts=(part(2, "a", 30), part(2, "b", 20)), characters=200),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found) == ["full", "full", "condensed", "full", "offloaded"]
     assert [f.shown_tokens for f in found] == [100, 100, 50, 100, 40]
     assert (found[2].since_version, found[2].why) == (7, "tool content cut to 200 characters")
@@ -141,10 +141,10 @@ def test_shortened_messages_say_how_and_since_when() -> None:
 
 def test_what_was_open_business_is_protected_though_the_summary_reaches_beyond_it() -> None:
     messages = [*talk(1), user("do it"), calls("a"), results("a"), calls("b"), results("b")]
-    chat = chat_of(
+    conversation = chat_of(
         *history(*messages), requested(5), performed(5, coverage=coverage(5, exclusions=(2,)))
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found)[:4] == ["summarised", "summarised", "protected", "summarised"]
     assert (found[2].why, found[2].summary_id) == ("part of a request of the running turn", "s1")
     assert found[2].since_version == 9
@@ -158,14 +158,14 @@ def test_what_was_open_business_is_protected_though_the_summary_reaches_beyond_i
 
 
 def test_a_pinned_message_says_so_and_by_which_pin() -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(*talk(3)),
         pinned(1),
         pinned(5, "p2"),
         requested(4),
         performed(4, coverage=coverage(4, exclusions=(1,))),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found)[1] == fates(found)[5] == "pinned"
     assert (found[1].why, found[1].since_version, found[1].summary_id) == ("pinned as p1", 7, "s1")
     assert (found[5].why, found[5].since_version, found[5].summary_id) == ("pinned as p2", 8, None)
@@ -173,13 +173,16 @@ def test_a_pinned_message_says_so_and_by_which_pin() -> None:
 
 def test_words_pinned_in_the_ledger_are_told_beside_the_summary() -> None:
     in_ledger = MessagePinned(pin_id="p", position=0, text="question 0", tokens=9)
-    chat = chat_of(*history(*talk(3)), requested(2), performed(2), in_ledger)
-    assert chat.explain()[0].why == "summary s1 stands for it; its words are pinned in the ledger"
+    conversation = chat_of(*history(*talk(3)), requested(2), performed(2), in_ledger)
+    assert (
+        conversation.explain()[0].why
+        == "summary s1 stands for it; its words are pinned in the ledger"
+    )
 
 
 def test_a_compaction_that_was_undone_is_told() -> None:
     before = history(*talk(3))
-    chat = chat_of(
+    conversation = chat_of(
         *before,
         requested(4),
         performed(4),
@@ -192,7 +195,7 @@ def test_a_compaction_that_was_undone_is_told() -> None:
             live_from=1,
         ),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert fates(found) == ["full"] * 6
     assert {f.why for f in found[:4]} == {"summary s1 covered it, and was undone"}
     assert {f.since_version for f in found[:4]} == {9}
@@ -203,29 +206,29 @@ def test_thinking_that_is_left_out_is_told_with_the_decision() -> None:
     thoughtful = [user("a"), assistant(thinking(), "b"), user("c"), assistant(thinking(), "d")]
     events = history(*thoughtful)
     events[1] = replace(appended(1, thoughtful[1]), thinking_tokens=30)
-    chat = chat_of(
+    conversation = chat_of(
         *events,
         ToolContentOffloaded(parts=(), head=100, tail=0),
         *history(user("e"), start=4),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert [f.thinking_dropped_at for f in found] == [None, 5, None, None, None]
     assert found[1].shown_tokens == 70
 
 
 @pytest.mark.parametrize(("start", "stop"), [(3, None), (-2, None), (2, 5), (0, 1), (7, 8)])
 def test_a_part_of_it_is_the_same_as_that_part_of_all(start: int, stop: int | None) -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(*talk(3)),
         requested(4),
         performed(4, coverage=coverage(4, exclusions=(2,))),
         *history(*talk(1), start=6),
     )
-    assert chat.explain(start, stop) == chat.explain()[start:stop]
+    assert conversation.explain(start, stop) == conversation.explain()[start:stop]
 
 
 def test_after_an_undoing_the_next_compaction_is_the_one_that_covered_first() -> None:
-    chat = chat_of(
+    conversation = chat_of(
         *history(*talk(4)),
         requested(4),
         performed(4),
@@ -235,6 +238,6 @@ def test_after_an_undoing_the_next_compaction_is_the_one_that_covered_first() ->
         requested(3, "a2"),
         performed(3, "a2", summary_id="s2"),
     )
-    found = chat.explain()
+    found = conversation.explain()
     assert [f.since_version for f in found[:4]] == [13, 13, 13, 11]
     assert found[3].why == "summary s1 covered it, and was undone"

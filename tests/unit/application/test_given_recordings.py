@@ -22,11 +22,11 @@ RECORDED = [
 def test_a_transcript_is_appended_once_for_asyncio_as_well() -> None:
     async def work() -> list[tuple[bool, ...]]:
         async with refold.aopen(":memory:") as memory:
-            chat = memory.conversation("t", owner="user-7")
-            assert not await chat.knows(RECORDED[0])
-            told = [await chat.append_recorded(RECORDED) for _ in range(2)]
-            assert await chat.knows(RECORDED[0])
-            assert [m.message for m in await chat.messages()] == [user("x"), assistant("y")]
+            conversation = memory.conversation("t", owner="user-7")
+            assert not await conversation.knows(RECORDED[0])
+            told = [await conversation.append_recorded(RECORDED) for _ in range(2)]
+            assert await conversation.knows(RECORDED[0])
+            assert [m.message for m in await conversation.messages()] == [user("x"), assistant("y")]
             [row] = await memory.conversations()
             assert row.owner == "user-7"
             return [tuple(message.new for message in one.messages) for one in told]
@@ -37,39 +37,39 @@ def test_a_transcript_is_appended_once_for_asyncio_as_well() -> None:
 @pytest.mark.parametrize("given", [5, None, "x", [5], ASKED, [ASKED], RECORDED[0]])
 def test_what_is_no_message_of_a_transcript_is_refused(given: Any) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         with pytest.raises(InvalidMessage, match=r"^messages: must be messages of a transcript"):
-            chat.append_recorded(given)
-        assert chat.version == 0
+            conversation.append_recorded(given)
+        assert conversation.version == 0
 
 
 def test_messages_of_a_transcript_may_come_one_after_the_other() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        assert len(chat.append_recorded(iter(RECORDED)).messages) == 2  # type: ignore[arg-type]
+        conversation = memory.conversation("t")
+        assert len(conversation.append_recorded(iter(RECORDED)).messages) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("given", [ANSWER, [ANSWER], {"role": "system", "content": "x"}])
 def test_the_author_of_messages_that_no_user_said_is_refused(given: Any) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         with pytest.raises(
             InvalidMessage, match=r"^author: says who wrote messages of the role user"
         ):
-            chat.append(given, author="person")
-        assert chat.version == 0
+            conversation.append(given, author="person")
+        assert conversation.version == 0
 
 
 def test_of_several_messages_those_of_the_user_have_the_author() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append([ASKED, ANSWER], author="person")
-        assert [m.message.author for m in chat.messages()] == ["person", None]
+        conversation = memory.conversation("t")
+        conversation.append([ASKED, ANSWER], author="person")
+        assert [m.message.author for m in conversation.messages()] == ["person", None]
 
 
 def test_what_an_answer_says_of_an_author_is_kept_beside_it() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append([ASKED, {**ANSWER, "author": "person"}])
-        answer = chat.messages()[1].message
+        conversation = memory.conversation("t")
+        conversation.append([ASKED, {**ANSWER, "author": "person"}])
+        answer = conversation.messages()[1].message
         assert (answer.author, answer.extra) == (None, {"author": "person"})

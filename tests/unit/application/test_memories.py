@@ -22,7 +22,7 @@ def agent() -> Iterator[Agent]:
 
 
 def budget(agent: Agent) -> Budget:
-    return agent.chat.context().budget
+    return agent.conversation.context().budget
 
 
 def test_what_matters_to_the_newest_question_is_quoted_with_its_address_role_and_time(
@@ -52,7 +52,7 @@ def test_the_size_says_what_is_quoted_and_the_result_of_the_compaction_as_well(
 def test_nothing_is_looked_up_or_changed_until_the_next_decision(agent: Agent) -> None:
     first = agent.asks()
     agent.index.before_answering = lambda: pytest.fail("the index was asked")
-    agent.chat.append({"role": "assistant", "content": "5433."})
+    agent.conversation.append({"role": "assistant", "content": "5433."})
     second = agent.asks("And what about the garden shed?")
     assert second.system == first.system
     assert second.messages[: len(first.messages)] == first.messages
@@ -64,7 +64,7 @@ def test_they_are_the_same_bytes_at_the_same_version_later(agent: Agent) -> None
     agent.says(*[FILLER] * 24)
     later = agent.asks("What about the garden?")
     assert later.system != context.system
-    again = agent.chat.context(at=context.version)
+    again = agent.conversation.context(at=context.version)
     assert (again.system, again.messages, again.tokens) == (
         context.system,
         context.messages,
@@ -85,28 +85,28 @@ def test_when_the_setting_is_taken_back_the_next_decision_takes_the_quotations_a
     agent.asks()
     other = Agent(most=0)
     other.log.streams.update(agent.log.streams)
-    assert memories_in(other.chat.context())
+    assert memories_in(other.conversation.context())
     other.says(*[FILLER] * 24)
     assert memories_in(other.asks()) == ""
     assert other.log.load("t").state.memories_tokens == 0
 
 
 def test_a_compaction_on_demand_chooses_them_as_well(agent: Agent) -> None:
-    agent.chat.append({"role": "user", "content": QUESTION})
-    result = agent.chat.compact()
+    agent.conversation.append({"role": "user", "content": QUESTION})
+    result = agent.conversation.compact()
     assert result.outcome == "performed"
     assert result.tokens_after == agent.log.load("t").state.tokens
-    assert FACT in memories_in(agent.chat.context())
+    assert FACT in memories_in(agent.conversation.context())
 
 
 def test_what_an_undone_compaction_covered_is_in_view_and_needs_no_quotation() -> None:
     agent = Agent()
     agent.says(FACT, *[FILLER] * 5)
-    agent.chat.append({"role": "user", "content": QUESTION})
-    agent.chat.compact()
-    assert FACT in memories_in(agent.chat.context())
-    result = agent.chat.revert_compaction()
-    assert memories_in(agent.chat.context()) == ""
+    agent.conversation.append({"role": "user", "content": QUESTION})
+    agent.conversation.compact()
+    assert FACT in memories_in(agent.conversation.context())
+    result = agent.conversation.revert_compaction()
+    assert memories_in(agent.conversation.context()) == ""
     assert result.tokens_after == agent.log.load("t").state.tokens
 
 
@@ -164,9 +164,9 @@ def test_where_there_is_no_room_for_any_none_are_quoted() -> None:
 def test_a_request_that_would_not_fit_gives_them_up_first() -> None:
     agent = Agent().grown()
     agent.asks()
-    agent.chat.append({"role": "assistant", "content": "5433"})
-    agent.chat.append({"role": "user", "content": "word " * 4_400})
-    context = agent.chat.context()
+    agent.conversation.append({"role": "assistant", "content": "5433"})
+    agent.conversation.append({"role": "user", "content": "word " * 4_400})
+    context = agent.conversation.context()
     assert context.tokens <= context.budget.limit
     assert memories_in(context) == ""
 
@@ -181,7 +181,7 @@ def test_a_text_cannot_leave_its_fences_or_pass_for_a_heading() -> None:
 
 def test_a_copy_quotes_with_its_own_addresses_and_measures_them(agent: Agent) -> None:
     agent.asks()
-    copy = agent.chat.fork(thread_id="a-much-longer-name-of-a-conversation")
+    copy = agent.conversation.fork(thread_id="a-much-longer-name-of-a-conversation")
     context = copy.context()
     assert "[refold://a-much-longer-name-of-a-conversation/0] user" in memories_in(context)
     text = str(context.system)[str(context.system).index("A block headed [Relevant") :]
@@ -197,24 +197,24 @@ def test_choosing_again_without_any_news_records_nothing(agent: Agent) -> None:
 
 def test_explain_says_of_a_message_that_it_is_quoted(agent: Agent) -> None:
     agent.asks()
-    [fate] = agent.chat.explain(0, 1)
+    [fate] = agent.conversation.explain(0, 1)
     assert fate.fate == "summarised"
     assert fate.why.endswith("; quoted in the system text")
 
 
 def test_a_diff_shows_what_is_quoted_and_counts_the_choice(agent: Agent) -> None:
-    version = agent.chat.version
+    version = agent.conversation.version
     agent.asks()
-    found = agent.chat.diff(version, agent.chat.version)
+    found = agent.conversation.diff(version, agent.conversation.version)
     assert "memories chosen" in {event.what for event in found.events}
     assert f"+system: {FACT}" in found.unified
 
 
 def test_erasing_a_quoted_message_takes_its_quotation_and_the_size_of_it(agent: Agent) -> None:
     agent.asks()
-    report = agent.chat.erase(0)
+    report = agent.conversation.erase(0)
     assert "quoted memory" in {one.place for one in report.removed}
-    context = agent.chat.context()
+    context = agent.conversation.context()
     assert "5433" not in str(agent.choices)
     assert memories_in(context) == ""
     state = agent.log.load("t").state
@@ -223,14 +223,14 @@ def test_erasing_a_quoted_message_takes_its_quotation_and_the_size_of_it(agent: 
 
 def test_erasing_another_message_leaves_the_quotations_alone(agent: Agent) -> None:
     before = agent.asks()
-    agent.chat.erase(2)
-    assert memories_in(agent.chat.context()) == memories_in(before)
+    agent.conversation.erase(2)
+    assert memories_in(agent.conversation.context()) == memories_in(before)
 
 
 def test_a_copy_of_an_old_version_does_not_bring_an_erased_quotation_back(agent: Agent) -> None:
     version = agent.asks().version
-    agent.chat.erase(0)
-    copy = agent.chat.fork(at=version, thread_id="copy")
+    agent.conversation.erase(0)
+    copy = agent.conversation.fork(at=version, thread_id="copy")
     assert memories_in(copy.context()) == ""
     assert agent.log.load("copy").state.memories_tokens == 0
 
@@ -242,7 +242,7 @@ def test_a_request_of_which_only_the_quotations_changed_is_not_taken_for_a_repet
     loaded = agent.log.load("t")
     assert known.repeated(loaded, context, None) == 0
     assert give_up(agent.core, "t") == 1
-    after = agent.chat.context()
+    after = agent.conversation.context()
     assert known.repeated(agent.log.load("t"), after, None) == after.budget.fixed
 
 
@@ -252,7 +252,7 @@ def test_they_never_make_a_request_as_large_as_it_was_before_the_decision(agent:
     for below, is_quoted in ((size + 50, False), (size + 600, True)):
         grown = choose_anew(agent.core, "t", context.budget, below=below)
         assert (grown > 0) == is_quoted
-        assert agent.chat.context().tokens < below
+        assert agent.conversation.context().tokens < below
 
 
 def give_up_tokens(agent: Agent) -> int:

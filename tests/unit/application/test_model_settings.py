@@ -51,9 +51,9 @@ def test_the_usual_model_counts_where_a_call_names_none(core: Core) -> None:
 def test_a_request_compacts_as_the_table_of_its_model_says(core: Core, log: MemoryLog) -> None:
     with Memory(core) as memory:
         say(memory, 12)
-        chat = memory.conversation("t")
-        assert chat.context(model="claude-haiku-5-5").compactions == ()
-        assert chat.context(model="claude-opus-5").compactions != ()
+        conversation = memory.conversation("t")
+        assert conversation.context(model="claude-haiku-5-5").compactions == ()
+        assert conversation.context(model="claude-opus-5").compactions != ()
     assert policies(log) == [EARLY], "what is recorded is the policy that held"
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from refold.application.api.blocking import Runner
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.compaction.fit_to_budget import settle
 from refold.application.compaction.on_demand import Demand, manual_attempt
 from refold.application.conversation.loaded import LoadedConversation
@@ -58,12 +58,12 @@ class Desk:
 
     def use(self, core: Core) -> None:
         self.core = core
-        self.chat = Chat(core, "t", Runner())
+        self.conversation = ConversationMemory(core, "t", Runner())
 
     def talk(self, turns: int = 10, said: str = RULE) -> None:
         long = "word " * 40
         for n in range(turns):
-            self.chat.append([user(f"{said} {long}{n}"), assistant(f"Done {n}. {long}")])
+            self.conversation.append([user(f"{said} {long}{n}"), assistant(f"Done {n}. {long}")])
 
     def compact(self) -> None:
         asyncio.run(manual_attempt(self.core, "t", Demand(), Extras()).run())
@@ -403,17 +403,17 @@ def test_from_a_size_on_they_are_taken_without_a_compaction() -> None:
     desk = Desk()
     large(desk, 3_000, 1_000)
     desk.talk(36)
-    size = desk.chat.context().tokens
+    size = desk.conversation.context().tokens
     assert 4_000 <= size < desk.core.budget(Extras()).trigger
     [flush] = desk.flushes
     assert (flush.start, flush.stop) == (0, 72)
     desk.talk(1)
-    desk.chat.context()
+    desk.conversation.context()
     assert len(desk.flushes) == 1, "once per cycle"
     desk.compact()
     assert len(desk.flushes) == 1
     desk.talk(32, "Never touch vendor.")
-    desk.chat.context()
+    desk.conversation.context()
     assert len(desk.flushes) == 2
     assert desk.flushes[1].start == 72
 
@@ -422,7 +422,7 @@ def test_below_that_size_nothing_is_taken() -> None:
     desk = Desk()
     large(desk, 3_000, 0)
     desk.talk(10)
-    desk.chat.context()
+    desk.conversation.context()
     assert desk.flushes == []
 
 

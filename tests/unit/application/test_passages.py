@@ -189,7 +189,7 @@ def test_documents_and_results_of_server_tools_are_found_by_their_words() -> Non
     lease = {"type": "text", "media_type": "text/plain", "data": "The number is ZK-7741."}
     ran = {"type": "bash_code_execution_result", "stdout": "quokka 42", "stderr": ""}
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         asked = [{"type": "document", "title": "Lease", "source": lease}]
         call: Block = {
             "type": "server_tool_use",
@@ -202,16 +202,16 @@ def test_documents_and_results_of_server_tools_are_found_by_their_words() -> Non
             "tool_use_id": "s",
             "content": ran,
         }
-        chat.append(
+        conversation.append(
             [{"role": "user", "content": asked}, {"role": "assistant", "content": [call, done]}]
         )
-        (first, *_) = chat.recall("number ZK-7741", neighbours=0)
+        (first, *_) = conversation.recall("number ZK-7741", neighbours=0)
         assert (first.position, first.text) == (0, "Lease\nThe number is ZK-7741.")
-        (hit,) = chat.recall("quokka 42", kinds="result")
+        (hit,) = conversation.recall("quokka 42", kinds="result")
         assert (hit.position, hit.role, hit.tool, hit.text) == (
             1,
             "tool",
             "bash_code_execution",
             "quokka 42",
         )
-        assert chat.query(text="ZK-7741").records[0].position == 0
+        assert conversation.query(text="ZK-7741").records[0].position == 0

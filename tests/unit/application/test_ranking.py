@@ -88,11 +88,13 @@ def test_the_answer_to_a_question_is_found_without_any_word_of_it() -> None:
 
 
 def test_the_messages_around_a_passage_speak_for_it() -> None:
-    chat = talk("Morning", "Which port does postgres use?", "5432", "Thanks", "The port of redis?")
-    question, found = ask("port of postgres"), chat.found("port of postgres")
+    conversation = talk(
+        "Morning", "Which port does postgres use?", "5432", "Thanks", "The port of redis?"
+    )
+    question, found = ask("port of postgres"), conversation.found("port of postgres")
     by_name = zip(
         Features._fields,
-        features_of(question, Said(question, found, chat.passages), {}),
+        features_of(question, Said(question, found, conversation.passages), {}),
         strict=True,
     )
     columns = dict(by_name)
@@ -111,16 +113,18 @@ def test_rare_words_count_more() -> None:
 
 
 def test_the_one_whose_words_are_meant_comes_first() -> None:
-    chat = talk("The port is 5432", "The port is 5432", "Bye", "Bye")
-    assert positions(chat.ask("which port did you tell me?"))[0] == 1
-    assert positions(chat.ask("which port did I say?"))[0] == 0
-    assert "by the assistant" in chat.ask("which port did you tell me?")[0].why()
+    conversation = talk("The port is 5432", "The port is 5432", "Bye", "Bye")
+    assert positions(conversation.ask("which port did you tell me?"))[0] == 1
+    assert positions(conversation.ask("which port did I say?"))[0] == 0
+    assert "by the assistant" in conversation.ask("which port did you tell me?")[0].why()
 
 
 def test_the_one_who_is_named_at_the_head_of_a_message_comes_first() -> None:
-    chat = talk("Ann: I love pottery", "Bob: I love pottery", "Ann: Really?", "Bob: Yes, pottery")
-    assert positions(chat.ask("What does Ann love, pottery?"))[0] == 0
-    assert "by the one who is named" in chat.ask("Does Ann love pottery?")[0].why()
+    conversation = talk(
+        "Ann: I love pottery", "Bob: I love pottery", "Ann: Really?", "Bob: Yes, pottery"
+    )
+    assert positions(conversation.ask("What does Ann love, pottery?"))[0] == 0
+    assert "by the one who is named" in conversation.ask("Does Ann love pottery?")[0].why()
 
 
 def test_a_message_of_the_day_that_is_named_comes_first() -> None:
@@ -129,10 +133,12 @@ def test_a_message_of_the_day_that_is_named_comes_first() -> None:
 
 
 def test_nearness_in_meaning_lifts_a_message_without_the_words() -> None:
-    chat = talk("The dog barks", "Noise", "Our database", "listens there", "The port", "is open")
-    question, found = ask("port"), chat.found("port")
-    everything = found._replace(candidates=chat.passages)
-    near = {passage.number: 0.1 for passage in chat.passages} | {1: 0.9}
+    conversation = talk(
+        "The dog barks", "Noise", "Our database", "listens there", "The port", "is open"
+    )
+    question, found = ask("port"), conversation.found("port")
+    everything = found._replace(candidates=conversation.passages)
+    near = {passage.number: 0.1 for passage in conversation.passages} | {1: 0.9}
     plain = positions(ranked(question, everything))
     lifted = ranked(question, everything, near)
     assert positions(lifted).index(0) < plain.index(0)
@@ -151,8 +157,8 @@ def test_a_message_is_found_once_by_its_best_passage() -> None:
 
 
 def test_of_two_as_good_the_newer_comes_first() -> None:
-    chat = Talk([said(n, "the port", role="user", session=0) for n in (0, 4, 8)])
-    assert positions(chat.ask("port")) == [8, 4, 0]
+    conversation = Talk([said(n, "the port", role="user", session=0) for n in (0, 4, 8)])
+    assert positions(conversation.ask("port")) == [8, 4, 0]
 
 
 def test_chinese_is_explained_by_whole_words() -> None:
@@ -176,34 +182,36 @@ def test_nothing_found_is_nothing_ranked() -> None:
     ],
 )
 def test_what_stands_beside_a_hit_passes_the_filters_or_is_none(filters: Filters) -> None:
-    chat = talk("the port", "the port", "port", "other")
-    found = ranked(ask("port"), chat.found("port"), filters=filters)
+    conversation = talk("the port", "the port", "port", "other")
+    found = ranked(ask("port"), conversation.found("port"), filters=filters)
     assert found
     assert set(positions(found)) <= {1, 3}
     assert found[0].score == 1
 
 
 def test_a_filter_that_lets_nothing_through_leaves_nothing() -> None:
-    chat = talk("the port", "port")
-    assert chat.ask("port", filters=Filters(thread_id="another")) == []
-    assert chat.ask("port", filters=Filters(kinds=frozenset({"call"}))) == []
-    assert chat.ask("port", filters=Filters(tools=frozenset({"bash"}))) == []
+    conversation = talk("the port", "port")
+    assert conversation.ask("port", filters=Filters(thread_id="another")) == []
+    assert conversation.ask("port", filters=Filters(kinds=frozenset({"call"}))) == []
+    assert conversation.ask("port", filters=Filters(tools=frozenset({"bash"}))) == []
 
 
 def test_no_more_are_ranked_than_asked_for() -> None:
-    chat = talk(*["the port"] * 80)
-    assert len(chat.ask("port")) == 50
-    assert positions(chat.ask("port", limit=3)) == positions(chat.ask("port"))[:3]
+    conversation = talk(*["the port"] * 80)
+    assert len(conversation.ask("port")) == 50
+    assert positions(conversation.ask("port", limit=3)) == positions(conversation.ask("port"))[:3]
 
 
 @given(st.lists(WORDS, min_size=1, max_size=30), WORDS, st.integers(0, 99), st.booleans())
 def test_the_order_of_what_was_found_does_not_matter(
     texts: list[list[str]], asked: list[str], order: int, with_cosines: bool
 ) -> None:
-    chat, question = talk(*map(" ".join, texts)), " ".join(asked)
-    cosines = {p.number: Random(p.number).random() for p in chat.passages} if with_cosines else {}
-    plain = ranked(ask(question), chat.found(question), cosines)
-    other = ranked(ask(question), chat.found(question, order), cosines)
+    conversation, question = talk(*map(" ".join, texts)), " ".join(asked)
+    cosines = (
+        {p.number: Random(p.number).random() for p in conversation.passages} if with_cosines else {}
+    )
+    plain = ranked(ask(question), conversation.found(question), cosines)
+    other = ranked(ask(question), conversation.found(question, order), cosines)
     assert list(map(told, other)) == list(map(told, plain))
 
 

@@ -45,7 +45,7 @@ def positions(found: Recalled) -> list[int]:
 
 
 def test_the_best_hit_says_where_it_stands_and_what_stands_beside_it() -> None:
-    found = Scene(*history(*PORTS)).chat.recall("Redis 6379")
+    found = Scene(*history(*PORTS)).conversation.recall("Redis 6379")
     best = found[0]
     assert (best.thread_id, best.position, best.message_id) == ("t", 3, "m3")
     assert (best.address, best.role, best.kind, best.tool) == (
@@ -65,13 +65,13 @@ def test_the_best_hit_says_where_it_stands_and_what_stands_beside_it() -> None:
 
 
 def test_a_hit_reads_back_to_the_same_words() -> None:
-    chat = Scene(*history(*PORTS)).chat
-    for hit in chat.recall("postgres port redis retry policy tries", limit=50):
-        assert chat.read(hit.address).text[hit.start : hit.stop] == hit.text
+    conversation = Scene(*history(*PORTS)).conversation
+    for hit in conversation.recall("postgres port redis retry policy tries", limit=50):
+        assert conversation.read(hit.address).text[hit.start : hit.stop] == hit.text
 
 
 def test_what_a_summary_stands_for_is_marked_as_that_and_what_is_live_as_in_context() -> None:
-    found = Scene(*history(*PORTS), *COVERED).chat.recall("postgres policy", limit=50)
+    found = Scene(*history(*PORTS), *COVERED).conversation.recall("postgres policy", limit=50)
     by_position = {hit.position: hit for hit in found}
     assert (by_position[1].fate, by_position[1].in_context) == ("summarised", False)
     assert (by_position[4].fate, by_position[4].in_context) == ("full", True)
@@ -79,8 +79,8 @@ def test_what_a_summary_stands_for_is_marked_as_that_and_what_is_live_as_in_cont
 
 def test_what_the_context_shows_is_left_out_and_counted() -> None:
     scene = Scene(*history(*PORTS), *COVERED)
-    both = scene.chat.recall("postgres retry policy", limit=50)
-    kept = scene.chat.recall("postgres retry policy", limit=50, in_context="leave_out")
+    both = scene.conversation.recall("postgres retry policy", limit=50)
+    kept = scene.conversation.recall("postgres retry policy", limit=50, in_context="leave_out")
     assert {hit.in_context for hit in both} == {True, False}
     assert kept.hits
     assert not any(hit.in_context for hit in kept)
@@ -95,7 +95,7 @@ def test_nothing_that_the_context_shows_takes_the_place_of_what_it_does_not() ->
         requested(2),
         performed(2),
     )
-    found = scene.chat.recall("postgres", limit=1, in_context="leave_out")
+    found = scene.conversation.recall("postgres", limit=1, in_context="leave_out")
     assert positions(found) == [0]
     assert found.left_out == 1
 
@@ -117,17 +117,17 @@ def offloaded_scene() -> Scene:
 
 def test_a_result_that_was_offloaded_leads_to_its_stored_original() -> None:
     scene = offloaded_scene()
-    (hit, *_) = scene.chat.recall("secret port 7777")
+    (hit, *_) = scene.conversation.recall("secret port 7777")
     assert (hit.position, hit.role, hit.kind, hit.tool) == (2, "tool", "result", "bash")
     assert (hit.fate, hit.in_context) == ("offloaded", False)
-    assert "7777" in scene.chat.read(hit.address).text
+    assert "7777" in scene.conversation.read(hit.address).text
 
 
 def test_of_a_message_that_is_cut_in_part_the_other_part_is_in_the_context() -> None:
-    found = offloaded_scene().chat.recall("public 8888")
+    found = offloaded_scene().conversation.recall("public 8888")
     assert (found[0].fate, found[0].in_context) == ("offloaded", True)
     assert found[0].text == "The public port is 8888."
-    left = offloaded_scene().chat.recall("public 8888", in_context="leave_out")
+    left = offloaded_scene().conversation.recall("public 8888", in_context="leave_out")
     assert "8888" not in "".join(hit.text for hit in left)
     assert left.left_out > 0
 
@@ -135,14 +135,14 @@ def test_of_a_message_that_is_cut_in_part_the_other_part_is_in_the_context() -> 
 def test_a_condensed_result_is_not_in_the_context() -> None:
     condensed = MessagesCondensed(parts=OFFLOADED.parts, characters=5)
     messages = (user("Go."), calls("a"), user(tool_result("a", LONG)), assistant("Done."))
-    (hit, *_) = Scene(*history(*messages), condensed).chat.recall("secret port")
+    (hit, *_) = Scene(*history(*messages), condensed).conversation.recall("secret port")
     assert (hit.fate, hit.in_context) == ("condensed", False)
 
 
 def test_erased_neighbours_are_named_and_erased_messages_are_not_found() -> None:
     scene = Scene(*history(*PORTS))
-    scene.chat.erase(1)
-    found = scene.chat.recall("port postgres 5433 cache", limit=50)
+    scene.conversation.erase(1)
+    found = scene.conversation.recall("port postgres 5433 cache", limit=50)
     assert 1 not in positions(found)
     beside = {n.position: n for hit in found for n in hit.neighbours}
     assert beside[1].erased
@@ -151,9 +151,9 @@ def test_erased_neighbours_are_named_and_erased_messages_are_not_found() -> None
 
 def test_a_message_that_is_erased_while_it_is_looked_for_is_named_without_its_words() -> None:
     scene = Scene(*history(*PORTS))
-    chat = scene.chat
-    scene.index.before_answering = lambda: chat.erase(3)
-    found = chat.recall("Redis 6379")
+    conversation = scene.conversation
+    scene.index.before_answering = lambda: conversation.erase(3)
+    found = conversation.recall("Redis 6379")
     erased = next(hit for hit in found if hit.position == 3)
     assert (erased.fate, erased.text, erased.in_context) == ("erased", "", False)
     assert (erased.start, erased.stop) == (0, 0)
@@ -163,10 +163,10 @@ def test_a_message_that_is_erased_while_it_is_looked_for_is_named_without_its_wo
 
 def test_a_conversation_that_is_erased_while_it_is_asked_is_gone() -> None:
     scene = Scene(*history(*PORTS))
-    memory, chat = scene.memory, scene.chat
+    memory, conversation = scene.memory, scene.conversation
     scene.index.before_answering = lambda: memory.erase_conversation("t")
     with pytest.raises(ConversationGone):
-        chat.recall("Redis 6379")
+        conversation.recall("Redis 6379")
     scene = Scene(*history(*PORTS))
     memory = scene.memory
     scene.index.before_answering = lambda: memory.erase_conversation("t")
@@ -186,12 +186,12 @@ def test_an_index_that_points_elsewhere_gives_no_foreign_words() -> None:
         scene.log.streams["t"] = history(*[user(f"Redis other {n}") for n in range(6)])
 
     scene.index.before_answering = replaced
-    assert scene.chat.recall("Redis 6379").hits == ()
+    assert scene.conversation.recall("Redis 6379").hits == ()
 
 
 def test_an_erased_conversation_is_gone_and_an_unknown_one_has_nothing() -> None:
     with pytest.raises(ConversationGone):
-        Scene(*history(*PORTS), ConversationErased()).chat.recall("postgres")
+        Scene(*history(*PORTS), ConversationErased()).conversation.recall("postgres")
     nothing = Scene(*history(*PORTS)).memory.conversation("new").recall("postgres")
     assert nothing.hits == ()
     assert nothing.notice == "there is no conversation 'new' in this log"
@@ -199,7 +199,7 @@ def test_an_erased_conversation_is_gone_and_an_unknown_one_has_nothing() -> None
 
 @pytest.mark.parametrize("query", ["", "   ", "\n", "?!", "--", "\x00", "🙂"])
 def test_a_question_without_words_finds_nothing_and_says_so(query: str) -> None:
-    found = Scene(*history(*PORTS)).chat.recall(query)
+    found = Scene(*history(*PORTS)).conversation.recall(query)
     assert found.hits == ()
     assert found.notice == "the question has no words to look for"
 
@@ -207,7 +207,7 @@ def test_a_question_without_words_finds_nothing_and_says_so(query: str) -> None:
 def test_hits_of_one_conversation_are_of_that_one_and_a_search_reaches_all() -> None:
     scene = Scene(*history(*PORTS))
     scene.log.streams["u"] = history(user("Redis elsewhere: 6380"), assistant("Noted."))
-    assert {hit.thread_id for hit in scene.chat.recall("Redis", limit=50)} == {"t"}
+    assert {hit.thread_id for hit in scene.conversation.recall("Redis", limit=50)} == {"t"}
     found = scene.memory.search("Redis", limit=50)
     assert {hit.thread_id for hit in found} == {"t", "u"}
     assert {hit.address for hit in found} >= {"refold://t/3", "refold://u/0"}
@@ -226,18 +226,18 @@ def test_a_search_tells_of_each_conversation_what_its_own_context_shows() -> Non
 def test_the_same_words_come_twice_at_most_as_long_as_there_are_others() -> None:
     same = [user("Run the tests of the parser.")] * 6
     other = [user("The parser tests fail."), user("A parser for dates.")]
-    chat = Scene(*history(*same, *other)).chat
-    texts = [hit.text for hit in chat.recall("parser tests", limit=4)]
+    conversation = Scene(*history(*same, *other)).conversation
+    texts = [hit.text for hit in conversation.recall("parser tests", limit=4)]
     assert len(set(texts)) == 3
-    assert len(chat.recall("parser tests", limit=8)) == 8
+    assert len(conversation.recall("parser tests", limit=8)) == 8
 
 
 def test_scores_fall_and_a_least_score_cuts_them_off() -> None:
-    chat = Scene(*history(*PORTS)).chat
-    scores = [hit.score for hit in chat.recall("postgres port cache", limit=50)]
+    conversation = Scene(*history(*PORTS)).conversation
+    scores = [hit.score for hit in conversation.recall("postgres port cache", limit=50)]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] == 1.0
-    best = chat.recall("postgres port cache", limit=50, min_score=1.0)
+    best = conversation.recall("postgres port cache", limit=50, min_score=1.0)
     assert {hit.score for hit in best} == {1.0}
 
 
@@ -250,16 +250,16 @@ TOOLS = (
 
 
 def test_filters_let_only_through_what_was_asked_for() -> None:
-    chat = Scene(*history(*TOOLS)).chat
-    assert {hit.role for hit in chat.recall("port", roles="tool", limit=50)} == {"tool"}
-    assert {hit.kind for hit in chat.recall("port", kinds=["call"], limit=50)} == {"call"}
-    assert {hit.tool for hit in chat.recall("port", tools=["bash"], limit=50)} == {"bash"}
-    nothing = chat.recall("port", tools="python")
+    conversation = Scene(*history(*TOOLS)).conversation
+    assert {hit.role for hit in conversation.recall("port", roles="tool", limit=50)} == {"tool"}
+    assert {hit.kind for hit in conversation.recall("port", kinds=["call"], limit=50)} == {"call"}
+    assert {hit.tool for hit in conversation.recall("port", tools=["bash"], limit=50)} == {"bash"}
+    nothing = conversation.recall("port", tools="python")
     assert nothing.hits == ()
     assert nothing.notice == "no tool python was used; there are: bash"
-    late = chat.recall("port", since="2026-01-02T00:04:00Z", limit=50)
+    late = conversation.recall("port", since="2026-01-02T00:04:00Z", limit=50)
     assert positions(late) == [3]
-    early = chat.recall("port", until="2026-01-02T01:03:00+01:00", limit=50)
+    early = conversation.recall("port", until="2026-01-02T01:03:00+01:00", limit=50)
     assert {1} <= set(positions(early)) <= {0, 1}
 
 
@@ -276,7 +276,7 @@ def with_vectors(scene: Scene, embedder: TopicEmbedder) -> ListedVectors:
 def test_by_meaning_other_words_are_found() -> None:
     scene = Scene(*history(*PORTS))
     with_vectors(scene, TopicEmbedder("Redis cache store", "retry tries"))
-    found = scene.chat.recall("an in-memory store", mode="vector")
+    found = scene.conversation.recall("an in-memory store", mode="vector")
     assert set(positions(found)) == {2, 3}
     assert found.mode == "vector"
     assert found.notice is None
@@ -286,10 +286,10 @@ def test_by_meaning_other_words_are_found() -> None:
 def test_with_an_embedder_words_and_meaning_are_searched_without_asking() -> None:
     scene = Scene(*history(*PORTS))
     with_vectors(scene, TopicEmbedder("Redis cache store", "retry tries"))
-    found = scene.chat.recall("which store, and postgres?", limit=50)
+    found = scene.conversation.recall("which store, and postgres?", limit=50)
     assert found.mode == "hybrid"
     assert {1, 3} <= set(positions(found))
-    assert scene.chat.recall("which store?", mode="keyword").mode == "keyword"
+    assert scene.conversation.recall("which store?", mode="keyword").mode == "keyword"
 
 
 @pytest.mark.parametrize("mode", ["vector", "hybrid"])
@@ -301,7 +301,7 @@ def test_an_embedder_that_fails_leaves_the_search_by_words(
 ) -> None:
     scene = Scene(*history(*PORTS))
     with_vectors(scene, TopicEmbedder("Redis", fails=error))
-    found = scene.chat.recall("Redis 6379", mode=mode)
+    found = scene.conversation.recall("Redis 6379", mode=mode)
     assert found.mode == "keyword"
     assert found.notice is not None
     assert "no answer in 30 s" in found.notice
@@ -309,12 +309,12 @@ def test_an_embedder_that_fails_leaves_the_search_by_words(
 
 
 def test_without_an_embedder_or_vectors_words_are_searched_and_that_is_said() -> None:
-    found = Scene(*history(*PORTS)).chat.recall("Redis", mode="hybrid")
+    found = Scene(*history(*PORTS)).conversation.recall("Redis", mode="hybrid")
     assert found.mode == "keyword"
     assert "no embedder is configured" in str(found.notice)
     scene = Scene(*history(*PORTS))
     with_vectors(scene, TopicEmbedder("Redis")).texts = {}
-    found = scene.chat.recall("Redis", mode="vector")
+    found = scene.conversation.recall("Redis", mode="vector")
     assert found[0].position == 3
     assert "no vector was made yet" in str(found.notice)
 
@@ -322,7 +322,7 @@ def test_without_an_embedder_or_vectors_words_are_searched_and_that_is_said() ->
 def test_vectors_that_cannot_be_searched_leave_the_search_by_words() -> None:
     scene = Scene(*history(*PORTS))
     with_vectors(scene, TopicEmbedder("Redis")).broken = True
-    found = scene.chat.recall("Redis")
+    found = scene.conversation.recall("Redis")
     assert (found.mode, found[0].position) == ("keyword", 3)
     assert "another dimension" in str(found.notice)
 
@@ -337,7 +337,7 @@ def test_what_a_search_program_finds_is_read_from_the_log() -> None:
     )
     scene = Scene(*history(*PORTS)).equipped(backend=backend)
     scene.log.streams["u"] = history(*PORTS)
-    found = scene.chat.recall("the cache, please")
+    found = scene.conversation.recall("the cache, please")
     assert [(hit.position, hit.text) for hit in found] == [
         (3, "Redis is on 6379."),
         (1, "Postgres listens on 5433 here."),
@@ -349,7 +349,7 @@ def test_what_a_search_program_finds_is_read_from_the_log() -> None:
 
 def test_a_search_program_that_fails_is_named_and_the_built_in_search_answers() -> None:
     scene = Scene(*history(*PORTS)).equipped(backend=ScriptedBackend(fails="no answer in 30 s"))
-    found = scene.chat.recall("Redis")
+    found = scene.conversation.recall("Redis")
     assert found[0].position == 3
     assert "scripted" in str(found.notice)
     assert "no answer in 30 s" in str(found.notice)
@@ -357,14 +357,18 @@ def test_a_search_program_that_fails_is_named_and_the_built_in_search_answers() 
 
 def test_neighbours_are_found_behind_whatever_happened_in_between() -> None:
     before, after = history(*PORTS)[:4], history(*PORTS)[4:]
-    (hit, *_) = Scene(*before, *COVERED, *after).chat.recall("Redis 6379", neighbours=2, limit=1)
+    (hit, *_) = Scene(*before, *COVERED, *after).conversation.recall(
+        "Redis 6379", neighbours=2, limit=1
+    )
     assert [n.position for n in hit.neighbours] == [1, 2, 4, 5]
 
 
 def test_where_there_is_little_room_there_are_fewer_hits_rather_than_scraps() -> None:
-    chat = Scene(*history(*[user(f"needle {n} " + "words " * 60) for n in range(6)])).chat
-    assert len(chat.recall("needle", max_tokens=50, limit=6)) == 1
-    assert len(chat.recall("needle", max_tokens=130, limit=6)) == 3
+    conversation = Scene(
+        *history(*[user(f"needle {n} " + "words " * 60) for n in range(6)])
+    ).conversation
+    assert len(conversation.recall("needle", max_tokens=50, limit=6)) == 1
+    assert len(conversation.recall("needle", max_tokens=130, limit=6)) == 3
 
 
 def test_an_answer_keeps_to_its_room_and_never_loses_the_best_hit() -> None:
@@ -372,7 +376,7 @@ def test_an_answer_keeps_to_its_room_and_never_loses_the_best_hit() -> None:
     said = [user(f"{filler} The needle{n} is here. {filler}") for n in range(6)]
     scene = Scene(*history(*said, *talk(2)))
     for room in (50, 100, 400, 1_000, 4_000):
-        found = scene.chat.recall("needle0 needle3 is here", max_tokens=room)
+        found = scene.conversation.recall("needle0 needle3 is here", max_tokens=room)
         assert found.hits
         assert found.tokens <= room
         count = scene.core.counter.count_text
@@ -380,12 +384,12 @@ def test_an_answer_keeps_to_its_room_and_never_loses_the_best_hit() -> None:
         assert found.tokens == sum(map(count, texts))
         assert "needle" in found[0].text
         for hit in found:
-            assert scene.chat.read(hit.position).text[hit.start : hit.stop] == hit.text
+            assert scene.conversation.read(hit.position).text[hit.start : hit.stop] == hit.text
 
 
 def test_results_of_tools_and_neighbours_that_bring_them_are_said_by_the_tool() -> None:
     messages = (user("Go."), calls("a"), results("a"), assistant("It is zirconium."))
-    (hit, *_) = Scene(*history(*messages)).chat.recall("zirconium", neighbours=2)
+    (hit, *_) = Scene(*history(*messages)).conversation.recall("zirconium", neighbours=2)
     assert [(n.position, n.role) for n in hit.neighbours] == [(1, "assistant"), (2, "tool")]
 
 
@@ -397,5 +401,7 @@ def test_a_compaction_that_was_covered_twice_follows_the_active_summary() -> Non
         requested(4, "a2", supersedes="s1"),
         performed(4, "a2", summary_id="s2", coverage=coverage(4, exclusions=(1,))),
     )
-    shown = {hit.position: hit.in_context for hit in scene.chat.recall("postgres Redis", limit=9)}
+    shown = {
+        hit.position: hit.in_context for hit in scene.conversation.recall("postgres Redis", limit=9)
+    }
     assert shown[3] is False

@@ -35,10 +35,10 @@ def memory(told: Told) -> Memory:
 
 
 def turn(memory: Memory, n: int, *, system: System = "be careful") -> Context:
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": f"question {n} " * 60})
-    made = chat.context(system=system)
-    chat.append({"role": "assistant", "content": f"answer {n} " * 60})
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": f"question {n} " * 60})
+    made = conversation.context(system=system)
+    conversation.append({"role": "assistant", "content": f"answer {n} " * 60})
     return made
 
 
@@ -54,8 +54,8 @@ def test_between_decisions_the_whole_request_before_is_repeated(memory: Memory, 
 
 def test_the_same_request_again_is_repeated_whole(memory: Memory, told: Told) -> None:
     turn(memory, 0)
-    chat = memory.conversation("t")
-    again = [chat.context(system="be careful").tokens for _ in range(2)]
+    conversation = memory.conversation("t")
+    again = [conversation.context(system="be careful").tokens for _ in range(2)]
     assert told.requests[-1] == (again[1], again[1])
 
 
@@ -84,17 +84,17 @@ def test_another_system_text_repeats_nothing_even_if_it_is_as_long(
 
 
 def test_another_model_repeats_nothing(memory: Memory, told: Told) -> None:
-    chat = memory.conversation("t")
-    chat.append({"role": "user", "content": "hello"})
-    chat.context(model="claude-opus-5")
-    chat.context(model="claude-haiku-5-5")
+    conversation = memory.conversation("t")
+    conversation.append({"role": "user", "content": "hello"})
+    conversation.context(model="claude-opus-5")
+    conversation.context(model="claude-haiku-5-5")
     assert told.requests[-1][1] == 0
 
 
 def test_looking_back_is_no_request(memory: Memory, told: Told) -> None:
     turn(memory, 0)
-    chat = memory.conversation("t")
-    chat.context(at=chat.version)
+    conversation = memory.conversation("t")
+    conversation.context(at=conversation.version)
     assert len(told.requests) == 1
 
 

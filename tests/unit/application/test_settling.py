@@ -7,7 +7,7 @@ import pytest
 import refold
 from refold.application.api.blocking import Runner
 from refold.application.api.context import Context
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.application.ports.summariser import Summariser
 from refold.domain.compaction.budget import Budget
 from refold.domain.compaction.policy import CompactionPolicy
@@ -48,16 +48,16 @@ class Agent:
         """Turns of two messages, each turn about so large."""
         words = "word " * (tokens * 2 // 5)
         pair = [{"role": "user", "content": words}, {"role": "assistant", "content": words}]
-        self.chat.append(pair * turns)
+        self.conversation.append(pair * turns)
 
     @property
-    def chat(self) -> Chat:
-        return Chat(self.core, "t", Runner())
+    def conversation(self) -> ConversationMemory:
+        return ConversationMemory(self.core, "t", Runner())
 
     def context(self, **more: Any) -> Context:
         runner = Runner()
         try:
-            context = Chat(self.core, "t", runner).context(**more)
+            context = ConversationMemory(self.core, "t", runner).context(**more)
         finally:
             runner.close()
         assert violations(context.for_anthropic()) == []
@@ -161,7 +161,7 @@ def test_a_compaction_that_runs_elsewhere_is_left_alone_while_the_request_fits()
 
 def test_giant_results_are_offloaded_before_a_summary_is_made() -> None:
     agent = Agent()
-    agent.chat.append([user("go"), calls("a"), user(tool_result("a", "line\n" * 6_000))])
+    agent.conversation.append([user("go"), calls("a"), user(tool_result("a", "line\n" * 6_000))])
     agent.says(500, turns=2)
     context = agent.context()
     [event] = agent.events(ToolContentOffloaded)
@@ -170,13 +170,13 @@ def test_giant_results_are_offloaded_before_a_summary_is_made() -> None:
     assert [c.outcome for c in context.compactions] == ["shortened"]
     assert context.summary is None
     assert "refold://t/2" in str(context.messages)
-    assert agent.chat.messages(2, 3)[0].message.blocks()[0]["content"] == "line\n" * 6_000
+    assert agent.conversation.messages(2, 3)[0].message.blocks()[0]["content"] == "line\n" * 6_000
 
 
 def test_giant_inputs_are_offloaded_as_well() -> None:
     agent = Agent()
     call = {"role": "assistant", "content": [tool_use("a", code="line\n" * 6_000)]}
-    agent.chat.append([user("go"), call, results("a")])
+    agent.conversation.append([user("go"), call, results("a")])
     agent.says(500, turns=2)
     assert "refold://t/1" in str(agent.context().messages)
 
@@ -185,7 +185,7 @@ def test_a_running_turn_of_large_results_fits_by_offloading_them() -> None:
     agent = Agent()
     names = [f"c{i}" for i in range(6)]
     answers = user(*(tool_result(name, "line\n" * 1_000) for name in names))
-    agent.chat.append([user("go"), calls(*names), answers])
+    agent.conversation.append([user("go"), calls(*names), answers])
     context = agent.context()
     assert "refold://t/2" in str(context.messages)
     assert context.messages[0]["content"] == "go"
@@ -193,8 +193,8 @@ def test_a_running_turn_of_large_results_fits_by_offloading_them() -> None:
 
 def test_what_cannot_be_made_smaller_is_a_typed_error_with_figures() -> None:
     agent = Agent()
-    agent.chat.append(user("word " * 9_000))
-    agent.chat.pin(0)
+    agent.conversation.append(user("word " * 9_000))
+    agent.conversation.pin(0)
     with pytest.raises(ContextWindowExceeded) as caught:
         agent.context()
     assert caught.value.budget == 6_200
@@ -227,7 +227,7 @@ def test_a_version_that_does_not_exist_is_refused(version: int) -> None:
     agent = Agent()
     agent.says(10)
     with pytest.raises(InvalidSetting, match="versions 0 to 2"):
-        agent.chat.context(at=version)
+        agent.conversation.context(at=version)
 
 
 def test_tools_and_system_prompt_come_back_as_copies() -> None:
@@ -256,15 +256,15 @@ def test_a_long_conversation_asks_once_a_compaction_and_each_frees_room() -> Non
 
 def test_a_call_that_waits_for_approval_is_never_shortened() -> None:
     with refold.open(":memory:", window=2_000) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "please write the file"})
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "please write the file"})
         call = {"type": "tool_use", "id": "c1", "name": "write", "input": {"text": "x1 " * 2_000}}
-        chat.append({"role": "assistant", "content": [call]})
+        conversation.append({"role": "assistant", "content": [call]})
         with pytest.raises(refold.ContextWindowExceeded, match="message 1"):
-            chat.context()
+            conversation.context()
         answer = {"type": "tool_result", "tool_use_id": "c1", "content": "written"}
-        chat.append({"role": "user", "content": [answer]})
-        context = chat.context()
+        conversation.append({"role": "user", "content": [answer]})
+        context = conversation.context()
         assert context.tokens <= context.budget.limit
         assert "refold://t/1" in str(context.messages)
 
@@ -278,8 +278,8 @@ def test_nothing_is_folded_for_a_request_that_could_not_fit_anyway(what: str) ->
         case "tools":
             tools = [{"name": "t", "description": huge, "input_schema": {"type": "object"}}]
         case _:
-            agent.chat.pin(huge)
-    version = agent.chat.version
+            agent.conversation.pin(huge)
+    version = agent.conversation.version
     with pytest.raises(ContextWindowExceeded):
         agent.context(tools=tools)
-    assert agent.chat.version == version
+    assert agent.conversation.version == version

@@ -8,22 +8,22 @@ from contextlib import contextmanager
 import pytest
 
 import refold
-from refold.application.api.conversation_memory import Chat
+from refold.application.api.conversation_memory import ConversationMemory
 from refold.domain.events import Trigger
 
 
-def filled(chat: Chat) -> None:
+def filled(conversation: ConversationMemory) -> None:
     for n in range(8):
-        chat.append({"role": "user", "content": f"check file_{n}.py please. " * 40})
-        chat.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 40})
+        conversation.append({"role": "user", "content": f"check file_{n}.py please. " * 40})
+        conversation.append({"role": "assistant", "content": f"file_{n}.py is fine. " * 40})
 
 
 def test_a_function_has_the_result_before_the_answer_is_there() -> None:
     told: list[refold.CompactionResult] = []
     with refold.open(":memory:", window=8_000, on_compaction=told.append) as memory:
-        chat = memory.conversation("t")
-        filled(chat)
-        assert [chat.compact()] == told
+        conversation = memory.conversation("t")
+        filled(conversation)
+        assert [conversation.compact()] == told
         assert told[0].outcome == "performed"
         assert told[0].thread_id == "t"
 
@@ -112,9 +112,9 @@ def test_an_observer_that_raises_everywhere_disturbs_nothing(
         caplog.at_level(logging.WARNING, "refold"),
         refold.open(":memory:", window=8_000, observers=(Broken(),)) as memory,
     ):
-        chat = memory.conversation("t")
-        filled(chat)
-        assert chat.compact().outcome == "performed"
-        assert chat.context().tokens
+        conversation = memory.conversation("t")
+        filled(conversation)
+        assert conversation.compact().outcome == "performed"
+        assert conversation.context().tokens
     told = {r.getMessage() for r in caplog.records if "an observer failed" in r.getMessage()}
     assert len(told) == 4  # Each by the line that raised it.

@@ -62,11 +62,13 @@ def asked_by(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
         memory = refold.open(tmp_path / "a.db", summariser=name, notes="off", **models)
         with memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for n in range(12):
-                chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 40})
-                chat.append({"role": "assistant", "content": "It is warm. " * 30})
-            result = chat.compact()
+                conversation.append(
+                    {"role": "user", "content": f"Question {n}. " + "What of it? " * 40}
+                )
+                conversation.append({"role": "assistant", "content": "It is warm. " * 30})
+            result = conversation.compact()
         return result, [request.body["model"] for request in server.requests]
 
 
@@ -88,13 +90,17 @@ def test_the_model_of_a_call_is_asked_for_the_summary_that_the_call_needs(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url)
         settings: dict[str, Any] = {"summariser": "anthropic", "window": 8_000, "notes": "off"}
         with refold.open(tmp_path / "a.db", **settings) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for n in range(20):
-                chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 60})
-                chat.append({"role": "assistant", "content": "It is warm. " * 60})
-            chat.append({"role": "user", "content": "And now?"})
-            assert chat.context(model="claude-opus-5-5").compactions[0].outcome == "performed"
-            done = chat.compact(model="claude-sonnet-5-5", keep_last=1)
+                conversation.append(
+                    {"role": "user", "content": f"Question {n}. " + "What of it? " * 60}
+                )
+                conversation.append({"role": "assistant", "content": "It is warm. " * 60})
+            conversation.append({"role": "user", "content": "And now?"})
+            assert (
+                conversation.context(model="claude-opus-5-5").compactions[0].outcome == "performed"
+            )
+            done = conversation.compact(model="claude-sonnet-5-5", keep_last=1)
             assert done.outcome == "performed", done
         asked = [request.body["model"] for request in server.requests]
         assert set(asked) == {"claude-opus-5-5", "claude-sonnet-5-5"}
@@ -113,12 +119,14 @@ def test_where_the_model_of_summaries_is_not_there_the_one_of_the_call_is_asked(
             "summariser_model": "claude-haiku-5-5",
         }
         with refold.open(tmp_path / "a.db", window=8_000, notes="off", **settings) as memory:
-            chat = memory.conversation("t")
+            conversation = memory.conversation("t")
             for n in range(20):
-                chat.append({"role": "user", "content": f"Question {n}. " + "What of it? " * 60})
-                chat.append({"role": "assistant", "content": "It is warm. " * 60})
-            chat.append({"role": "user", "content": "And now?"})
-            done = chat.context(model="claude-opus-5-5").compactions[0]
+                conversation.append(
+                    {"role": "user", "content": f"Question {n}. " + "What of it? " * 60}
+                )
+                conversation.append({"role": "assistant", "content": "It is warm. " * 60})
+            conversation.append({"role": "user", "content": "And now?"})
+            done = conversation.context(model="claude-opus-5-5").compactions[0]
             assert (done.outcome, done.summariser) == ("performed", "anthropic")
         asked = [request.body["model"] for request in server.requests]
         assert asked[:2] == ["claude-haiku-5-5", "claude-opus-5-5"]

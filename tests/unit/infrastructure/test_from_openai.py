@@ -72,9 +72,9 @@ def as_object(value: Any) -> Any:
 
 def there_and_back(messages: list[Json]) -> Json:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(refold.from_openai(messages))
-        context = chat.context(tools=refold.tools_from_openai([TOOL]))
+        conversation = memory.conversation("t")
+        conversation.append(refold.from_openai(messages))
+        context = conversation.context(tools=refold.tools_from_openai([TOOL]))
         assert violations(context.for_anthropic()) == []
         return context.for_openai()
 
@@ -91,9 +91,9 @@ def test_every_other_key_is_kept_in_the_log() -> None:
     [message] = refold.from_openai({"role": "user", "content": "x", "name": "Bob", "n": None})
     assert message == {"role": "user", "content": "x", "name": "Bob"}
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(message)
-        assert chat.read(0).message.extra == {"name": "Bob"}
+        conversation = memory.conversation("t")
+        conversation.append(message)
+        assert conversation.read(0).message.extra == {"name": "Bob"}
 
 
 def test_a_whole_reply_brings_its_id_model_and_usage() -> None:
@@ -237,9 +237,9 @@ def test_a_schema_without_a_type_becomes_one_that_the_messages_api_takes(paramet
     [tool] = refold.tools_from_openai([{"type": "function", "function": function}])
     assert tool["input_schema"] == {"type": "object", **(parameters or {})}
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        assert chat.context(tools=[tool]).tools == [tool]
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        assert conversation.context(tools=[tool]).tools == [tool]
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -253,9 +253,9 @@ def test_a_strict_tool_stays_strict(strict: bool) -> None:
     [tool] = refold.tools_from_openai([{"type": "function", "function": function}])
     assert tool["strict"] is strict
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        context = chat.context(tools=[tool])
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        context = conversation.context(tools=[tool])
         assert context.for_anthropic()["tools"][0]["strict"] is strict
         assert context.for_openai()["tools"] == [{"type": "function", "function": function}]
 
@@ -268,13 +268,13 @@ def test_names_of_calls_are_made_legal_and_stay_apart() -> None:
     ]
     asked = {"role": "assistant", "content": None, "tool_calls": calls}
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        chat.append(refold.from_openai(asked))
-        context = chat.context()
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        conversation.append(refold.from_openai(asked))
+        context = conversation.context()
         assert violations(context.for_anthropic()) == []
         made = context.for_openai()["messages"][1]["tool_calls"]
-        stored = [block["name"] for block in chat.messages()[1].message.blocks()]
+        stored = [block["name"] for block in conversation.messages()[1].message.blocks()]
     assert stored == names
     shown = [call["function"]["name"] for call in made]
     assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in shown)
@@ -284,9 +284,11 @@ def test_names_of_calls_are_made_legal_and_stay_apart() -> None:
 
 def test_a_name_that_is_too_long_for_openai_is_refused_there() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        context = chat.context(tools=[{"name": "x" * 65, "input_schema": {"type": "object"}}])
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        context = conversation.context(
+            tools=[{"name": "x" * 65, "input_schema": {"type": "object"}}]
+        )
         with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.name: "):
             context.for_openai()
 
@@ -301,17 +303,21 @@ def test_an_empty_result_stays_empty(content: object) -> None:
 def test_a_result_without_content_is_empty_there() -> None:
     call = {"type": "tool_use", "id": "a", "name": "n", "input": {}}
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "assistant", "content": [call]})
-        chat.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]})
-        assert chat.context().for_openai()["messages"][-1]["content"] == ""
+        conversation = memory.conversation("t")
+        conversation.append({"role": "assistant", "content": [call]})
+        conversation.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+        )
+        assert conversation.context().for_openai()["messages"][-1]["content"] == ""
 
 
 def test_a_tool_of_a_server_has_no_place_in_an_openai_request() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "x"})
-        context = chat.context(tools=[{"type": "web_search_20250305", "name": "web_search"}])
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "x"})
+        context = conversation.context(
+            tools=[{"type": "web_search_20250305", "name": "web_search"}]
+        )
         with pytest.raises(InvalidMessage, match=r"^tools\[0\]\.type: "):
             context.for_openai()
 
@@ -320,7 +326,7 @@ class Client:
     """The client of the SDK, with a model that calls a tool once."""
 
     def __init__(self) -> None:
-        self.chat = self.completions = self
+        self.conversation = self.completions = self
         self.asked: list[Json] = []
 
     def create(self, **request: Any) -> Any:

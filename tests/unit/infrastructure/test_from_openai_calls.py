@@ -31,10 +31,10 @@ def calls(*names: str) -> Json:
 def one_by_one(*messages: Json) -> list[Json]:
     """Convert and append each message alone; the messages of the request that they become."""
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for message in messages:
-            chat.append(refold.from_openai(message))
-        context = chat.context()
+            conversation.append(refold.from_openai(message))
+        context = conversation.context()
         assert violations(context.for_anthropic()) == []
         made = context.for_openai()["messages"]
         assert isinstance(made, list)
@@ -49,20 +49,20 @@ def pairs(made: list[Json]) -> list[tuple[str, str]]:
 
 def test_a_reply_is_stored_once_by_its_id() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(ASKED)
+        conversation = memory.conversation("t")
+        conversation.append(ASKED)
         for _ in range(2):
-            stored = chat.append(refold.from_openai(reply()))
+            stored = conversation.append(refold.from_openai(reply()))
         assert not stored.messages[0].new
-        assert len(chat.messages()) == 2
+        assert len(conversation.messages()) == 2
 
 
 def test_an_id_that_a_server_may_give_twice_is_no_key() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
+        conversation = memory.conversation("t")
         for said in ("one", "two"):
-            chat.append(refold.from_openai(reply(said, reply_id="chatcmpl-123")))
-        assert [m.message.content for m in chat.messages()] == ["one", "two"]
+            conversation.append(refold.from_openai(reply(said, reply_id="chatcmpl-123")))
+        assert [m.message.content for m in conversation.messages()] == ["one", "two"]
 
 
 def test_a_call_and_its_result_find_each_other_one_at_a_time() -> None:
@@ -86,9 +86,9 @@ def test_calls_without_an_id_are_told_apart_by_name(at_once: bool) -> None:
     ]
     if at_once:
         with refold.open(":memory:") as memory:
-            chat = memory.conversation("t")
-            chat.append(refold.from_openai(talk))
-            made = chat.context().for_openai()["messages"]
+            conversation = memory.conversation("t")
+            conversation.append(refold.from_openai(talk))
+            made = conversation.context().for_openai()["messages"]
     else:
         made = one_by_one(*talk)
     assert sorted(pairs(made)) == [("look", "a view"), ("read", "a text")]
@@ -190,20 +190,20 @@ def test_a_request_of_nothing_is_refused_in_both_forms() -> None:
 
 def test_a_single_beta_is_one() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(ASKED)
-        request = chat.context().for_anthropic(betas="files-api-2025-04-14")
+        conversation = memory.conversation("t")
+        conversation.append(ASKED)
+        request = conversation.context().for_anthropic(betas="files-api-2025-04-14")
         assert request["extra_headers"] == {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def test_a_format_that_no_export_has_is_refused() -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(ASKED)
+        conversation = memory.conversation("t")
+        conversation.append(ASKED)
         with pytest.raises(
             InvalidSetting, match="must be one of jsonl, anthropic, events"
         ) as caught:
-            chat.export("xml")  # type: ignore[arg-type]
+            conversation.export("xml")  # type: ignore[arg-type]
         assert caught.value.setting == "format"
 
 
@@ -228,10 +228,10 @@ def test_a_message_without_content_is_stored_and_left_out_of_requests(
 ) -> None:
     said = [ASKED, {"role": "assistant", "content": "Hm?"}, {"role": role, "content": content}]
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(refold.from_openai([*said, {"role": "user", "content": "on"}]))
-        context = chat.context()
-        stored = [list(message.message.blocks()) for message in chat.messages()]
+        conversation = memory.conversation("t")
+        conversation.append(refold.from_openai([*said, {"role": "user", "content": "on"}]))
+        context = conversation.context()
+        stored = [list(message.message.blocks()) for message in conversation.messages()]
     assert violations(context.for_anthropic()) == []
     assert [m["content"] for m in context.for_anthropic()["messages"]] == ["go", "Hm?", "on"]
     assert stored[2] == [EMPTY]
@@ -242,6 +242,6 @@ def test_a_conversation_of_nothing_but_an_empty_message_makes_a_legal_request(
     content: object,
 ) -> None:
     with refold.open(":memory:") as memory:
-        chat = memory.conversation("t")
-        chat.append(refold.from_openai({"role": "user", "content": content}))
-        assert violations(chat.context().for_anthropic()) == []
+        conversation = memory.conversation("t")
+        conversation.append(refold.from_openai({"role": "user", "content": content}))
+        assert violations(conversation.context().for_anthropic()) == []

@@ -22,9 +22,9 @@ def agents(tmp_path: Path) -> Path:
 
 def asked(*files: Path, system: Any = None, **more: Any) -> refold.Context:
     with refold.open(":memory:", instruction_files=files, **more) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "hi"})
-        return chat.context(system=system)
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "hi"})
+        return conversation.context(system=system)
 
 
 def test_they_stand_behind_the_system_text_of_the_caller(agents: Path) -> None:
@@ -71,12 +71,12 @@ def test_they_are_counted_among_what_every_request_carries(agents: Path) -> None
 
 def test_they_are_read_once_and_in_requests_of_old_versions_as_well(agents: Path) -> None:
     with refold.open(":memory:", instruction_files=[agents]) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "hi"})
-        before = chat.context().system
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "hi"})
+        before = conversation.context().system
         agents.write_text("Use blanks.", "utf-8")
-        assert chat.context().system == before
-        assert chat.context(at=1).system == before
+        assert conversation.context().system == before
+        assert conversation.context(at=1).system == before
 
 
 def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
 def skipped(*files: Path | str) -> str:
     """Why the only file is skipped."""
     with refold.open(":memory:", instruction_files=files) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "hi"})
-        [file] = chat.context(system="You.").budget.instruction_files
-        assert chat.context(system="You.").system == "You."
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "hi"})
+        [file] = conversation.context(system="You.").budget.instruction_files
+        assert conversation.context(system="You.").system == "You."
     assert (file.name, file.tokens, file.cut) == (str(files[0]), 0, 0)
     return file.skipped
 
@@ -104,9 +104,9 @@ def test_of_a_standard_list_those_that_are_there_are_read(
     missing = [tmp_path / "TOOLS.md", tmp_path / "IDENTITY.md"]
     caplog.set_level(logging.WARNING, "refold")
     with refold.open(":memory:", instruction_files=[agents, *missing]) as memory:
-        chat = memory.conversation("t")
-        chat.append({"role": "user", "content": "hi"})
-        made = [chat.context(system="You.") for _ in range(3)][-1]
+        conversation = memory.conversation("t")
+        conversation.append({"role": "user", "content": "hi"})
+        made = [conversation.context(system="You.") for _ in range(3)][-1]
     assert made.system == asked(agents, system="You.").system
     assert [record.getMessage() for record in caplog.records] == [
         f"instruction file {path} is skipped: it cannot be read: No such file or directory"

@@ -179,11 +179,11 @@ def test_the_response_of_a_recorded_request_is_the_last_message(tmp_path: Path) 
 
 
 def test_a_list_of_runs_is_one_conversation_each(tmp_path: Path) -> None:
-    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    conversation = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     talk = read_json(
         tmp_path,
-        [{"task_id": 1, "trial": t, "traj": chat} for t in (0, 1)]
-        + [{"id": "x", "messages": chat}],
+        [{"task_id": 1, "trial": t, "traj": conversation} for t in (0, 1)]
+        + [{"id": "x", "messages": conversation}],
     )
     assert [c.thread_id for c in talk.conversations] == [
         "talk:task-1:trial-0",
@@ -194,8 +194,10 @@ def test_a_list_of_runs_is_one_conversation_each(tmp_path: Path) -> None:
 
 
 def test_json_lines_of_chats_are_one_conversation_each(tmp_path: Path) -> None:
-    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
-    talk = read_records(tmp_path, {"messages": chat}, {"input": chat}, chat, {"other": 1})
+    conversation = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    talk = read_records(
+        tmp_path, {"messages": conversation}, {"input": conversation}, conversation, {"other": 1}
+    )
     assert [c.thread_id for c in talk.conversations] == ["talk:0", "talk:1", "talk:2"]
     assert [(s.line, s.reason) for s in talk.skipped] == [(4, "record that holds no chat")]
 
@@ -282,6 +284,6 @@ def test_messages_of_unknown_roles_are_named(tmp_path: Path) -> None:
 
 
 def test_a_chat_that_speaks_anthropic_is_refused_as_openai(tmp_path: Path) -> None:
-    chat = [{"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}]
+    conversation = [{"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}]
     with pytest.raises(TranscriptError, match=r"cannot be read as openai.*Read it as anthropic"):
-        read_json(tmp_path, chat, format="openai")
+        read_json(tmp_path, conversation, format="openai")

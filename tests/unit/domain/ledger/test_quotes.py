@@ -134,7 +134,7 @@ OWN: dict[str, tuple[str, list[str] | None]] = {
 
 
 def own(text: str) -> list[str]:
-    return [said.text for said in said_by_user(text, chat=False) if not said.is_quoted]
+    return [said.text for said in said_by_user(text, conversation=False) if not said.is_quoted]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -155,7 +155,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
         "Implement this spec:\n\n# Login\n\n## Rules\n- Never store passwords\n- Must use argon2\n\n"
         "## Tasks\n- add it"
     )
-    said = said_by_user(text, chat=False)
+    said = said_by_user(text, conversation=False)
     assert own(text) == ["Implement this spec:"]
     assert [one for one in said if one.is_quoted] == [
         Said("request", "add it", ("Tasks",), is_quoted=True),
@@ -175,7 +175,7 @@ def test_of_a_plan_that_is_handed_over_the_rules_are_kept_as_quoted() -> None:
 )
 def test_of_a_review_the_beginning_is_kept_as_quoted_and_never_as_a_rule(text: str) -> None:
     assert own(text) == ["Can you address it?"]
-    (quoted,) = (said for said in said_by_user(text, chat=False) if said.is_quoted)
+    (quoted,) = (said for said in said_by_user(text, conversation=False) if said.is_quoted)
     assert quoted.kind == "request"
     assert "Never use tabs here" in quoted.text
     assert "feedback" in quoted.under[0]
@@ -204,7 +204,7 @@ def test_a_review_that_nobody_announces_is_known_by_its_manner() -> None:
 )
 def test_a_hostile_message_is_read_in_no_time(unit: str) -> None:
     started = time.process_time()
-    said_by_user(unit * (30_000 // len(unit)), chat=False)
+    said_by_user(unit * (30_000 // len(unit)), conversation=False)
     assert time.process_time() - started < 2
 
 
