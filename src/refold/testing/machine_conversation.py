@@ -1,12 +1,14 @@
 """A conversation under test: what was said and done is known apart from the store, and compared with it."""
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 
 import refold
 from refold.application.api.context import Context
 from refold.application.api.conversation_memory import Chat as Conversation
 from refold.application.api.memory import Memory
+from refold.application.conversation.block_checks import UnknownBlockWarning
 
 from .checked_store import as_json
 from .findings import shown
@@ -61,7 +63,11 @@ class MachineConversation:
         """Append, and remember what was acknowledged as new."""
         messages = [{**one, "content": one["content"] or " "} for one in messages]
         keys = None if key is None else [key, *[None] * (len(messages) - 1)]
-        appended = self.conversation.append(messages, key=keys)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UnknownBlockWarning
+            )  # Such blocks are drawn on purpose.
+            appended = self.conversation.append(messages, key=keys)
         for message, at in zip(messages, appended.messages, strict=True):
             if at.new:
                 holds(
