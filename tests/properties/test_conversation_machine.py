@@ -32,7 +32,7 @@ QUICK = settings(
     stateful_step_count=12,
     deadline=None,
     database=None,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.generate],
 )
 FINDING = settings(QUICK, max_examples=40, stateful_step_count=14, derandomize=True)
