@@ -116,7 +116,7 @@ def markdown(
         "",
         "## Recalled",
         "",
-        f"What the context shows no more, asked for by `conversation.recall(question, limit={HITS})` without any model,",
+        f"What the context no longer shows, asked for by `conversation.recall(question, limit={HITS})`, no model,",
         "by a question that names what the fact is about and nothing else of it: how many stand word for word in",
         "one of the hits, of how many; in brackets where there was no ledger.",
         "",

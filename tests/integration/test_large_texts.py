@@ -96,7 +96,7 @@ def test_a_pinned_text_is_never_cut_and_the_error_says_unpin() -> None:
         pin_id = conversation.pin(8)
         with pytest.raises(refold.ContextWindowExceeded) as caught:
             conversation.context(system="rule " * 3_000)
-        assert f"chat.unpin('{pin_id}')" in str(caught.value)
+        assert f"conversation.unpin('{pin_id}')" in str(caught.value)
         conversation.unpin(pin_id)
         context = conversation.context(system="rule " * 3_000)
         assert context.tokens <= context.budget.limit

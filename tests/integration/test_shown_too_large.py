@@ -204,7 +204,7 @@ def test_a_pinned_document_stays_and_the_error_says_unpin() -> None:
         pin_id = conversation.pin(2)
         with pytest.raises(refold.ContextWindowExceeded) as caught:
             conversation.context()
-        assert f"`chat.unpin({pin_id!r})`" in str(caught.value)
+        assert f"`conversation.unpin({pin_id!r})`" in str(caught.value)
         assert "shorten_texts" not in str(caught.value)
         conversation.unpin(pin_id)
         fits(conversation)

@@ -14,6 +14,15 @@ from refold.domain.value import replace
 from refold.infrastructure.bootstrap import open_core
 
 
+def is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def as_list(value: object) -> list[Any]:
+    """What is a list already, for type checkers."""
+    return cast("list[Any]", value)
+
+
 class Talk:
     """A conversation in another's place; subclasses break one thing."""
 
@@ -54,8 +63,8 @@ class Store:
 
 def changed(message: Any, change: Callable[[Any], Any]) -> Any:
     """A message, or a list of them, with its texts changed."""
-    if isinstance(message, list):
-        return [changed(one, change) for one in message]
+    if is_list(message):
+        return [changed(one, change) for one in as_list(message)]
     if isinstance(message["content"], str):
         return {**message, "content": change(message["content"])}
     return message
@@ -63,7 +72,7 @@ def changed(message: Any, change: Callable[[Any], Any]) -> Any:
 
 def fake(talk: Any, message: Any) -> refold.Appended:
     """What an append would answer that is not stored."""
-    count = len(message) if isinstance(message, list) else 1
+    count = len(as_list(message)) if is_list(message) else 1
     first = len(talk.inner.messages())
     stored = tuple(
         refold.AppendedMessage(position=first + n, message_id=f"m-{n}", tokens=5, new=True)
@@ -178,16 +187,16 @@ class Sorting(Talk):
     """Keeps JSON with its keys sorted."""
 
     def append(self, message: Any, **how: Any) -> Any:
-        if isinstance(message, list):
-            return super().append([self.sorted(one) for one in message], **how)
+        if is_list(message):
+            return super().append([self.sorted(one) for one in as_list(message)], **how)
         return super().append(self.sorted(message), **how)
 
     def sorted(self, value: Any) -> Any:
         if isinstance(value, dict):
             pairs = cast("dict[str, Any]", value).items()
             return {key: self.sorted(inner) for key, inner in sorted(pairs)}
-        if isinstance(value, list):
-            return [self.sorted(inner) for inner in value]
+        if is_list(value):
+            return [self.sorted(inner) for inner in as_list(value)]
         return value
 
 
@@ -199,9 +208,9 @@ class Reordering(Talk):
 
 class OneByOne(Talk):
     def append(self, message: Any, **how: Any) -> Any:
-        if not isinstance(message, list) or how:
+        if not is_list(message) or how:
             return super().append(message, **how)
-        answers = [self.inner.append(one) for one in message]
+        answers = [self.inner.append(one) for one in as_list(message)]
         return replace(answers[-1], messages=tuple(m for a in answers for m in a.messages))
 
 

@@ -1,7 +1,5 @@
 """A token counter while it is checked: what it returns is judged before it is compared."""
 
-from typing import cast
-
 from refold.application.ports.summariser import TokenCount, TokenCounter
 from refold.domain.messages import Message
 from refold.testing.findings import Findings, shown
@@ -22,20 +20,21 @@ class Counting:
 
     def message(self, one: Message, name: str) -> TokenCount:
         """Return the tokens of a message."""
-        counted: object = self._counter.count_message(one)
-        right = self._findings.require(
-            isinstance(counted, TokenCount),
-            "type",
-            expected="count_message(message): a refold.TokenCount",
-            seen=f"{type(counted).__name__}: {shown(counted)} for {name}",
-            advice="Return TokenCount(total=…, thinking=…).",
-        )
-        if not right:
+        counted = self._returned(one)
+        if not isinstance(counted, TokenCount):
+            self._findings.add(
+                "type",
+                expected="count_message(message): a refold.TokenCount",
+                seen=f"{type(counted).__name__}: {shown(counted)} for {name}",
+                advice="Return TokenCount(total=…, thinking=…).",
+            )
             return TokenCount(total=counted if type(counted) is int else 0)
-        counted = cast("TokenCount", counted)
         self.whole(counted.total, f"total of {name}")
         self.whole(counted.thinking, f"thinking of {name}")
         return counted
+
+    def _returned(self, one: Message) -> object:
+        return self._counter.count_message(one)
 
     def whole(self, counted: object, name: str) -> int:
         """Return a count as a whole number, whatever it is."""

@@ -141,7 +141,7 @@ class _Check:
 
     def _asked(self, text: str, name: str) -> list[float]:
         answer = ended_in(lambda: self._embedder.embed_query(text), self._timeout)
-        return next(iter(self._sound([answer], 1, name)), [])
+        return next(iter(self._sound([answer], 1, name)), list[float]())
 
     def _sound(self, answer: object, count: int, name: str) -> list[list[float]]:
         if not self._findings.require(

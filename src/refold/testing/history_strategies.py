@@ -259,9 +259,8 @@ def histories(
 ) -> SearchStrategy[list[Message]]:
     """Conversations as lists of messages of the Messages API, with all that real ones hold.
 
-    Legal ones are what a running agent appends: each list is taken by ``conversation.append``. Damaged
-    ones are what recordings hold besides: results of unknown calls, ids given twice, thinking without a
-    signature, lone surrogates; ``conversation.append(history, recorded=True)`` takes them.
+    Legal ones are taken by ``conversation.append``. Damaged ones hold what recordings do besides, such
+    as results of unknown calls and ids given twice: ``conversation.append(history, recorded=True)``.
 
     Args:
         damaged: whether what breaks the rules of the API may be in it.
@@ -270,10 +269,8 @@ def histories(
         tools: whether tools are called.
         thinking: whether answers think.
         images: whether messages and results have pictures.
-        min_messages: the fewest messages, at least 1.
-        max_messages: the most messages.
-        max_text: the longest text in characters, huge results excepted.
-        huge: the length of a huge tool result in characters.
+        min_messages, max_messages: how many messages, at least 1.
+        max_text, huge: the longest text, and the length of a huge tool result, in characters.
 
     >>> @given(histories(max_messages=10))
     ... def test_any_history_gives_a_legal_request(history):
@@ -283,14 +280,9 @@ def histories(
     ...         request = conversation.context().for_anthropic()
     ...         assert violations(request, allow_pending_at_end=True) == []
     """
-    drawn = turns(
-        recorded=damaged,
-        min_messages=min_messages,
-        max_messages=max_messages,
-        max_text=max_text,
-        huge=huge,
-        kinds=Kinds(multilingual=multilingual, tools=tools, thinking=thinking, images=images),
-    ).map(_joined)
+    kinds = Kinds(multilingual=multilingual, tools=tools, thinking=thinking, images=images)
+    sizes = {"min_messages": min_messages, "max_messages": max_messages, "max_text": max_text}
+    drawn = turns(recorded=damaged, huge=huge, kinds=kinds, **sizes).map(_joined)
     return drawn if damaged else drawn.map(_appendable)
 
 

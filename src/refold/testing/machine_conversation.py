@@ -1,18 +1,23 @@
 """A conversation under test: what was said and done is known apart from the store, and compared with it."""
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 
 import refold
 from refold.application.api.context import Context
 from refold.application.api.conversation_memory import ConversationMemory as Conversation
 from refold.application.api.memory import Memory
-from refold.testing.checked_store import as_json
-from refold.testing.findings import shown
-from refold.testing.history_layout import Message
-from refold.testing.request_judge import violations
-from refold.testing.request_rules.request import blocks_of, message_blocks
+from refold.application.conversation.block_checks import UnknownBlockWarning
 
+from .checked_store import as_json
+from .findings import shown
+from .history_layout import Message
+from .request_judge import violations
+from .request_rules.request import blocks_of, message_blocks
+
+SHORT = 100
+"""Characters of a text that is never shortened."""
 COMPACTED = ("performed", "shortened")
 
 
@@ -40,8 +45,8 @@ class MachineConversation:
         self.said: list[Message] = []
         self.erased: set[int] = set()
         self.pins: dict[str, str] = {}
-        self.seen: dict[int, str] = {}
-        """What was rendered at each version."""
+        self.sent: dict[int, str] = {}
+        """What was sent at each version."""
 
     @property
     def conversation(self) -> Conversation:
@@ -50,6 +55,7 @@ class MachineConversation:
 
     def restart(self) -> None:
         """Close the memory and open another one."""
+        self._forget_newest()
         self.memory.close()
         self.memory = self._opening()
 
@@ -57,7 +63,11 @@ class MachineConversation:
         """Append, and remember what was acknowledged as new."""
         messages = [{**one, "content": one["content"] or " "} for one in messages]
         keys = None if key is None else [key, *[None] * (len(messages) - 1)]
-        appended = self.conversation.append(messages, key=keys)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UnknownBlockWarning
+            )  # Such blocks are drawn on purpose.
+            appended = self.conversation.append(messages, key=keys)
         for message, at in zip(messages, appended.messages, strict=True):
             if at.new:
                 holds(
@@ -69,6 +79,7 @@ class MachineConversation:
 
     def append_elsewhere(self, message: Message) -> None:
         """Append through a second memory, as another process does."""
+        self._forget_newest()
         second = self._opening()
         try:
             second.conversation(self._thread_id).append(message)
@@ -101,6 +112,7 @@ class MachineConversation:
         again = self.conversation.context()
         same = context.version != again.version or self._bytes(context) == self._bytes(again)
         holds(same, "the same request again has the same bytes", again)
+        self.sent[again.version] = self._bytes(again)
 
     def pin(self, text: str) -> None:
         """Pin a text."""
@@ -117,11 +129,16 @@ class MachineConversation:
         position = number % len(self.said)
         self.conversation.erase(position)
         self.erased.add(position)
-        self.seen.clear()  # Contexts of the past lose the message as well: that is its purpose.
+        self.sent.clear()  # Contexts of the past lose the message as well: that is its purpose.
 
     def shown(self, at: int | None = None) -> Context:
         """Return the context at a version; nothing is decided by that."""
         return self.conversation.context(at=self.conversation.version if at is None else at)
+
+    def _forget_newest(self) -> None:
+        """What a request carried is recorded with what follows it: no other memory knows it before."""
+        newest = self.conversation.version
+        self.sent = {version: sent for version, sent in self.sent.items() if version < newest}
 
     def judge(self) -> None:
         """Check everything that must hold at any time."""
@@ -129,21 +146,22 @@ class MachineConversation:
         if not self.said:
             return
         context = self.shown()
+        holds(bool(context.messages), "what was said is in a request", context)
         self._is_legal(context)
+        self._newest_words_are_whole(context)
         self._thinking_is_whole(context)
         self._one_summary_is_active(context)
         self._each_message_has_one_fate()
         self._pins_are_kept(context)
         self._erased_is_gone(context)
-        self.seen[context.version] = self._bytes(context)
-        for version in sorted(self.seen)[-3:-1]:
+        for version in sorted(self.sent)[-2:]:
             self._is_as_it_was(version)
 
     def judge_in_hindsight(self) -> None:
         """Check the whole history after a restart."""
         self.restart()
         self.judge()
-        for version in self.seen:
+        for version in self.sent:
             self._is_as_it_was(version)
         verified = self.memory.verify()
         holds(verified.ok, "the log has no damage", verified)
@@ -163,6 +181,17 @@ class MachineConversation:
     def _is_legal(self, context: Context) -> None:
         found = violations(context.for_anthropic(), allow_pending_at_end=True)
         holds(not found, "a request keeps the rules of the Messages API", "; ".join(found))
+
+    def _newest_words_are_whole(self, context: Context) -> None:
+        newest = self.said[-1]
+        words = newest["content"]
+        if newest["role"] == "user" and isinstance(words, str) and len(words) < SHORT:
+            written = as_json(context.messages)
+            is_there = as_json(words.strip())[1:-1] in written
+            is_there |= len(self.said) - 1 in self.erased
+            holds(
+                is_there, f"the newest words of the user stand in the request: {words!r}", written
+            )
 
     def _thinking_is_whole(self, context: Context) -> None:
         said = {as_json(b) for message in self.said for b in blocks_of(message["content"])}
@@ -196,7 +225,7 @@ class MachineConversation:
             holds(gone, f"nothing of the erased message {position} is in a request", written)
 
     def _is_as_it_was(self, version: int) -> None:
-        same = self._bytes(self.shown(version)) == self.seen[version]
+        same = self._bytes(self.shown(version)) == self.sent[version]
         holds(same, f"the context at version {version} is the same bytes as then", version)
 
     @staticmethod

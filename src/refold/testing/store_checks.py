@@ -1,7 +1,7 @@
 """``check_store``: appends to a store, reads it back in other memories, and finds what it loses."""
 
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from refold.application.api.memory import Memory
@@ -10,7 +10,8 @@ from refold.testing.checked_store import CheckedStore
 from refold.testing.findings import Findings, NeverEnded, Report, name_of
 from refold.testing.places import Place, file_at, opening_of
 
-PROBES: tuple[Callable[[CheckedStore], None], ...] = (
+Probe = Callable[[CheckedStore], None]
+PROBES: tuple[Probe, ...] = (
     store_guarantees.appends_are_seen_at_once,
     store_guarantees.nothing_is_lost_without_closing,
     store_contents.positions_lead_to_messages,
@@ -69,15 +70,26 @@ def check_store(
     findings = Findings(subject)
     opening = opening_of(place, open, window=8_000, summariser="extractive", background=False)
     store = CheckedStore(opening, findings, uuid.uuid4().hex[:8], timeout)
-    probes = [*PROBES]
-    if open is None and not callable(place):
-        probes.append(partial(store_guarantees.a_killed_process_lost_nothing, file_at(place)))
+    _try_all(store, _probes(place, open), only, timeout)
+    return findings.settle()
+
+
+def _probes(place: Place, open: Callable[..., Memory] | None) -> list[Probe]:
+    if open is not None or callable(place):
+        return [*PROBES]
+    killed = partial(store_guarantees.a_killed_process_lost_nothing, file_at(place))
+    return [*PROBES, killed]
+
+
+def _try_all(
+    store: CheckedStore, probes: Sequence[Probe], only: Collection[str] | None, timeout: float
+) -> None:
     try:
         for probe in probes:
             if only is None or _name(probe) in only:
                 store.probe(_name(probe), probe)
     except NeverEnded as error:
-        findings.add(
+        store.findings.add(
             "timeout",
             expected=f"an operation that ends within {timeout:g} s",
             seen=str(error),
@@ -85,7 +97,6 @@ def check_store(
         )
     finally:
         store.close()
-    return findings.settle()
 
 
 def _name(probe: Callable[[CheckedStore], None]) -> str:
