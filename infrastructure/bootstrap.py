@@ -99,10 +99,8 @@ def _opened(path: str | Path, options: Options) -> Core:
     from refold.infrastructure.files.processes import ThisProcess
     from refold.infrastructure.maintenance.log_keeper import SQLiteKeeper
     from refold.infrastructure.observability.observers import Observing
-    from refold.infrastructure.recall.stemmer import SNOWBALL
     from refold.infrastructure.tokens.estimator import EstimatingTokenCounter
 
-    stem_with(SNOWBALL)
     configuration = configuration_of(options)
     settings, instructions = configuration.settings, _instructions(configuration)
     counter = options.get("counter") or EstimatingTokenCounter()
@@ -152,6 +150,9 @@ def _summarisers(
 
 
 def _recall(stores: "_Stores", log: ThreadLog, options: Options) -> RecallParts:
+    from refold.infrastructure.recall.stemmer import SNOWBALL
+
+    stem_with(SNOWBALL)
     backend = options.get("search_backend")
     hands_over = backend is None or isinstance(backend, str)
     return by_thread(stores.recall, log, hands_over=hands_over)

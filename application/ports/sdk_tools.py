@@ -1,6 +1,6 @@
 """The port of a vendor's SDK that runs tools by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, Protocol
 
 from refold.domain.errors import RefoldError
@@ -44,7 +44,7 @@ class AwaitableTools(Protocol):
 
     def __iter__(self) -> Iterator[RunnableTool]: ...
 
-    async def call(self, name: object, input: object) -> ToolOutput:
+    def call(self, name: object, input: object) -> Coroutine[Any, Any, ToolOutput]:
         """Call a tool; wrong input gives an output with ``is_error``."""
         ...
 

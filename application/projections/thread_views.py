@@ -121,7 +121,8 @@ class ThreadViews:
 def _of(rows: Sequence[Row]) -> Sequence[Row]:
     if not rows or not any(SEPARATOR in row.thread_id for row in rows):
         return rows
-    return [replace(row, thread_id=thread_of(row.thread_id)) for row in rows]
+    # A type variable is lost in ``replace``.
+    return [row.__replace__(thread_id=thread_of(row.thread_id)) for row in rows]
 
 
 def _by_thread(row: ConversationRow) -> ConversationRow:

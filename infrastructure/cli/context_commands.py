@@ -97,11 +97,9 @@ def context(
         if json:
             print_json(_as_json(made, parts))
             return
-        largest = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)[
-            :LARGEST
-        ]
+        fates = sorted(conversation.explain(at=made.version), key=lambda f: -f.shown_tokens)
     with paged():
-        _say_sizes(made, parts, largest, _how_to_compact(made, db, window, model))
+        _say_sizes(made, parts, fates[:LARGEST], _how_to_compact(made, db, window, model))
         if not sizes:
             say()
             _show_request(made)

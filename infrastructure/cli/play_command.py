@@ -125,8 +125,7 @@ def play(
     from refold.infrastructure.settings.option_checks import Options
 
     transcript = read_file(file, format, thread)
-    _quieten()
-    troubles = Troubles()
+    troubles = _counted_troubles()
     with ExitStack() as stack:
         path = db or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "play.db"
         # Not in the background: what is decided for a request is counted with it.
@@ -150,10 +149,11 @@ def play(
         raise typer.Exit(1)
 
 
-def _quieten() -> None:
-    # Failed compactions are counted and told at the end, each reason once.
+def _counted_troubles() -> Troubles:
+    # Failed compactions are counted and shown at the end, each reason once.
     if not logging.getLogger("refold").isEnabledFor(logging.INFO):
         logging.getLogger("refold.compaction").setLevel(logging.ERROR)
+    return Troubles()
 
 
 def read_file(file: Path, format: str, thread: str | None = None) -> Transcript:

@@ -84,7 +84,7 @@ class Nothing(Changed):
 
 class Unchecked(Changed):
     def change(self, draft: Draft, request: Request) -> object:
-        return replace(draft, complete="yes")
+        return replace(draft, complete=cast("bool", "yes"))
 
 
 class Unnamed(Lines):
