@@ -3,7 +3,7 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from filecmp import cmp
 from functools import partial
 from pathlib import Path
@@ -228,11 +228,15 @@ def _completed(log: Path, extent: Extent, scratch: Path) -> Generator[sqlite3.Co
 
 
 def _put_together(images: PageImages | None, main: MainFile, made: Path, pages: int) -> None:
+    """Write the pages that exist; what a header says behind them is a hole, which takes no space."""
+    known = max(main.pages, images.pages if images else 0)
     with open_private(made, "xb") as file:
-        for number in range(1, pages + 1):
+        for number in range(1, min(pages, known) + 1):
             newest = images.newest(number, images.frames - 1) if images else None
             page = images.image(newest) if images and newest is not None else main.page(number)
             file.write(page.ljust(main.page_size, b"\0"))
+        with suppress(OSError):  # No file is as long as a damaged header can say.
+            file.truncate(pages * main.page_size)
 
 
 def _opened(made: Path) -> sqlite3.Connection:

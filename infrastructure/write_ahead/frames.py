@@ -250,7 +250,12 @@ def extent_if_cut(log: Path) -> Extent | None:
         return None
     size = int.from_bytes(header[16:18])
     extent = Extent(int.from_bytes(header[28:32]), 1 << 16 if size == 1 else size)
-    if not header.startswith(b"SQLite format 3\0") or extent.page_size < SMALLEST_PAGE:
+    is_power = extent.page_size.bit_count() == 1
+    if (
+        not header.startswith(b"SQLite format 3\0")
+        or extent.page_size < SMALLEST_PAGE
+        or not is_power
+    ):
         return None
     is_cut = os.fstat(descriptor).st_size < extent.pages * extent.page_size
     return extent if is_cut else None

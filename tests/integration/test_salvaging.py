@@ -1,7 +1,10 @@
 """A salvage copies every intact event of a damaged log into a new one, and says what was lost."""
 
 import random
+import sqlite3
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -259,3 +262,21 @@ def test_what_cannot_be_read_at_all_sends_nobody_in_a_circle(tmp_path: Path) -> 
         salvage_file(path, tmp_path / "new.db")
     assert "refold verify" not in str(refused.value)
     assert "refold salvage" not in str(refused.value)
+
+
+@pytest.mark.parametrize("page_size", [b"\x10\x00", b"\xff\xff"])
+def test_a_header_that_says_too_many_pages_fills_no_disk(tmp_path: Path, page_size: bytes) -> None:
+    path = log_of(tmp_path / "a.db", *FIVE)
+    with path.open("r+b") as file:
+        file.seek(16)
+        file.write(page_size)
+        for place in (24, 92):
+            file.seek(place)
+            file.write(b"\0\0\0\1")
+        file.seek(28)
+        file.write(b"\xff\xff\xff\xfe")
+    started = time.monotonic()
+    with suppress(refold.RefoldError, sqlite3.Error):
+        salvage_file(path, tmp_path / "new.db")
+    assert time.monotonic() - started < 20
+    assert sum(one.stat().st_blocks for one in tmp_path.rglob("*")) * 512 < 20_000_000

@@ -178,7 +178,6 @@ def test_a_lost_wal_is_told(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.slow
 def test_commands_look_into_logs_that_cannot_be_opened(refold: Refold, tmp_path: Path) -> None:
     path = log_of(tmp_path / "agent.db", *FIVE)
     assert refold("verify").code == 0
