@@ -44,7 +44,7 @@ from collections.abc import Sequence
 
 
 class RefoldError(Exception):
-    """The root: ``except RefoldError`` catches all that refold raises on purpose."""
+    """Base class of all errors that refold raises on purpose."""
 
 
 class InvalidThreadId(RefoldError, ValueError):
@@ -52,10 +52,10 @@ class InvalidThreadId(RefoldError, ValueError):
 
 
 class InvalidSetting(RefoldError, ValueError):
-    """A setting has a value that cannot work.
+    """A setting has an invalid value.
 
-    The message names the setting, where the value comes from, the value, and the range. ``setting``
-    and ``value`` say so to programs.
+    The message states the setting, the source of the value, the value, and the allowed range. ``setting``
+    and ``value`` give the same facts to programs.
     """
 
     def __init__(self, message: str, *, setting: str = "", value: object = None) -> None:
@@ -65,7 +65,7 @@ class InvalidSetting(RefoldError, ValueError):
 
 
 class InvalidMessage(RefoldError, ValueError):
-    """A message is not valid; ``field`` is the path of what is wrong, such as ``content[2].input``."""
+    """A message is not valid. ``field`` is the path of the invalid part, such as ``content[2].input``."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -82,10 +82,10 @@ class UnknownToolCall(InvalidMessage):
 
 
 class KeyReused(InvalidMessage):
-    """An idempotency key stands for another message already; nothing is stored.
+    """An idempotency key already belongs to a different message; nothing is stored.
 
-    ``key`` is the key. ``position`` is the place of the message that has it; None where both are given at
-    once.
+    ``key`` is the key. ``position`` is the position of the message with this key, or None if both messages
+    were given in one call.
     """
 
     def __init__(self, key: str, position: int | None) -> None:
@@ -99,9 +99,9 @@ class KeyReused(InvalidMessage):
 
 
 class VersionConflict(RefoldError):
-    """Somebody else has appended to the conversation since it was looked at; nothing is stored.
+    """Another writer has appended to the conversation since it was read; nothing is stored.
 
-    ``expected`` is the version that was given, ``actual`` the one that there is.
+    ``expected`` is the version that the caller gave, ``actual`` is the current version.
     """
 
     def __init__(self, thread_id: str, expected: int, actual: int) -> None:
@@ -120,7 +120,7 @@ class VersionConflict(RefoldError):
 
 
 class UnknownMessage(RefoldError, LookupError):
-    """The conversation has no message at this position, or it was lost by damage."""
+    """The conversation has no message at this position, or the message was lost by damage."""
 
     def __init__(self, position: int, length: int, *, lost: bool = False) -> None:
         known = f"positions 0 to {length - 1}" if length else "no messages yet"
@@ -134,8 +134,10 @@ class UnknownMessage(RefoldError, LookupError):
 
 
 class UnknownSummary(RefoldError, LookupError):
-    """No summary has this id. ``thread_id`` is the conversation that was asked, None for all of them;
-    ``newest`` are ids that there are, the newest first.
+    """No summary has this id.
+
+    ``thread_id`` is the conversation that was searched, or None for all conversations. ``newest`` are the
+    ids of existing summaries, newest first.
     """
 
     def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
@@ -148,7 +150,7 @@ class UnknownSummary(RefoldError, LookupError):
 
 
 class ConversationGone(RefoldError):
-    """The conversation was erased; nothing can be read from it. A message that is appended begins a new one."""
+    """The conversation was erased and cannot be read. Appending a message starts a new one."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
@@ -159,7 +161,7 @@ class ConversationGone(RefoldError):
 
 
 class EmptyConversation(RefoldError):
-    """A request was to be made of a conversation without messages: the API refuses one."""
+    """The conversation has no messages, so no request can be built."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
@@ -173,9 +175,9 @@ class InvalidOwner(RefoldError, ValueError):
 
 
 class OwnerConflict(RefoldError):
-    """The conversation has another owner than the one that was given; nothing was read or stored.
+    """The conversation has a different owner; nothing was read or stored.
 
-    The message names neither: it may reach the wrong one of the two.
+    The message names neither owner, because the wrong one of the two may read it.
     """
 
     def __init__(self, thread_id: str) -> None:
@@ -187,9 +189,10 @@ class OwnerConflict(RefoldError):
 
 
 class ContextWindowExceeded(RefoldError):
-    """What must be in the context word for word does not fit the budget.
+    """Content that must stay word for word does not fit the budget.
 
-    ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
+    ``needed`` and ``budget`` are tokens. ``instructions`` is the part of ``needed`` that instruction files
+    use.
     """
 
     unit = "tokens"
@@ -206,15 +209,15 @@ class ContextWindowExceeded(RefoldError):
 
 
 class RequestTooLarge(ContextWindowExceeded):
-    """What must be in the context has more bytes than may be sent; ``needed`` and ``budget`` are bytes."""
+    """Content that must stay has more bytes than a request may have. ``needed`` and ``budget`` are bytes."""
 
     unit = "bytes"
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):
-    """What is pinned does not fit the budget, even without the rest of the conversation.
+    """Pinned content does not fit the budget, even without the rest of the conversation.
 
-    ``pins`` are the ids of all pins, ``pinned`` the tokens that they take together.
+    ``pins`` are the ids of all pins. ``pinned`` is their total size in tokens.
     """
 
     def __init__(

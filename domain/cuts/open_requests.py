@@ -1,4 +1,4 @@
-"""The requests of the running turn stay word for word, also behind the cut (invariant 4)."""
+"""The requests of the running turn stay word for word, even before the cut."""
 
 from refold.domain.turns import protected_requests
 
