@@ -1,2 +1,1 @@
-"""The domain: pure values, events, the ``Conversation`` aggregate and its decisions, without I/O or clocks.
-"""
+"""The domain: pure values, events, the ``Conversation`` aggregate and its decisions, without I/O or clocks."""

@@ -156,7 +156,10 @@ def _replaces(
     """Return the generation of a new summary, and the number of tokens that it replaces."""
     before = state.summary
     if before is not None and before.coverage == requested.coverage:
-        return before.generation, before.tokens  # The same coverage was summarised again with another focus.
+        return (
+            before.generation,
+            before.tokens,
+        )  # The same coverage was summarised again with another focus.
     generation = 0 if requested.rebuilds or before is None else before.generation + 1
     return generation, plan.covered_tokens
 

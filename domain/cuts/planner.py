@@ -116,7 +116,9 @@ def plan_compaction(
     is_small = state.tokens + budget.fixed <= budget.target
     cover_most = trigger == "manual" and (wish.covers_most or is_small)
     if wish.keep_last and cover_most:
-        policy = replace(policy, whole_turn_share=1)  # Keep no more messages, even to keep a turn whole.
+        policy = replace(
+            policy, whole_turn_share=1
+        )  # Keep no more messages, even to keep a turn whole.
     return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
