@@ -84,8 +84,8 @@ def _answer(calls: set[str], answered: Sequence[str], index: int) -> None:
                 f"messages[{index}].content",
                 call_id,
                 f"tool result for {call_id!r}, but the open calls are {sorted(calls) or 'none'}: a call "
-                "is open from its message to the assistant's next one, for one result. Append the message "
-                "with the call first; what comes later than that, append as text "
-                "(recorded history: append(..., recorded=True))",
+                "is open until the assistant's next message and takes one result. Append the message with "
+                "the call first, or append a late result as text. For recorded history use "
+                "append(..., recorded=True)",
             )
         calls.discard(call_id)

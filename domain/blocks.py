@@ -20,7 +20,7 @@ def name_problem(name: str, longest: int = LONGEST) -> str | None:
     if name and len(name) <= longest and not _REFUSED.search(name):
         return None
     shown = name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
-    return f"{shown!r} cannot be the name of a tool: give 1 to {longest} letters, digits, _ and -"
+    return f"{shown!r} is not a valid tool name: use 1 to {longest} letters, digits, _ and -"
 
 
 def legal_name(name: str, longest: int = LONGEST) -> str:
@@ -116,7 +116,7 @@ def _of_data(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
         case "text" if not isinstance(source.get("data"), str):
             return SourceProblem("source.data", "a string")
         case "url" if not _is_address(source.get("url")):
-            return SourceProblem("source.url", "an address; data goes into a base64 source")
+            return SourceProblem("source.url", "a URL; put data into a base64 source")
         case "file" if not (isinstance(source.get("file_id"), str) and source["file_id"]):
             return SourceProblem("source.file_id", "the id of an uploaded file")
         case "content":

@@ -1,43 +1,43 @@
-"""Every error that refold raises on purpose, and the rule that each says what to do next.
+"""Errors that refold raises on purpose. Each message states what happened and what to do next.
 
 ::
 
     RefoldError
     ├── InvalidThreadId (ValueError)        the thread id is missing, blank or unusable
-    ├── InvalidMessage (ValueError)         a message is not one: names the field
+    ├── InvalidMessage (ValueError)         a message is not valid; the error names the field
     │   ├── UnknownToolCall                 a tool result answers no open call
-    │   └── KeyReused                       a key stands for another message already
-    ├── InvalidSetting (ValueError)         a setting is out of range: names itself
+    │   └── KeyReused                       the key belongs to another message
+    ├── InvalidSetting (ValueError)         a setting is not valid; the error names it
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
-    ├── AmbiguousId (LookupError)           several ids begin so (application.errors)
+    ├── AmbiguousId (LookupError)           several ids have this prefix (application.errors)
     ├── ConversationGone                    the conversation was erased
     ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
-    ├── OwnerConflict                       the conversation is somebody else's
-    ├── VersionConflict                     somebody else has appended meanwhile
-    ├── TurnTaken                           somebody else has the turn of the conversation (application.errors)
-    ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
-    │   └── ForeignAddress                  it is one of another conversation
-    ├── ContextWindowExceeded               what must be in the context does not fit
-    │   ├── PinnedContentTooLarge           what is pinned does not fit, even alone
-    │   └── RequestTooLarge                 the same in bytes, not in tokens
-    ├── EmptyConversation                   there is no message to send yet
+    ├── OwnerConflict                       the conversation belongs to another owner
+    ├── VersionConflict                     another writer has appended to the conversation
+    ├── TurnTaken                           another process is in its turn (application.errors)
+    ├── InvalidAddress (ValueError)         not the address of a message (application.errors)
+    │   └── ForeignAddress                  the address is of another conversation
+    ├── ContextWindowExceeded               required content does not fit the context
+    │   ├── PinnedContentTooLarge           pinned content does not fit, even alone
+    │   └── RequestTooLarge                 required content has too many bytes
+    ├── EmptyConversation                   the conversation has no messages to send
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── EmbedderError                       an embedder could not answer (application.errors)
     ├── BackendError                        a search program could not answer (application.errors)
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
-    ├── TargetExists                        a file that is to be written is there already
-    └── LogError                            the store of events (application.errors)
+    ├── TargetExists                        the file to write already exists
+    └── LogError                            a problem with the log (application.errors)
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
-        ├── LogLocked                       the key of an encrypted log is missing or another one
-        ├── BackupDamaged                   a backup, or the log that it is made of
-        ├── OpenedBeforeFork                the memory belongs to the process that this one was forked from
-        ├── LogBehindAnchor                 the log was put back to an earlier day, or cut
-        ├── ThreadExists (ValueError)       a conversation with this id is there already
+        ├── LogLocked                       the key of an encrypted log is missing or wrong
+        ├── BackupDamaged                   a backup or its source is damaged
+        ├── OpenedBeforeFork                the memory was opened before the process forked
+        ├── LogBehindAnchor                 the log was rolled back or truncated
+        ├── ThreadExists (ValueError)       a conversation with this id already exists
         ├── NotARefoldLog, NewerLog
-        └── LogDamaged                      content differs from its digest, a gap, a broken chain
-            └── WriteAheadDamaged           a bad frame in the write-ahead log, intact ones behind it
+        └── LogDamaged                      a wrong digest, a gap or a broken hash chain
+            └── WriteAheadDamaged           a bad frame in the write-ahead log before intact ones
 """
 
 from collections.abc import Sequence
@@ -89,10 +89,10 @@ class KeyReused(InvalidMessage):
     """
 
     def __init__(self, key: str, position: int | None) -> None:
-        where = "two messages that are given" if position is None else f"message {position} as well"
+        where = "two messages of this call" if position is None else f"message {position}"
         super().__init__(
             "key",
-            f"{key!r} stands for {where}, and they say different things: give each message a key of its own",
+            f"{key!r} is already the key of {where} with different content: use a new key for each message",
         )
         self.key = key
         self.position = position
@@ -106,13 +106,13 @@ class VersionConflict(RefoldError):
 
     def __init__(self, thread_id: str, expected: int, actual: int) -> None:
         how = (
-            "somebody else has appended to it since: read what is new, make the context again"
+            "another writer has appended to it: read the new messages and build a new context"
             if actual > expected
-            else "it never had that version: take the one of a context or of an append"
+            else "it never had that version: use the version of a context or of an append"
         )
         super().__init__(
-            f"conversation {thread_id!r} is at version {actual} and {expected} was expected: {how}, and "
-            "append with the new version"
+            f"conversation {thread_id!r} is at version {actual}, but version {expected} was expected: "
+            f"{how}, then append with the new version"
         )
         self.thread_id = thread_id
         self.expected = expected
@@ -142,7 +142,11 @@ class UnknownSummary(RefoldError, LookupError):
 
     def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
         where = "the log" if thread_id is None else f"conversation {thread_id!r}"
-        known = f"has {', '.join(newest)}" if newest else "has none yet: nothing was compacted"
+        known = (
+            f"has {', '.join(newest)}"
+            if newest
+            else "has no summaries, because nothing was compacted"
+        )
         super().__init__(f"there is no summary {summary_id[:200]!r}: {where} {known}")
         self.summary_id = summary_id
         self.thread_id = thread_id
@@ -154,7 +158,7 @@ class ConversationGone(RefoldError):
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} was erased; append a message to begin a new one with this id, or "
+            f"conversation {thread_id!r} was erased: append a message to start a new one with this id, or "
             "use another id"
         )
         self.thread_id = thread_id
@@ -165,7 +169,7 @@ class EmptyConversation(RefoldError):
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} has no message to send yet: append what the user says first"
+            f"conversation {thread_id!r} has no messages to send: append a user message first"
         )
         self.thread_id = thread_id
 
@@ -182,8 +186,8 @@ class OwnerConflict(RefoldError):
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} belongs to another owner, and that never changes: give that "
-            "owner, or another thread id"
+            f"conversation {thread_id!r} belongs to another owner, which cannot change: use that owner or "
+            "another thread id"
         )
         self.thread_id = thread_id
 

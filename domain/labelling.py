@@ -27,7 +27,7 @@ def label_conversation(state: Conversation, label: str) -> tuple[ConversationLab
     given, label = label, " ".join(label.split())[:LONGEST_LABEL]
     if not label:
         raise InvalidSetting(
-            f"label={given[:20]!r} names nothing: give a text of at least one character that can be seen",
+            f"label={given[:20]!r} is blank: give a text with at least one visible character",
             setting="label",
             value=given,
         )

@@ -41,10 +41,10 @@ def pin(
         elif not text.strip():
             raise InvalidMessage(
                 "position",
-                f"message {position} has no words that could be kept; conversation.read({position}) still gives it",
+                f"message {position} has no words to pin; use conversation.read({position}) to read it",
             )
     elif not text.strip():
-        raise InvalidMessage("text", "is blank: there is nothing to keep")
+        raise InvalidMessage("text", "is blank: give the text to pin")
     if len(state.pins) >= MOST_PINS:
         raise InvalidMessage("pin", f"there are {MOST_PINS} pins already: unpin one first")
     return (MessagePinned(pin_id=pin_id, position=position, text=text, tokens=tokens),)

@@ -76,8 +76,8 @@ def _settled(
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
         age = (at - state.attempt.requested_at).total_seconds()
         raise CompactionInFlight(
-            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
-            f"abandoned after {policy.lease_seconds} s"
+            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s: wait until it ends, or "
+            f"until it counts as abandoned after {policy.lease_seconds} s"
         )
     return abandon_compaction(state, "it never ended")
 
@@ -91,19 +91,19 @@ def perform_compaction(
         SummaryRefused: the summary is not acceptable, or the covered content changed in the meantime.
     """
     if state.attempt is None or state.attempt.attempt_id != requested.attempt_id:
-        raise SummaryRefused("overtaken", "the compaction was given up or overtaken meanwhile")
+        raise SummaryRefused("overtaken", "the compaction was ended or replaced in the meantime")
     active = state.summary.summary_id if state.summary else None
     if active != requested.supersedes:
-        raise SummaryRefused("overtaken", "another summary became active meanwhile")
+        raise SummaryRefused("overtaken", "another summary became active in the meantime")
     pinned = (m.position for m in state.live if m.position in state.pinned_positions)
     if any(map(requested.coverage.covers, pinned)):
-        raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
+        raise SummaryRefused("overtaken", "a covered message was pinned in the meantime")
     judge_summary(summary, plan)
     performed = _performed(state, requested, plan, summary)
     is_again = state.summary is not None and state.summary.coverage == requested.coverage
     if not is_again and evolve(state, performed).tokens >= state.tokens:
         raise SummaryRefused(
-            "overtaken", "what it covers takes no more than it now: it is shown shorter"
+            "overtaken", "the covered messages were shortened and are no larger than the summary"
         )
     if active is None:
         return (performed,)

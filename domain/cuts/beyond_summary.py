@@ -12,4 +12,4 @@ def legal(state: Conversation) -> Cuts:
     return frozenset(p for p in all_cuts(state) if p >= state.covered_to and p > first)
 
 
-RULE = CutRule("beyond_summary", "there is nothing that a summary does not cover already", legal)
+RULE = CutRule("beyond_summary", "a summary already covers all messages that may be covered", legal)

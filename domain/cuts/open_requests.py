@@ -6,6 +6,6 @@ from .rule import StayRule
 
 RULE = StayRule(
     "open_requests",
-    "all that could be covered are requests that are still being worked on",
+    "all messages that could be covered are requests still in progress",
     protected_requests,
 )

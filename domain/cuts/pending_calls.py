@@ -17,4 +17,4 @@ def legal(state: Conversation) -> Cuts:
     return frozenset(p for p in all_cuts(state) if p <= pending)
 
 
-RULE = CutRule("pending_calls", "tool calls wait for their results", legal, pending_position)
+RULE = CutRule("pending_calls", "tool calls are waiting for their results", legal, pending_position)

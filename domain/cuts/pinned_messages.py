@@ -15,4 +15,4 @@ def kept(state: Conversation, allowance: int) -> frozenset[int]:
     return with_companions(state.live, state.pinned_positions)
 
 
-RULE = StayRule("pinned_messages", "all that could be covered is pinned", kept)
+RULE = StayRule("pinned_messages", "all messages that could be covered are pinned", kept)

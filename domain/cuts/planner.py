@@ -139,7 +139,8 @@ def _chosen(
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
         return NothingToCompact(
-            rule="too_little", because="what could be covered is no larger than a summary of it"
+            rule="too_little",
+            because="the messages that could be covered are no larger than their summary",
         )
     target = _length(state, chosen, budget, policy)
     plan = CompactionPlan(
@@ -233,12 +234,12 @@ def _idle(
 ) -> NothingToCompact | None:
     if wish.target and not wish.everything and state.tokens + budget.fixed <= budget.target:
         return NothingToCompact(
-            rule="within_target", because="the request is no larger than the target already"
+            rule="within_target", because="the request already meets the target"
         )
     if trigger != "manual" and _waits(state, budget, policy):
         return NothingToCompact(
             rule="first_summary_after",
-            because=f"no summary is made before there are more than {policy.first_summary_after} messages",
+            because=f"no summary is made until there are more than {policy.first_summary_after} messages",
         )
     if state.tokens >= budget.room:
         return None
