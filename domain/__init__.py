@@ -1,1 +1,1 @@
-"""The domain: pure values, events, the Conversation aggregate and what it may decide. No I/O, no clock, no vendors."""
+"""The domain: pure values, events, the ``Conversation`` aggregate and its decisions, without I/O or clocks."""

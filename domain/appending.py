@@ -1,4 +1,4 @@
-"""The decision to append messages: what a live agent may say next, and what a recording may hold."""
+"""The decision to append messages, live or recorded."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from .value import Value, build_unvalidated
 
 
 class IncomingMessage(Value, frozen=True):
-    """A message that is to be appended, with identity and measure given from outside."""
+    """A message to append, with its id and size."""
 
     message: Message
     message_id: str
@@ -24,7 +24,7 @@ class IncomingMessage(Value, frozen=True):
     stop_reason: str | None = None
     stale_thinking: bool = False
     owner: str | None = None
-    """Whose it is; None: the owner's of the conversation."""
+    """Owner of the message, or None for the owner of the conversation."""
 
 
 def append_messages(
@@ -34,10 +34,11 @@ def append_messages(
     recorded: bool = False,
     owner: str | None = None,
 ) -> tuple[MessageAppended, ...]:
-    """Append ``incoming`` in order; all or none.
+    """Append all messages in ``incoming`` in order, or none of them.
 
-    ``recorded``: history is kept as it came. A live tool result must answer an open call. ``owner``:
-    whose the conversation is; the first message that says so records it. None: as recorded.
+    ``recorded`` history is kept as received. In live messages a tool result must answer an open call.
+    ``owner`` is the owner of the conversation, or None to leave it as recorded. The first message that is
+    appended with an owner records it.
 
     Raises:
         UnknownToolCall: a live tool result answers no call, or one that was answered before.
@@ -83,8 +84,8 @@ def _answer(calls: set[str], answered: Sequence[str], index: int) -> None:
                 f"messages[{index}].content",
                 call_id,
                 f"tool result for {call_id!r}, but the open calls are {sorted(calls) or 'none'}: a call "
-                "is open from its message to the assistant's next one, for one result. Append the message "
-                "with the call first; what comes later than that, append as text "
-                "(recorded history: append(..., recorded=True))",
+                "is open until the assistant's next message and takes one result. Append the message with "
+                "the call first, or append a late result as text. For recorded history use "
+                "append(..., recorded=True)",
             )
         calls.discard(call_id)

@@ -1,4 +1,4 @@
-"""Content blocks: which types the Messages API takes, where their data is, and what they say to a reader."""
+"""Content blocks of the Messages API: known types, tool names, sources of media, and readable words."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,38 +9,39 @@ from .messages import SHOWN, Block, Message
 from .value import is_list, is_object
 
 LONGEST = 128
-"""Characters of a name that the Messages API takes."""
+"""Maximum length of a name in the Messages API."""
 LONGEST_OPENAI = 64
-"""The same of the OpenAI API."""
+"""Maximum length of a name in the OpenAI API."""
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def name_problem(name: str, longest: int = LONGEST) -> str | None:
-    """Say what is wrong with the name of a tool; None where providers take it."""
+    """Describe why the name of a tool is invalid, or return None if providers accept it."""
     if name and len(name) <= longest and not _REFUSED.search(name):
         return None
     shown = name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
-    return f"{shown!r} cannot be the name of a tool: give 1 to {longest} letters, digits, _ and -"
+    return f"{shown!r} is not a valid tool name: use 1 to {longest} letters, digits, _ and -"
 
 
 def legal_name(name: str, longest: int = LONGEST) -> str:
-    """Return a name that the providers take; the same for the same name."""
+    """Return a valid tool name for a name. The same name always gives the same result."""
     legal = _REFUSED.sub("_", name) or "_"
     return legal if len(legal) <= longest else _with_digest(legal, name, longest)
 
 
 class ToolNames:
-    """The names of the calls of one request, in their order: two names never become one."""
+    """Valid tool names for the calls of one request. Different names stay different."""
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
-        """What each name that is shown stands for."""
+        """Original names, by valid name."""
 
     def shown(self, name: str) -> str:
-        """Return the name to show.
+        """Return the valid name for a tool name.
 
-        A legal one is shown as it is, also behind another that became the same: that other was refused in
-        every request, so the legal one is what the tool was named then.
+        A name that is already valid is returned unchanged, even if another name was converted to it.
+        Requests with that other name were always rejected, so the valid name is the one that the tool
+        really had.
         """
         legal = legal_name(name)
         if self._taken.setdefault(legal, name) != name and legal != name:
@@ -68,27 +69,30 @@ _BLANKS = b" \t\r\n"
 
 
 class SourceProblem(NamedTuple):
-    """What is wrong with the source of a block."""
+    """A problem in the source of an image or a document."""
 
     path: str
-    """Within the block, such as ``source.media_type``."""
+    """Path within the block, such as ``source.media_type``."""
     wanted: str
-    """What must be there."""
+    """Description of a valid value."""
 
 
 def has_source(block: Block) -> bool:
-    """Whether an image or a document says where its data is."""
+    """Return whether an image or a document names a source for its data."""
     source = block.get("source")
     return is_object(source) and isinstance(source.get("type"), str)
 
 
 def is_refused(block: Block) -> bool:
-    """Whether it is an image or a document that the Messages API refuses."""
+    """Return whether the Messages API rejects this image or document."""
     return source_problem(block) is not None
 
 
 def source_problem(block: Block) -> SourceProblem | None:
-    """Find what the Messages API refuses of an image or a document; None of any other block."""
+    """Return why the Messages API rejects an image or document, or None if it accepts it.
+
+    Always None for blocks of other types.
+    """
     kind = block.get("type")
     if kind not in SHOWN:
         return None
@@ -112,7 +116,7 @@ def _of_data(how: str, source: Mapping[str, Any]) -> SourceProblem | None:
         case "text" if not isinstance(source.get("data"), str):
             return SourceProblem("source.data", "a string")
         case "url" if not _is_address(source.get("url")):
-            return SourceProblem("source.url", "an address; data goes into a base64 source")
+            return SourceProblem("source.url", "a URL; put data into a base64 source")
         case "file" if not (isinstance(source.get("file_id"), str) and source["file_id"]):
             return SourceProblem("source.file_id", "the id of an uploaded file")
         case "content":
@@ -133,7 +137,8 @@ def _of_parts(content: object) -> SourceProblem | None:
 
 
 def _is_base64(data: object) -> bool:
-    # Padding may be missing and lines may be broken: whether that is refused is not known for sure.
+    # Missing padding and line breaks are accepted, because it is unknown whether providers reject
+    # them.
     if not isinstance(data, str) or not data.isascii():
         return False
     given = data.encode().translate(None, _BLANKS)
@@ -166,26 +171,26 @@ _OF_MODELS = frozenset(
     }
 )
 _REPLACED = _OF_USERS | _OF_MODELS
-"""What stands in the message of another speaker is rendered as a short text anyway."""
+"""Known block types. A block in the message of another role is rendered as a short text anyway."""
 _OF_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _SOURCED = frozenset({"image", "document"})
 
 
 def unknown_kinds(message: Message) -> tuple[str, ...]:
-    """The types of blocks in a message that the Messages API does not take there, in their order."""
+    """Return the types of blocks that the Messages API does not accept in this message, in order."""
     if isinstance(message.content, str) or message.role == "system":
-        return ()  # Of a system message only the texts are shown.
+        return ()  # Only the texts of a system message are shown.
     return tuple(dict.fromkeys(_unknown(message.content, message.role)))
 
 
 def is_unknown(block: Block, kinds: Iterable[str]) -> bool:
-    """Whether a block is one of ``kinds`` that were recorded as unknown."""
+    """Return whether a block has one of the ``kinds`` that were recorded as unknown."""
     kind = kind_of(block)
     return kind in kinds and not (kind in _SOURCED and has_source(block))
 
 
 def kind_of(block: Block) -> str:
-    """The type of a block as text; empty where it has none."""
+    """Return the type of a block, or an empty string if it has none."""
     kind = block.get("type")
     return kind if isinstance(kind, str) else ""
 
@@ -203,7 +208,9 @@ def _unknown(content: Iterable[Block], role: str) -> Iterator[str]:
 
 
 def _is_known(kind: str, role: str) -> bool:
-    if kind.endswith("_tool_result"):  # Of the provider's own tools: shown with its call, or not.
+    if kind.endswith(
+        "_tool_result"
+    ):  # Results of the provider's own tools are shown with their call or left out.
         return True
     if kind == "search_result":
         return role == "user"
@@ -229,11 +236,11 @@ _READ = (
     "stderr",
     "error_code",
 )
-"""Fields with words, in the order in which they are read; what is encoded or encrypted is in others."""
+"""Fields with readable words, in reading order. Encoded or encrypted data is in other fields."""
 
 
 def block_words(block: Mapping[str, Any]) -> str:
-    """The words of a block, its parts joined with new lines; empty where it has none, as an image."""
+    """Return the words of a block, its parts joined with newlines. Empty for a block such as an image."""
     text = block.get("text")
     return text if isinstance(text, str) else "\n".join(part for part in _words_in(block) if part)
 
@@ -252,12 +259,12 @@ def _words_in(value: object) -> Iterator[str]:
 
 
 def strings(message: Message) -> Iterator[str]:
-    """Return every string in a message's blocks, also inside inputs and results."""
+    """Yield all strings in the blocks of a message, including tool inputs and results."""
     return strings_in(message.content, deepest=_DEEP)
 
 
 def strings_in(value: object, *, deepest: int) -> Iterator[str]:
-    """Yield every string in JSON data, down to so many levels below the value."""
+    """Yield all strings in JSON data, down to ``deepest`` levels below the value."""
     if isinstance(value, str):
         yield value
     elif deepest and is_object(value):

@@ -1,4 +1,4 @@
-"""The decision which earlier messages are quoted in the system text, and to quote none any more."""
+"""The decisions to quote earlier messages in the system text, or to stop quoting them."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from .value import Rewritten, replace
 
 
 def memories_room(state: Conversation, size: int, budget: Budget, most: int) -> int:
-    """The tokens that quotations may take in a request that has ``size`` tokens with the present ones.
+    """Return the maximum tokens of quotations in a request that has ``size`` tokens with the current ones.
 
-    No more than ``most``, and never so many that the next decision would be due soon: each one has the
-    provider read the whole prefix anew.
+    The result is at most ``most``. It also keeps a distance from the trigger, so that the next compaction
+    is not due soon: each change makes the provider read the whole prefix again.
     """
     well_under = min((budget.trigger + budget.target) // 2, budget.trigger - 1)
     return max(0, min(most, well_under - (size - state.memories_tokens)))
@@ -27,10 +27,10 @@ def choose_memories(
     query_position: int,
     tokens: int,
 ) -> tuple[MemoriesChosen, ...]:
-    """Quote ``memories``, the best first, in place of the ``present`` ones.
+    """Quote ``memories``, best first, instead of the ``present`` ones.
 
-    Nothing happens if they say the same: another order is not worth another prefix. ``tokens``: of all
-    as rendered, with what stands around them.
+    Does nothing if both quote the same texts: a new order is not worth a new prefix. ``tokens`` is the
+    size of all quotations as rendered, with the text around them.
     """
     if not memories:
         return forget_memories(state)
@@ -41,7 +41,7 @@ def choose_memories(
 
 
 def forget_memories(state: Conversation) -> tuple[MemoriesChosen, ...]:
-    """Quote nothing any more; nothing happens if nothing is quoted."""
+    """Stop quoting, or do nothing if nothing is quoted."""
     if not state.memories_tokens:
         return ()
     newest = max(0, state.length - 1)
@@ -51,16 +51,17 @@ def forget_memories(state: Conversation) -> tuple[MemoriesChosen, ...]:
 def withdraw_memories(
     state: Conversation, kept: MemoriesChosen | None, rewritten: Sequence[Rewritten]
 ) -> tuple[MemoriesChosen, ...]:
-    """Record that earlier choices lost their content; ``kept``: what is quoted now and stays so."""
+    """Record that earlier choices lost content. ``kept`` are the quotations that stay, or None."""
     newest = max(0, state.length - 1)
     nothing = MemoriesChosen(query_position=newest, memories=(), tokens=0)
     return (replace(kept or nothing, rewritten=tuple(rewritten)),)
 
 
 def is_before_first_request(state: Conversation) -> bool:
-    """Whether a user has spoken, no request is recorded and nothing is quoted: the prefix is still free.
+    """Return whether the prefix can still change freely.
 
-    Answers say nothing of that: an assistant may greet first, and a history may come from elsewhere.
+    A user has spoken, but no request is recorded and nothing is quoted. Answers do not matter here: an
+    assistant may greet first, and a history may be imported.
     """
     if state.erased or state.memories_at or state.compactions or state.frame is not None:
         return False

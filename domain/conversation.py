@@ -1,4 +1,4 @@
-"""Coverage: exactly which messages of a conversation a summary stands for."""
+"""State of a conversation: live messages, the active summary with its coverage, pins and attempts."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from .value import Value
 
 
 class Coverage(Value, frozen=True):
-    """Positions ``start`` up to but not including ``stop``, without ``exclusions``.
+    """Messages that a summary covers: ``start`` up to but not including ``stop``, without ``exclusions``.
 
-    Cumulative: a summary covers all that the summaries before it covered. ``exclusions`` are
+    Coverage is cumulative: a summary also covers what earlier summaries covered. ``exclusions`` are
     positions inside the range that stay in the context word for word.
     """
 
@@ -21,73 +21,72 @@ class Coverage(Value, frozen=True):
     stop: int = Field(ge=0)
     exclusions: tuple[int, ...] = ()
     count: int = Field(ge=1)
-    """How many messages are covered, all generations together."""
+    """Number of covered messages, over all generations."""
     first_message_id: str
     last_message_id: str
 
     def covers(self, position: int) -> bool:
-        """Whether the message at ``position`` is stood for."""
+        """Return whether the message at ``position`` is covered."""
         return self.start <= position < self.stop and position not in self.exclusions
 
 
 class LiveMessage(NamedTuple):
-    """What decisions need to know of a message that no summary covers: never its text."""
+    """Facts that decisions need about a message that no summary covers, without its text."""
 
     position: int
     version: int
     message_id: str
     role: Role
     tokens: int
-    """As rendered now: without thinking that was dropped, shortened where that was decided."""
+    """Tokens as rendered now, without dropped thinking and after shortening."""
     thinking: int = 0
     calls: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     speaks: bool = False
-    """Whether it says something in words (tool traffic alone does not)."""
+    """Whether the message contains words. Tool traffic alone does not count."""
     paused: bool = False
-    """Whether the model's response goes on in the next message."""
+    """Whether the response continues in the next message."""
     offloads: tuple[int, ...] = ()
-    """The versions of the decisions that show parts of it shorter: offloaded or condensed."""
+    """Versions of the events that shortened parts of the message."""
 
     @property
     def ends_turn(self) -> bool:
-        """Whether the model ends its turn with it: it speaks, calls nothing, and is not paused."""
+        """Whether the model ends its turn here: it speaks, calls no tool, and is not paused."""
         does_more = self.calls or self.paused
         return self.role == "assistant" and self.speaks and not does_more
 
 
 class ActiveSummary(Value, frozen=True):
-    """The summary that stands for the covered messages."""
+    """The active summary."""
 
     summary_id: str
     version: int
     coverage: Coverage
     tokens: int
-    """As rendered, with the ledger beside it."""
+    """Tokens as rendered, including the ledger."""
     at_length: int
-    """How many messages the conversation had when it was made."""
+    """Number of messages in the conversation when the summary was made."""
     at_tokens: int
-    """The size of the conversation right after."""
+    """Tokens of the conversation right after the summary was made."""
     generation: int = 0
-    """How often it was carried over from the summary before since it was last built from leaves or
-    originals; 0 where it was."""
+    """Number of times the text was carried over since it was last built from leaves or originals."""
     text_tokens: int = 0
-    """Of its prose alone."""
+    """Tokens of the text alone."""
     leaves: tuple[int, ...] = ()
-    """The versions of the compactions whose leaf summaries together stand for all it covers."""
+    """Versions of the compactions whose leaf summaries together cover the same messages."""
     effective: bool = True
-    """Whether it brought the conversation down to its target (invariant 7)."""
+    """Whether the summary brought the conversation down to its target size."""
 
 
 class SummaryLength(NamedTuple):
-    """How long a summary was that somebody wrote."""
+    """The length of a finished summary."""
 
     summariser: str
     model: str
     text: int
     """Tokens of the text."""
     beside: int
-    """Tokens of all that is rendered with it: heading, guidance, topics and ledger."""
+    """Tokens rendered in addition to the text: heading, guidance, topics and ledger."""
 
 
 class Pin(NamedTuple):
@@ -95,21 +94,21 @@ class Pin(NamedTuple):
 
     pin_id: str
     version: int
-    """Of the event that pinned it."""
+    """Version of the event that pinned the text."""
     position: int | None
-    """The message that it comes from, if it comes from one."""
+    """Position of the pinned message, or None for a text without a message."""
     tokens: int
-    """Of its line in the ledger; 0 where the message itself stays in the context."""
+    """Tokens of the ledger line; 0 if the message itself stays in the context."""
 
 
 class Topic(Value, frozen=True):
-    """What covered messages are about."""
+    """A topic of covered messages."""
 
     name: str
     count: int
-    """In how many of them it comes up."""
+    """Number of covered messages that mention the topic."""
     last_position: int
-    """The newest of these."""
+    """Position of the newest message that mentions the topic."""
 
 
 class Attempt(Value, frozen=True):
@@ -120,80 +119,84 @@ class Attempt(Value, frozen=True):
     coverage: Coverage
     supersedes: str | None
     owner: str | None = None
-    """The process that works on it."""
+    """Process that runs the compaction."""
 
 
 class Setbacks(Value, frozen=True):
-    """Failed or reverted compactions since the last one that worked."""
+    """Failed or reverted compactions since the last successful one."""
 
     count: int = 0
     live_tokens: int = 0
     length: int = 0
-    """How many messages the conversation had at the newest of them."""
+    """Number of messages in the conversation at the newest setback."""
 
 
 class Conversation(Value, frozen=True):
-    """The state that decisions are made on; its size is bounded whatever the length of the history."""
+    """The state that decisions are based on. Its size is bounded for any length of history."""
 
     version: int = 0
-    """How many events were folded in."""
+    """Number of events folded in."""
     length: int = 0
-    """How many messages were ever appended; the next one gets this position."""
+    """Number of messages ever appended, which is also the position of the next one."""
     live: tuple[LiveMessage, ...] = ()
     preamble: int = 0
-    """How many messages of the system stand before the first of anybody else; never covered."""
+    """Number of system messages before the first other message; they are never covered."""
     first_message_id: str = ""
-    """The id of the first message after the preamble."""
+    """Id of the first message after the preamble."""
     older_live: int = 0
-    """How many live messages there are between preamble and ``live``, which are only counted."""
+    """Number of live messages between the preamble and ``live`` that are counted but not remembered."""
     older_tokens: int = 0
     live_from: int = 1
-    """The version of the first message behind what the summary covers; those kept on purpose and
-    the preamble may lie before it."""
+    """Version of the first message after the covered range.
+
+    The preamble and messages that were excluded from coverage may have smaller versions.
+    """
     live_tokens: int = 0
-    """The size of all live messages as rendered."""
+    """Tokens of all live messages as rendered."""
     thinking_from: int = 0
-    """Messages before this position are shown without thinking: what stands before them has changed."""
+    """Position before which messages are shown without thinking, because their prefix has changed."""
     answer_pending: bool = False
-    """Whether the next answer may have been asked for with a prefix that has changed since: its
-    thinking was signed for that prefix, and is not shown."""
+    """Whether the next answer may have been requested with a prefix that has changed since.
+
+    Its thinking was signed for the old prefix, so it is not shown.
+    """
     summary: ActiveSummary | None = None
     pins: tuple[Pin, ...] = ()
     attempt: Attempt | None = None
     setbacks: Setbacks = Setbacks()
     lengths: tuple[SummaryLength, ...] = ()
-    """Of the newest summaries, the newest last: the next cut is planned by them."""
+    """Lengths of the newest summaries, newest last. They are used to plan the next cut."""
     compactions: int = 0
     notes_to: int = 0
-    """Notes were taken of the messages before this position."""
+    """Position up to which notes were taken."""
     notes_at: int | None = None
-    """How many compactions there had been when notes were last taken: once per cycle is enough."""
+    """Number of compactions when notes were last taken, or None. Notes are taken once per compaction."""
     notes_versions: tuple[int, ...] = ()
-    """Of the newest times that notes were taken: what was noted there is not noted again."""
+    """Versions of the newest note events. Their notes are not repeated."""
     memories_tokens: int = 0
-    """The size of the earlier messages that are quoted in the system text."""
+    """Tokens of the earlier messages that the system text quotes."""
     memories_at: int = 0
-    """The version of the event that chose them; 0 where none are quoted."""
+    """Version of the event that chose the quoted messages; 0 if none are quoted."""
     frame: KnownFrame | None = None
-    """What the newest recorded request carried besides the conversation; None where none is recorded."""
+    """Request parts outside the conversation, as last recorded, or None if not recorded."""
     label: str | None = None
     owner: str | None = None
-    """Whose the conversation is; a message that names no owner of its own is theirs as well."""
+    """Owner of the conversation, and of each message that has no owner of its own."""
     erased: bool = False
-    """Whether the whole conversation was erased; nothing else is known of it then."""
+    """Whether the whole conversation was erased. If so, all other fields except ``version`` are empty."""
 
     @property
     def covered_to(self) -> int:
-        """The position that the active summary reaches to; 0 without a summary."""
+        """Position where the coverage of the active summary ends; 0 without a summary."""
         return self.summary.coverage.stop if self.summary else 0
 
     @property
     def tokens(self) -> int:
-        """The size of the conversation as rendered: summary, pinned and quoted texts, live messages."""
+        """Tokens of the rendered conversation: summary, pinned and quoted texts, and live messages."""
         beside = sum(pin.tokens for pin in self.pins) + self.memories_tokens
         return self.live_tokens + beside + (self.summary.tokens if self.summary else 0)
 
     @property
     def pinned_positions(self) -> frozenset[int]:
-        """The messages that are pinned where they stand."""
+        """Positions of the pinned messages that stay in the context."""
         return frozenset(p.position for p in self.pins if p.position is not None and not p.tokens)

@@ -1,4 +1,4 @@
-"""The decisions to erase messages or a whole conversation, and what is left of each event then."""
+"""Decisions to erase messages or a whole conversation, and the remaining content of each event."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, assert_never
@@ -30,40 +30,40 @@ from .notes import MemoriesChosen, NotesFlushed
 from .value import Rewritten, replace
 
 ERASED = "erased"
-"""Why an attempt failed that was to cover what was erased."""
+"""Failure reason of an attempt that covered erased content."""
 WITHDRAWN = "[Withdrawn: something that this was made from was erased.]"
 
 
 class ErasedMessage(NamedTuple):
-    """A message that is erased, and what that changes."""
+    """A message to erase, with the sizes that change."""
 
     position: int
     message_id: str
     tokens: int
-    """Of its stub."""
+    """Tokens of the stub."""
     tokens_freed: int
-    """What it takes up in the context, less the stub; 0 if a summary covers it."""
+    """Tokens freed in the context, after counting the stub; 0 if a summary covers the message."""
 
 
 class Withdrawn(NamedTuple):
-    """What a person wrote that quoted an erased message, and what was done with it."""
+    """Texts by people that quoted an erased message and are withdrawn."""
 
     attempts: frozenset[str] = frozenset()
-    """Their ids: what their summariser was told is withdrawn."""
+    """Ids of attempts whose summariser input is withdrawn."""
     pins: frozenset[str] = frozenset()
     label: str | None = None
-    """What stands in the place of the present label, if that is withdrawn."""
+    """Label that replaces the current one, or None if the current one stays."""
     memories: bool = False
-    """Whether the earlier messages that are quoted now were among it: then none is any more."""
+    """Whether the quoted memories are withdrawn. If so, no memories are quoted any more."""
 
 
 NOTHING_WITHDRAWN = Withdrawn()
 
 
 def stub_of(message: Message, marker: str) -> Message:
-    """What is left of an erased message: its role, its part in tool rounds, and ``marker`` for words.
+    """Return the stub of an erased message: its role, its part in tool rounds, and ``marker`` as its text.
 
-    A provider refuses a call without its result and a message without content, so both stay.
+    Providers reject a call without its result and a message without content, so both stay.
     """
     message = replace(message, extra=None)
     if isinstance(message.content, str):
@@ -94,9 +94,10 @@ def _kept(block: Block, *names: str) -> Block:
 
 
 def remains_of(event: Event, marker: str) -> Event:
-    """The event without any text that comes from a message; what decisions are made on stays.
+    """Return the event without text from messages. Facts that decisions depend on stay.
 
-    ``marker`` stands for the words of a message. Sizes stay as they were: the history's arithmetic.
+    ``marker`` replaces the words of a message. Sizes do not change, so that the totals of the history stay
+    correct.
     """
     match event:
         case MessageAppended():
@@ -149,9 +150,9 @@ def _withdrawn(event: CompactionPerformed) -> CompactionPerformed:
 
 
 def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str, Coverage]) -> bool:
-    """Whether an event holds text of messages at these positions, or text made from it.
+    """Return whether an event contains text of messages at these positions, or text derived from it.
 
-    ``attempts``: what each requested compaction was to cover; a failure names only its attempt.
+    ``attempts`` maps each attempt id to the coverage it requested, because a failure has only the id.
     """
     match event:
         case MessageAppended():
@@ -187,7 +188,7 @@ def is_made_from(event: Event, positions: frozenset[int], attempts: Mapping[str,
 
 
 def covers_any(coverage: Coverage | None, positions: Iterable[int]) -> bool:
-    """Whether at least one of these positions is stood for."""
+    """Return whether a coverage contains at least one of the positions."""
     return coverage is not None and any(map(coverage.covers, positions))
 
 
@@ -199,11 +200,11 @@ def erase_messages(
     reason: str = "",
     withdrawn: Withdrawn = NOTHING_WITHDRAWN,
 ) -> tuple[Event, ...]:
-    """Record that these messages are erased; nothing happens if there are none.
+    """Record that these messages are erased, or do nothing if there are none.
 
-    ``rewritten``: by position, the events that lost content for it. ``remade``: what replaces the active
-    summary. An attempt that was to cover one of them is ended, and its pins are taken back; so is what
-    quotes it (``withdrawn``).
+    ``rewritten`` maps positions to the events that lost content. ``remade`` are the events that replace
+    the active summary. A running attempt that covers an erased message is ended, and pins of erased
+    messages are removed. ``withdrawn`` texts quote an erased message and are removed too.
     """
     if not messages:
         return ()
@@ -240,7 +241,7 @@ def _given_up(
         return ()
     if attempt.attempt_id not in attempts and not covers_any(attempt.coverage, positions):
         return ()
-    # What its summariser says later is refused: it may hold what is erased now.
+    # The attempt must end, because its summary may contain the erased content.
     return (
         CompactionFailed(
             attempt_id=attempt.attempt_id,
@@ -252,7 +253,7 @@ def _given_up(
 
 
 def erase_conversation(state: Conversation, reason: str = "") -> tuple[ConversationErased, ...]:
-    """Record that everything is erased; nothing happens if it is, or if there is nothing."""
+    """Record that everything is erased, or do nothing if it already is or the conversation is empty."""
     if state.erased or not state.version:
         return ()
     return (ConversationErased(reason=reason),)

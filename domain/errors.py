@@ -1,50 +1,50 @@
-"""Every error that refold raises on purpose, and the rule that each says what to do next.
+"""Errors that refold raises on purpose. Each message states what happened and what to do next.
 
 ::
 
     RefoldError
     ├── InvalidThreadId (ValueError)        the thread id is missing, blank or unusable
-    ├── InvalidMessage (ValueError)         a message is not one: names the field
+    ├── InvalidMessage (ValueError)         a message is not valid; the error names the field
     │   ├── UnknownToolCall                 a tool result answers no open call
-    │   └── KeyReused                       a key stands for another message already
-    ├── InvalidSetting (ValueError)         a setting is out of range: names itself
+    │   └── KeyReused                       the key belongs to another message
+    ├── InvalidSetting (ValueError)         a setting is not valid; the error names it
     ├── UnknownMessage (LookupError)        no message has this position
     ├── UnknownSummary (LookupError)        no summary has this id
-    ├── AmbiguousId (LookupError)           several ids begin so (application.errors)
+    ├── AmbiguousId (LookupError)           several ids have this prefix (application.errors)
     ├── ConversationGone                    the conversation was erased
     ├── InvalidOwner (ValueError)           the id of an owner is blank or unusable
-    ├── OwnerConflict                       the conversation is somebody else's
-    ├── VersionConflict                     somebody else has appended meanwhile
-    ├── TurnTaken                           somebody else has the turn of the conversation (application.errors)
-    ├── InvalidAddress (ValueError)         this is no address of a message (application.errors)
-    │   └── ForeignAddress                  it is one of another conversation
-    ├── ContextWindowExceeded               what must be in the context does not fit
-    │   ├── PinnedContentTooLarge           what is pinned does not fit, even alone
-    │   └── RequestTooLarge                 the same in bytes, not in tokens
-    ├── EmptyConversation                   there is no message to send yet
+    ├── OwnerConflict                       the conversation belongs to another owner
+    ├── VersionConflict                     another writer has appended to the conversation
+    ├── TurnTaken                           another process is in its turn (application.errors)
+    ├── InvalidAddress (ValueError)         not the address of a message (application.errors)
+    │   └── ForeignAddress                  the address is of another conversation
+    ├── ContextWindowExceeded               required content does not fit the context
+    │   ├── PinnedContentTooLarge           pinned content does not fit, even alone
+    │   └── RequestTooLarge                 required content has too many bytes
+    ├── EmptyConversation                   the conversation has no messages to send
     ├── SummariserError                     a summariser could not answer (application.errors)
     ├── EmbedderError                       an embedder could not answer (application.errors)
     ├── BackendError                        a search program could not answer (application.errors)
     ├── TokenCountError                     a request was not counted exactly (application.errors)
     ├── TranscriptError (ValueError)        a transcript file cannot be read (application.errors)
-    ├── TargetExists                        a file that is to be written is there already
-    └── LogError                            the store of events (application.errors)
+    ├── TargetExists                        the file to write already exists
+    └── LogError                            a problem with the log (application.errors)
         ├── LogNotFound, LogNotWritable, LogFull, LogBusy, LogGone
-        ├── LogLocked                       the key of an encrypted log is missing or another one
-        ├── BackupDamaged                   a backup, or the log that it is made of
-        ├── OpenedBeforeFork                the memory belongs to the process that this one was forked from
-        ├── LogBehindAnchor                 the log was put back to an earlier day, or cut
-        ├── ThreadExists (ValueError)       a conversation with this id is there already
+        ├── LogLocked                       the key of an encrypted log is missing or wrong
+        ├── BackupDamaged                   a backup or its source is damaged
+        ├── OpenedBeforeFork                the memory was opened before the process forked
+        ├── LogBehindAnchor                 the log was rolled back or truncated
+        ├── ThreadExists (ValueError)       a conversation with this id already exists
         ├── NotARefoldLog, NewerLog
-        └── LogDamaged                      content differs from its digest, a gap, a broken chain
-            └── WriteAheadDamaged           a bad frame in the write-ahead log, intact ones behind it
+        └── LogDamaged                      a wrong digest, a gap or a broken hash chain
+            └── WriteAheadDamaged           a bad frame in the write-ahead log before intact ones
 """
 
 from collections.abc import Sequence
 
 
 class RefoldError(Exception):
-    """The root: ``except RefoldError`` catches all that refold raises on purpose."""
+    """Base class of all errors that refold raises on purpose."""
 
 
 class InvalidThreadId(RefoldError, ValueError):
@@ -52,10 +52,10 @@ class InvalidThreadId(RefoldError, ValueError):
 
 
 class InvalidSetting(RefoldError, ValueError):
-    """A setting has a value that cannot work.
+    """A setting has an invalid value.
 
-    The message names the setting, where the value comes from, the value, and the range. ``setting``
-    and ``value`` say so to programs.
+    The message states the setting, the source of the value, the value, and the allowed range. ``setting``
+    and ``value`` give the same facts to programs.
     """
 
     def __init__(self, message: str, *, setting: str = "", value: object = None) -> None:
@@ -65,7 +65,7 @@ class InvalidSetting(RefoldError, ValueError):
 
 
 class InvalidMessage(RefoldError, ValueError):
-    """A message is not valid; ``field`` is the path of what is wrong, such as ``content[2].input``."""
+    """A message is not valid. ``field`` is the path of the invalid part, such as ``content[2].input``."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}")
@@ -82,37 +82,37 @@ class UnknownToolCall(InvalidMessage):
 
 
 class KeyReused(InvalidMessage):
-    """An idempotency key stands for another message already; nothing is stored.
+    """An idempotency key already belongs to a different message; nothing is stored.
 
-    ``key`` is the key. ``position`` is the place of the message that has it; None where both are given at
-    once.
+    ``key`` is the key. ``position`` is the position of the message with this key, or None if both messages
+    were given in one call.
     """
 
     def __init__(self, key: str, position: int | None) -> None:
-        where = "two messages that are given" if position is None else f"message {position} as well"
+        where = "two messages of this call" if position is None else f"message {position}"
         super().__init__(
             "key",
-            f"{key!r} stands for {where}, and they say different things: give each message a key of its own",
+            f"{key!r} is already the key of {where} with different content: use a new key for each message",
         )
         self.key = key
         self.position = position
 
 
 class VersionConflict(RefoldError):
-    """Somebody else has appended to the conversation since it was looked at; nothing is stored.
+    """Another writer has appended to the conversation since it was read; nothing is stored.
 
-    ``expected`` is the version that was given, ``actual`` the one that there is.
+    ``expected`` is the version that the caller gave, ``actual`` is the current version.
     """
 
     def __init__(self, thread_id: str, expected: int, actual: int) -> None:
         how = (
-            "somebody else has appended to it since: read what is new, make the context again"
+            "another writer has appended to it: read the new messages and build a new context"
             if actual > expected
-            else "it never had that version: take the one of a context or of an append"
+            else "it never had that version: use the version of a context or of an append"
         )
         super().__init__(
-            f"conversation {thread_id!r} is at version {actual} and {expected} was expected: {how}, and "
-            "append with the new version"
+            f"conversation {thread_id!r} is at version {actual}, but version {expected} was expected: "
+            f"{how}, then append with the new version"
         )
         self.thread_id = thread_id
         self.expected = expected
@@ -120,7 +120,7 @@ class VersionConflict(RefoldError):
 
 
 class UnknownMessage(RefoldError, LookupError):
-    """The conversation has no message at this position, or it was lost by damage."""
+    """The conversation has no message at this position, or the message was lost by damage."""
 
     def __init__(self, position: int, length: int, *, lost: bool = False) -> None:
         known = f"positions 0 to {length - 1}" if length else "no messages yet"
@@ -134,13 +134,19 @@ class UnknownMessage(RefoldError, LookupError):
 
 
 class UnknownSummary(RefoldError, LookupError):
-    """No summary has this id. ``thread_id`` is the conversation that was asked, None for all of them;
-    ``newest`` are ids that there are, the newest first.
+    """No summary has this id.
+
+    ``thread_id`` is the conversation that was searched, or None for all conversations. ``newest`` are the
+    ids of existing summaries, newest first.
     """
 
     def __init__(self, summary_id: str, thread_id: str | None, newest: Sequence[str]) -> None:
         where = "the log" if thread_id is None else f"conversation {thread_id!r}"
-        known = f"has {', '.join(newest)}" if newest else "has none yet: nothing was compacted"
+        known = (
+            f"has {', '.join(newest)}"
+            if newest
+            else "has no summaries, because nothing was compacted"
+        )
         super().__init__(f"there is no summary {summary_id[:200]!r}: {where} {known}")
         self.summary_id = summary_id
         self.thread_id = thread_id
@@ -148,22 +154,22 @@ class UnknownSummary(RefoldError, LookupError):
 
 
 class ConversationGone(RefoldError):
-    """The conversation was erased; nothing can be read from it. A message that is appended begins a new one."""
+    """The conversation was erased and cannot be read. Appending a message starts a new one."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} was erased; append a message to begin a new one with this id, or "
+            f"conversation {thread_id!r} was erased: append a message to start a new one with this id, or "
             "use another id"
         )
         self.thread_id = thread_id
 
 
 class EmptyConversation(RefoldError):
-    """A request was to be made of a conversation without messages: the API refuses one."""
+    """The conversation has no messages, so no request can be built."""
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} has no message to send yet: append what the user says first"
+            f"conversation {thread_id!r} has no messages to send: append a user message first"
         )
         self.thread_id = thread_id
 
@@ -173,23 +179,24 @@ class InvalidOwner(RefoldError, ValueError):
 
 
 class OwnerConflict(RefoldError):
-    """The conversation has another owner than the one that was given; nothing was read or stored.
+    """The conversation has a different owner; nothing was read or stored.
 
-    The message names neither: it may reach the wrong one of the two.
+    The message names neither owner, because the wrong one of the two may read it.
     """
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"conversation {thread_id!r} belongs to another owner, and that never changes: give that "
-            "owner, or another thread id"
+            f"conversation {thread_id!r} belongs to another owner, which cannot change: use that owner or "
+            "another thread id"
         )
         self.thread_id = thread_id
 
 
 class ContextWindowExceeded(RefoldError):
-    """What must be in the context word for word does not fit the budget.
+    """Content that must stay word for word does not fit the budget.
 
-    ``needed`` and ``budget`` are tokens; ``instructions`` are those of them that instruction files take.
+    ``needed`` and ``budget`` are tokens. ``instructions`` is the part of ``needed`` that instruction files
+    use.
     """
 
     unit = "tokens"
@@ -206,15 +213,15 @@ class ContextWindowExceeded(RefoldError):
 
 
 class RequestTooLarge(ContextWindowExceeded):
-    """What must be in the context has more bytes than may be sent; ``needed`` and ``budget`` are bytes."""
+    """Content that must stay has more bytes than a request may have. ``needed`` and ``budget`` are bytes."""
 
     unit = "bytes"
 
 
 class PinnedContentTooLarge(ContextWindowExceeded):
-    """What is pinned does not fit the budget, even without the rest of the conversation.
+    """Pinned content does not fit the budget, even without the rest of the conversation.
 
-    ``pins`` are the ids of all pins, ``pinned`` the tokens that they take together.
+    ``pins`` are the ids of all pins. ``pinned`` is their total size in tokens.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What can happen to a conversation. Names and fields here are the storage format."""
+"""Events of a conversation. The names and fields in this module are the storage format."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ from .value import Rewritten, Value
 
 
 class LeafSummary(Value, frozen=True):
-    """A summary, made by code, of just those messages that a compaction covered first."""
+    """An extractive summary, made by code, of the messages that one compaction was the first to cover."""
 
     start: int
     stop: int
@@ -23,82 +23,87 @@ class LeafSummary(Value, frozen=True):
 
 
 class OmittedMessage(Value, frozen=True):
-    """A covered message that was too large to be summarised; it can be read back."""
+    """A covered message that was too large to be summarised; it can still be read."""
 
     position: int
     tokens: int
 
 
 class GivenInPart(Value, frozen=True):
-    """A covered message of which the summariser was given a part only; all of it can be read back."""
+    """A covered message that the summariser received only in part; all of it can still be read."""
 
     position: int
     given: int
-    """Characters of it that the summariser was given."""
+    """Number of characters that the summariser received."""
     characters: int
-    """Characters that it has."""
+    """Number of characters in the whole message."""
 
 
 Trigger = Literal["size", "manual", "background", "erasure"]
-"""``erasure``: made anew by code from what remains, because something that the summary before was made
-from has been erased; it covers exactly what that one covered."""
+"""Reason for a compaction.
+
+``erasure``: something that the previous summary was made from has been erased. Code rebuilds the summary
+from the remaining content, with the same coverage.
+"""
 
 
 class MessageAppended(Value, frozen=True):
-    """A message was said."""
+    """A message was appended."""
 
     position: int
-    """Its place among the conversation's messages, from 0."""
+    """Index of the message in the conversation, from 0."""
     message_id: str
     message: Message
     tokens: int
     thinking_tokens: int = 0
     key: str | None = None
-    """The idempotency key under which it was delivered, if any."""
+    """Idempotency key that the message was delivered with, or None."""
     written_at: datetime | None = None
-    """When it was written, where a recording says so; the envelope has when it was logged."""
+    """Time of writing, if a recording states it. The envelope has the time of logging."""
     model: str | None = None
     stop_reason: str | None = None
     stale_thinking: bool = False
-    """Whether its thinking may have been signed for another request than what stands before it here: neither
-    it nor any before it is shown."""
+    """Whether the thinking may have been signed for a different prefix.
+
+    If so, neither this thinking nor any earlier thinking is shown.
+    """
     owner: str | None = None
-    """Whose it is, where that is somebody else than the owner of the conversation."""
+    """Owner of the message, if it is not the owner of the conversation."""
     conversation_owner: str | None = None
-    """Whose the conversation is; said once, by the first message that was appended with an owner."""
+    """Owner of the conversation, recorded by the first message that was appended with an owner."""
 
 
 class CompactionRequested(Value, frozen=True):
-    """A compaction was begun; performed or failed must follow."""
+    """A compaction was started; a performed or failed event must follow."""
 
     attempt_id: str
     requested_at: datetime
     trigger: Trigger
     coverage: Coverage
     supersedes: str | None
-    """The summary that was active when the plan was made."""
+    """Id of the summary that was active when the plan was made, or None."""
     source_digest: str
-    """Of everything handed to the summariser: covered messages and the previous summary."""
+    """Digest of the summariser's input: the covered messages and the previous summary."""
     summariser: str
     policy: CompactionPolicy
     tokens_before: int
     focus: str | None = None
     split_at: int | None = None
-    """Where the turn begins that is divided, if one is (requirement A5)."""
+    """Position where the split turn begins, or None if no turn is split."""
     rebuilds: bool = False
-    """Whether the summary is built anew from leaf summaries, not from the one before."""
+    """Whether the summary is rebuilt from leaf summaries instead of extending the previous one."""
     owner: str | None = None
-    """The process that works on it: what it leaves unfinished when it ends is abandoned."""
+    """Process that runs the compaction. If it ends early, the compaction counts as abandoned."""
 
 
 class CompactionPerformed(Value, frozen=True):
-    """A summary was accepted and stands for what it covers from now on."""
+    """A summary was accepted and replaces the messages it covers."""
 
     attempt_id: str
     summary_id: str
     text: str
     tokens: int
-    """The size of the summary as rendered, with the topics that are named and the ledger beside it."""
+    """Tokens of the rendered summary, including its topics and ledger."""
     coverage: Coverage
     source_digest: str
     trigger: Trigger
@@ -111,59 +116,59 @@ class CompactionPerformed(Value, frozen=True):
     focus: str | None = None
     is_split_turn: bool = False
     split_turn_prefix: str | None = None
-    """The part of the text that stands for the beginning of the divided turn."""
+    """Part of the text that summarises the beginning of the split turn."""
     split_at: int | None = None
-    """Where the divided turn begins."""
+    """Position where the split turn begins."""
     text_tokens: int = 0
-    """Of the text alone."""
+    """Tokens of the text alone."""
     target_tokens: int | None = None
-    """The size of the conversation that was aimed at."""
+    """Intended size of the conversation in tokens, or None."""
     effective: bool = True
-    """Whether that was reached (invariant 7)."""
+    """Whether the conversation reached the intended size."""
     generation: int = 0
-    """How often the text was carried over since it was last built from leaves or originals."""
+    """Number of times the text was carried over since it was last built from leaves or originals."""
     ledger: tuple[LedgerLine, ...] = ()
-    """What code keeps beside the prose, the most important first."""
+    """Ledger lines, most important first."""
     ledger_shown: int = 0
-    """How many of these lines are rendered; the others are kept to be counted on."""
+    """Number of ledger lines that are rendered; the others are kept for counting."""
     leaf: LeafSummary | None = None
     omitted: tuple[OmittedMessage, ...] = ()
-    """What was too large to be summarised: named in the text, and recallable."""
+    """Messages that were too large to be summarised; the text names them."""
     given_in_part: tuple[GivenInPart, ...] = ()
-    """What of the messages that it covers first the summariser was not given whole."""
+    """Newly covered messages that the summariser received only in part."""
     block: Block | None = None
-    """The provider's own signed compaction block, rendered in place of the text, unchanged."""
+    """Signed compaction block of the provider, rendered unchanged instead of the text."""
     model_calls: int = 1
-    """How often a model was asked for it, retries included; 0 where code alone wrote it."""
+    """Number of model calls, including retries; 0 if code wrote the summary."""
     topics: tuple[Topic, ...] = ()
-    """What the covered messages are about, the most important first; labels, never a filter."""
+    """Topics of the covered messages, most important first. Labels only, never a filter."""
     topics_shown: int = 0
-    """How many of these are named beside the summary."""
+    """Number of topics that are rendered with the summary."""
     message_count: int | None = None
-    """How many messages the conversation had then."""
+    """Number of messages in the conversation at that time."""
     topics_ask: bool = True
-    """Whether the line that names them says to ask the tool that recalls: requests carried it."""
+    """Whether the line of topics suggests the recall tool. True if requests offered that tool."""
 
 
 class CompactionFailed(Value, frozen=True):
-    """A compaction ended without a summary; the context is as it was."""
+    """A compaction ended without a summary; the context did not change."""
 
     attempt_id: str
     reason: str
     detail: str = ""
     live_tokens: int = 0
-    """The size of the conversation when it failed; the guard against useless repetition counts from it."""
+    """Tokens of the conversation at the failure. The next attempt waits until it has grown from here."""
     model_calls: int = 0
 
 
 class CompactionReverted(Value, frozen=True):
-    """The newest compaction was undone: what it covered is in the context again."""
+    """The newest compaction was reverted; the messages it covered are in the context again."""
 
     summary_id: str
     restored: ActiveSummary | None
-    """The summary that is active again."""
+    """Summary that is active again, or None."""
     messages: tuple[LiveMessage, ...]
-    """What the state knew of the messages that are live again."""
+    """Messages that are live again, as the state described them."""
     older_live: int
     older_tokens: int
     live_from: int
@@ -171,21 +176,21 @@ class CompactionReverted(Value, frozen=True):
 
 
 class SummarySuperseded(Value, frozen=True):
-    """A newer summary took over; the old one stays for audit."""
+    """A newer summary replaced this one, which stays in the log for audit."""
 
     summary_id: str
     by: str
 
 
 class ShortenedPart(Value, frozen=True):
-    """One side of a tool call that is shown shorter from now on."""
+    """One side of a tool call that is shortened."""
 
     position: int
     call_id: str
     side: Literal["call", "result"]
-    """The call's input, or its result."""
+    """The input of the call, or its result."""
     tokens_freed: int
-    """What this decision saved; a later one may shorten the same part further."""
+    """Tokens freed by this decision; a later one may shorten the same part further."""
 
 
 class ToolContentOffloaded(Value, frozen=True):
@@ -194,100 +199,102 @@ class ToolContentOffloaded(Value, frozen=True):
     parts: tuple[ShortenedPart, ...]
     head: int
     tail: int
-    """Characters shown from the beginning and from the end of each text."""
+    """Number of characters shown from the end of each text. ``head`` counts those from the beginning."""
 
 
 class MessagesCondensed(Value, frozen=True):
-    """Tool results of older messages were cut short; their content stays in the log."""
+    """Tool results of older messages were cut; their content stays in the log."""
 
     parts: tuple[ShortenedPart, ...]
     characters: int
-    """Characters shown from the beginning of each result; with 0 only the marker is left."""
+    """Number of characters shown from the beginning of each result; with 0 only the marker remains."""
 
 
 class SaidPart(Value, frozen=True):
-    """A text, an image or a document of a user's message that is shown shorter from now on."""
+    """A text, image or document of a user's message that is shortened."""
 
     position: int
     block: int
-    """Its place among the blocks of the message, from 0."""
+    """Index of the block in the message, from 0."""
     tokens_freed: int
 
 
 class UserContentShortened(Value, frozen=True):
-    """What a user said or showed is too large to stay whole; its content stays in the log."""
+    """Large content of a user's message was shortened; its content stays in the log."""
 
     parts: tuple[SaidPart, ...]
     head: int
     tail: int
-    """Characters shown from the beginning and from the end of a text; of an image or a document only a
-    marker is left."""
+    """Number of characters shown from the end of a text. ``head`` counts those from the beginning.
+
+    An image or a document is replaced by a marker.
+    """
     left_out: bool = False
-    """Nothing of them is shown: parts next to each other share one marker."""
+    """Whether the parts are hidden entirely; adjacent parts then share one marker."""
 
 
 Shortening = ToolContentOffloaded | MessagesCondensed | UserContentShortened
-"""The decisions that show parts of messages shorter."""
+"""Events that shorten parts of messages."""
 
 
 class MessagePinned(Value, frozen=True):
-    """A message or a text was marked to be kept word for word until it is unpinned."""
+    """A message or a text was pinned: it is kept word for word until it is unpinned."""
 
     pin_id: str
     position: int | None
-    """The message that it comes from; None for a text of its own."""
+    """Position of the pinned message, or None for a text without a message."""
     text: str
-    """What the ledger shows; empty where the message itself stays in the context."""
+    """Text that the ledger shows; empty if the message itself stays in the context."""
     tokens: int
-    """Of the ledger's line; 0 where the message itself stays."""
+    """Tokens of the ledger line; 0 if the message itself stays in the context."""
 
 
 class MessageUnpinned(Value, frozen=True):
-    """A pin was taken back."""
+    """A pin was removed."""
 
     pin_id: str
 
 
 class ConversationLabelled(Value, frozen=True):
-    """The conversation was given a name for people."""
+    """The conversation was given a name for people to read."""
 
     label: str
 
 
 class MessageErased(Value, frozen=True):
-    """The content of a message was removed, with everything that was copied or made from it."""
+    """The content of a message was removed, together with everything copied or derived from it."""
 
     position: int
     message_id: str
     tokens: int
-    """Of the marker that is shown in its place."""
+    """Tokens of the marker that replaces the content."""
     tokens_freed: int
-    """What it took up in the context until then, less the marker; 0 if a summary covers it."""
+    """Tokens freed in the context, after counting the marker; 0 if a summary covers the message."""
     rewritten: tuple[Rewritten, ...]
-    """The message itself, and the summaries, attempts and pins that were made from it."""
+    """The message itself, and the summaries, attempts and pins derived from it."""
     reason: str = ""
 
 
 class ConversationErased(Value, frozen=True):
-    """The content of every event before this one was removed; nothing may be appended any more."""
+    """The content of all earlier events was removed; no event may follow."""
 
     reason: str = ""
 
 
 class ConversationForked(Value, frozen=True):
-    """All events before this one are copies of those of another conversation."""
+    """All earlier events are copies from another conversation."""
 
     source: str
-    """The thread id of the other conversation."""
+    """Thread id of the other conversation."""
     version: int
-    """Its version then; this event has the next one here."""
+    """Stream version of the other conversation at the fork. This event has the next version."""
 
 
 class EventLost(Value, frozen=True):
-    """Only the place of an event is left: it was erased with its conversation, or lost by damage."""
+    """A placeholder for an event that was erased with its conversation, or lost by damage."""
 
     position: int | None = None
-    """Of the message that it appended, where that is known."""
+    """Position of the message that the event appended, or None if unknown."""
 
 
 Event = (

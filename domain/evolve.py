@@ -1,4 +1,4 @@
-"""Fold the events of a conversation into the state that decisions are made on."""
+"""Fold the events of a conversation into the state that decisions are based on."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -35,17 +35,18 @@ from .notes import MemoriesChosen, NotesFlushed
 from .turns import behind_new_prefix, with_companions, without_thinking
 from .value import replace
 
-# At most this many are remembered, so that folding an append costs the same at any length. Older ones
-# are only counted: every cut lies among the newer ones.
+# Maximum number of remembered messages, so that folding an append costs the same at any length.
+# Older messages are only counted: every cut is among the newer ones.
 REMEMBERED = 4_096
 
 
 def fading(live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]) -> frozenset[int]:
-    """The positions of the messages that are only counted from now on; often none.
+    """Return the positions of the messages to forget, which is often the empty set.
 
-    What is pinned stays remembered, and so does what the running turn was asked: the cuts go around it.
+    Forgotten messages are only counted. Pinned messages and the requests of the running turn stay
+    remembered, because cuts leave them out.
     """
-    # Some at once, so that most appends do not pay for it.
+    # Forget many at once, so that most appends do not pay for it.
     some = REMEMBERED // 4
     first = sum(1 for m in live[:preamble] if m.position < preamble)
     fixed = with_companions(live, pinned)
@@ -59,7 +60,7 @@ def fading(live: Sequence[LiveMessage], preamble: int, pinned: frozenset[int]) -
 
 
 def _asked(live: Sequence[LiveMessage]) -> frozenset[int]:
-    """The first and the newest that the user said since the model last ended a turn."""
+    """Return the positions of the first and the newest request since the model last ended a turn."""
     said: list[int] = []
     for message in reversed(live):
         if message.ends_turn:
@@ -70,7 +71,7 @@ def _asked(live: Sequence[LiveMessage]) -> frozenset[int]:
 
 
 def requested(state: Conversation, event: CompactionRequested, version: int) -> Conversation:
-    """An attempt is under way."""
+    """Fold in the start of a compaction."""
     attempt = Attempt(
         attempt_id=event.attempt_id,
         requested_at=event.requested_at,
@@ -82,7 +83,7 @@ def requested(state: Conversation, event: CompactionRequested, version: int) -> 
 
 
 def compacted(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
-    """A summary stands for what it covers."""
+    """Fold in a new summary."""
     left = [m for m in state.live if not event.coverage.covers(m.position)]
     state = behind_new_prefix(replace(state, older_live=0, older_tokens=0), left)
     live_tokens = state.live_tokens
@@ -114,8 +115,9 @@ def compacted(state: Conversation, event: CompactionPerformed, version: int) -> 
 
 
 def remade(state: Conversation, event: CompactionPerformed, version: int) -> Conversation:
-    """A summary was made anew in the place of the one before."""
-    # In the place of the summary before: what is live stays so, and the guard counts as before.
+    """Fold in a summary that was rebuilt after an erasure."""
+    # The coverage is unchanged: live messages stay live, and the next compaction is due at the same
+    # size.
     before, tokens = state.summary, state.tokens
     state = behind_new_prefix(state, state.live)
     return replace(
@@ -138,8 +140,8 @@ def remade(state: Conversation, event: CompactionPerformed, version: int) -> Con
 
 
 def failed(state: Conversation, event: CompactionFailed, version: int) -> Conversation:
-    """An attempt ended without a summary."""
-    if event.reason == ERASED:  # It was stopped for another reason than its own.
+    """Fold in the failure of a compaction."""
+    if event.reason == ERASED:  # An erasure stopped the attempt, so it does not count as a setback.
         return replace(state, version=version, attempt=None)
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=event.live_tokens, length=state.length
@@ -148,17 +150,17 @@ def failed(state: Conversation, event: CompactionFailed, version: int) -> Conver
 
 
 def _leaves(state: Conversation, event: CompactionPerformed, version: int) -> tuple[int, ...]:
-    # A summary of an older refold has no leaf: what it covers is known from its own text alone.
+    # Old versions of refold stored no leaf: only the text itself covers those messages.
     before = state.summary.leaves if state.summary else ()
     if event.leaf is None or (state.summary is not None and not before):
         return ()
     if state.summary is not None and state.summary.coverage == event.coverage:
-        return (*before[:-1], version)  # The same messages, summarised once more.
+        return (*before[:-1], version)  # The same messages were summarised again.
     return (*before, version)
 
 
 def reverted(state: Conversation, event: CompactionReverted, version: int) -> Conversation:
-    """What the newest summary covered is live again."""
+    """Fold in the reversal of the newest compaction."""
     back = (*event.messages, *state.live)
     state = replace(
         state,
@@ -169,7 +171,8 @@ def reverted(state: Conversation, event: CompactionReverted, version: int) -> Co
         summary=event.restored,
     )
     state = behind_new_prefix(state, sorted(back, key=lambda m: m.position))
-    # The next compaction by size must not come at once and make the same summary again.
+    # Without this setback the next compaction by size would start at once and make the same
+    # summary.
     setbacks = Setbacks(
         count=state.setbacks.count + 1, live_tokens=state.tokens, length=state.length
     )
@@ -188,16 +191,16 @@ def _bounded(state: Conversation) -> Conversation:
 
 
 def size(live: Iterable[LiveMessage], positions: frozenset[int]) -> int:
-    """The tokens of some of these messages."""
+    """Return the total tokens of the messages at some positions."""
     return sum(message.tokens for message in live if message.position in positions)
 
 
 NOTES_REMEMBERED = 64
-"""So many of the newest times that notes were taken are compared with."""
+"""Number of the newest note events that new notes are compared with."""
 
 
 def evolve(state: Conversation, event: Event) -> Conversation:
-    """Fold one event in. Never refuses: what is in the log has happened."""
+    """Return the state after one event. Never raises, because logged events have already happened."""
     version = state.version + 1
     match event:
         case MessageAppended():
@@ -239,11 +242,11 @@ def evolve(state: Conversation, event: Event) -> Conversation:
 
 
 def fold(events: Iterable[Event], state: Conversation | None = None) -> Conversation:
-    """Fold events into ``state``, or into a conversation to which nothing has happened."""
+    """Return the state after some events, starting from ``state`` or from an empty conversation."""
     state = state or Conversation()
     for appends, run in groupby(events, _is_append):
         if appends:
-            # Most of a history is messages: a run of them in one step gives the same state.
+            # Most of a history is messages; folding a run of them in one step gives the same state.
             state = _appended(state, run)
             continue
         for event in run:
@@ -278,7 +281,7 @@ def _appended(state: Conversation, events: Iterable[Event]) -> Conversation:
             first_id = event.message_id
         length = event.position + 1
         if len(live) > REMEMBERED and (gone := fading(live, preamble, state.pinned_positions)):
-            # At once, so that a run of messages gives the same state as one by one.
+            # Checked inside the loop, so that a run gives the same state as single appends.
             older, older_tokens = older + len(gone), older_tokens + size(live, gone)
             live = [m for m in live if m.position not in gone]
     return replace(
@@ -320,7 +323,7 @@ def _erased(state: Conversation, event: MessageErased, version: int) -> Conversa
         else m
         for m in state.live
     ]
-    # A message that is only counted is not among them.
+    # A message that is only counted is not in ``live``.
     counted = event.tokens_freed and not any(m.position == event.position for m in live)
     older = state.older_tokens - (event.tokens_freed if counted else 0)
     return behind_new_prefix(replace(state, version=version, older_tokens=older), live)
@@ -332,7 +335,7 @@ def _framed(state: Conversation, event: RequestFrameChanged, version: int) -> Co
     state = replace(state, version=version, frame=frame)
     if not event.binds_thinking:
         return state
-    # The answer that follows was asked for with this frame.
+    # The answer that follows was requested with this frame.
     return replace(behind_new_prefix(state, state.live), answer_pending=pending)
 
 
@@ -350,7 +353,7 @@ def _shortened(
 
 def _noted(state: Conversation, event: NotesFlushed, version: int) -> Conversation:
     versions = (*state.notes_versions, version)[-NOTES_REMEMBERED:]
-    if event.replaces is not None:  # Taken anew: the cycle is where it was.
+    if event.replaces is not None:  # Replaced notes do not start a new cycle.
         return replace(state, version=version, notes_versions=versions)
     return replace(
         state,
@@ -373,7 +376,7 @@ def _pinned(state: Conversation, event: MessagePinned, version: int) -> Conversa
 def _pins(state: Conversation, pins: tuple[Pin, ...], version: int, *, shown: bool) -> Conversation:
     if not shown:
         return replace(state, version=version, pins=pins)
-    # A line more or less in the ledger changes what stands before every message.
+    # Adding or removing a line of the ledger changes the prefix of every message.
     return behind_new_prefix(replace(state, version=version, pins=pins), state.live)
 
 

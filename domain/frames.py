@@ -1,18 +1,20 @@
-"""What a request carries besides the conversation: system text, tools, model and layout. Recorded when it
-changes, each text once. These names are the storage format, like those in ``events``."""
+"""Request frames: system text, tools, model and layout. Each change is recorded, and each text only once.
+
+These names are the storage format, like those in ``events``.
+"""
 
 from typing import Any, Literal
 
 from .value import Value
 
 SummaryPlace = Literal["user", "system"]
-"""Where summary and ledger stand: open the first user turn, or close the system text (requirement A7)."""
+"""Place of summary and ledger: at the start of the first user turn, or at the end of the system text."""
 REMEMBERED_PARTS = 64
-"""So many parts of earlier frames are remembered besides those of the present one."""
+"""Number of remembered parts of earlier frames, in addition to those of the current one."""
 
 
 class FramePart(Value, frozen=True):
-    """A piece of system text or instructions, a block of system text, or the definition of a tool."""
+    """A system text, a block of it, an instruction text, or the definition of a tool."""
 
     digest: str
     value: str | dict[str, Any]
@@ -20,53 +22,53 @@ class FramePart(Value, frozen=True):
 
 
 class RequestFrameChanged(Value, frozen=True):
-    """The next request was made with another frame than the one recorded before.
+    """The next request was built with a different frame.
 
-    Thinking is signed for system text and tools as well: with this event all thinking before it is
-    dropped, where the model binds it to them.
+    Thinking is also signed for system text and tools. If the model binds thinking to them, this event
+    drops all earlier thinking.
     """
 
     digest: str
-    """Of the whole frame."""
+    """Digest of the whole frame."""
     model: str | None
     place: SummaryPlace
     signed: bool
-    """Whether the provider's own compaction block is sent in place of a summary's text."""
+    """Whether the provider's compaction block is sent instead of the text of a summary."""
     binds_thinking: bool
-    """Whether the model refuses thinking behind another prefix than the one that it was signed for."""
+    """Whether the model rejects thinking whose prefix has changed."""
     asked_at: int
-    """The version of the conversation that the first request with this change showed."""
+    """Stream version that the first request with this frame showed."""
     system: tuple[str, ...] | None
-    """The digests of the parts of the caller's system text; None where none was given."""
+    """Digests of the parts of the caller's system text, or None if it was not given."""
     system_is_text: bool
-    """Whether it was given as one string; else as blocks."""
+    """Whether the system text was given as one string rather than as blocks."""
     instructions: tuple[str, ...]
-    """Of the instruction files, in the same way."""
+    """Digests of the instruction files."""
     tools: tuple[str, ...]
     parts: tuple[FramePart, ...]
-    """Those of these parts that no earlier event of the conversation has."""
+    """Parts that no earlier event of the conversation contains."""
 
 
 class KnownPart(Value, frozen=True):
-    """Where a part of a frame is recorded."""
+    """The place where a part of a frame is recorded."""
 
     digest: str
     version: int
-    """Of the event that has it."""
+    """Version of the event that contains the part."""
 
 
 class KnownFrame(Value, frozen=True):
-    """What the state remembers of the newest frame: never its texts."""
+    """The newest frame as the state remembers it, without its texts."""
 
     digest: str
     version: int
     binds_thinking: bool
     parts: tuple[KnownPart, ...]
-    """Of this frame, and the newest of those before it."""
+    """Parts of this frame, and the newest parts of earlier frames."""
 
 
 def known_frame(before: KnownFrame | None, event: RequestFrameChanged, version: int) -> KnownFrame:
-    """What is remembered after ``event``."""
+    """Return the remembered frame after ``event``."""
     older = () if before is None else before.parts
     found = {part.digest: part for part in older}
     found |= {p.digest: KnownPart(digest=p.digest, version=version) for p in event.parts}

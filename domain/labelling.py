@@ -1,4 +1,4 @@
-"""The decision to give a conversation a name for people."""
+"""The decision to give a conversation a name for people to read."""
 
 from .conversation import Conversation
 from .errors import InvalidSetting
@@ -9,14 +9,17 @@ WITHDRAWN_LABEL = "[Withdrawn: it quoted a message that was erased.]"
 
 
 def label_as_recorded(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
-    """The same, for the label of a recording that is imported again: what was withdrawn stays so."""
+    """Label the conversation as a recording does, unless its label was withdrawn.
+
+    A blank label is ignored.
+    """
     if state.label == WITHDRAWN_LABEL or not label.strip():
         return ()
     return label_conversation(state, label)
 
 
 def label_conversation(state: Conversation, label: str) -> tuple[ConversationLabelled, ...]:
-    """Label the conversation; nothing happens if it has this label already.
+    """Label the conversation, or do nothing if it already has this label.
 
     Raises:
         InvalidSetting: the label is blank.
@@ -24,7 +27,7 @@ def label_conversation(state: Conversation, label: str) -> tuple[ConversationLab
     given, label = label, " ".join(label.split())[:LONGEST_LABEL]
     if not label:
         raise InvalidSetting(
-            f"label={given[:20]!r} names nothing: give a text of at least one character that can be seen",
+            f"label={given[:20]!r} is blank: give a text with at least one visible character",
             setting="label",
             value=given,
         )

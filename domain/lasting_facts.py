@@ -1,4 +1,4 @@
-"""Sentences that hold for longer than the moment: rules, likings and facts of a person."""
+"""Recognise sentences that stay true: rules, preferences, facts about a person, and decisions."""
 
 import re
 from itertools import islice
@@ -10,7 +10,7 @@ from refold.domain.ledger.speech import sentences
 from .ledger import cues
 
 LONGEST = 200
-"""Characters: who tells something once and for all does it in one short sentence."""
+"""Number of characters. Lasting statements are usually one short sentence."""
 
 _ORDER = re.compile(
     r"(?:please |and |so |also |but |from now on,? )*(?:never|always|do not|don['’]?t|you must(?: not)?|must not)\b"
@@ -19,7 +19,7 @@ _ORDER = re.compile(
     r"|(?:请|以后|今后|千万)?(?:不要|别|永远不|绝不|务必|一律|必须|禁止)(?!忘|担心|客气|着急|急|怕|说).{2,}[^?？吗呢]\Z",
     re.IGNORECASE,
 )
-# "I like it" and "I like the second one" are said of the moment.
+# Excludes "I like it" and "I like the second one", which are about the moment.
 _LIKING = re.compile(
     r"(?:^|[,;:] ?|\b(?:and|but|because|so|since|well|actually|personally|also|yes|no) )"
     r"(?:i (?:(?:really|also|do|just|generally|usually|always|still|absolutely) )*(?:(?:don['’]?t|do not) )?"
@@ -46,24 +46,24 @@ _POLITE = re.compile(
 
 
 def is_order(said: str) -> bool:
-    """Whether a sentence of a user tells once and for all what to do or not to do."""
+    """Return whether a sentence of a user is a lasting order or prohibition."""
     return len(said) <= LONGEST and _ORDER.match(said) is not None
 
 
 def is_liking(said: str) -> bool:
-    """Whether a sentence of a user tells what that person likes, and nothing that is forbidden."""
+    """Return whether a sentence of a user states a preference and no prohibition."""
     if len(said) > LONGEST or _QUESTION.search(said) or not _LIKING.search(said):
         return False
     return cues.PROHIBITION.search(_LIKING.sub("", said)) is None
 
 
 def is_about_self(said: str) -> bool:
-    """Whether a sentence of a user tells a plain fact of that person."""
+    """Return whether a sentence of a user states a plain fact about that person."""
     return len(said) <= LONGEST and not _QUESTION.search(said) and bool(_ABOUT_SELF.match(said))
 
 
 def is_question(said: str) -> bool:
-    """Whether a passage only asks to be answered: none of its sentences is an order, however polite."""
+    """Return whether a passage only asks a question. A polite order is not a question."""
     if not _QUESTION.search(said):
         return False
     parts = [said[span.start : span.stop] for span in sentences(said)]
@@ -74,18 +74,18 @@ def is_question(said: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is nothing but an address or the name of a file."""
+    """Return whether a text is only an address or the name of a file."""
     return "/" in text or any(found.span() == (0, len(text)) for found in paths_in(text))
 
 
 LONGEST_STATEMENT = 200
-"""Characters: who states something does it in one short sentence."""
+"""Number of characters. Statements are usually one short sentence."""
 
 MOST_CLAUSES = 6
-"""Of a sentence; what comes after is no statement but a story."""
+"""Maximum number of clauses of a sentence that are checked. Later clauses are rarely statements."""
 
 _CLAUSE = re.compile(r"(?:[,;:.!–—-] +|[，；：。！]\s?)")
-# Atomic: what is read as a lead is never read again as anything else, so that no text takes long.
+# The atomic group prevents backtracking, so that matching stays fast for every text.
 _LEAD = (
     r"(?>(?:(?:ok(?:ay)?|fine|alright|all right|good|great|right|well|yes|yeah|so|then|and|but|also|now|actually|"
     r"personally|sorry|btw|by the way|for me|for now|in the end|after all)[,;:.!]* )*)"
@@ -93,7 +93,7 @@ _LEAD = (
 )
 _NOT = r"(?:not |n['’]t |no longer |never )?"
 _USUAL = r"(?:always|usually|normally|typically|generally|mostly|tend to|never|only|rarely)"
-# What people do now, or say by the way, states nothing: "we'll see", "I'm going to check".
+# Passing remarks such as "we'll see" and "I'm going to check" state nothing.
 _PASSING = (
     r"(?!see\b|check\b|try\b|look\b|talk\b|need\b|have\b|get\b|be\b|let\b|tell\b|ask\b|think\b|know\b|come\b|find\b|"
     r"test\b|read\b|send\b|paste\b|share\b|give\b|wait\b|show\b|discuss\b|continue\b|review\b|figure\b|trying\b|"
@@ -148,7 +148,7 @@ _ASKS = re.compile(r"[?？][\"'”’)）]*\Z|[吗呢][。.]?\Z")
 
 
 def stated(said: str) -> Literal["rule", "decision"] | None:
-    """Return what a sentence that a user typed states: a habit or rule, a decision, or None."""
+    """Return the kind of a user's statement: a rule or habit, a decision, or None."""
     if len(said) > LONGEST_STATEMENT or _ASKS.search(said):
         return None
     starts = [0, *(found.end() for found in islice(_CLAUSE.finditer(said), MOST_CLAUSES))]

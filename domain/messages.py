@@ -1,4 +1,4 @@
-"""Messages in the shape of the Anthropic Messages API, kept exactly as they came."""
+"""Messages in the shape of the Anthropic Messages API, kept exactly as they were received."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -7,60 +7,65 @@ from .value import Value, is_list, is_object
 
 Role = Literal["user", "assistant", "system"]
 Author = Literal["person", "program", "tool"]
-"""Who wrote a message of the role user: a person; the program around the agent (a loaded skill, a
-reminder, a summary); a tool."""
+"""Writer of a message with the role ``user``.
 
-# A content block as it came: plain JSON data. Never changed in place; whoever hands one out copies it.
+A person, the program around the agent (a loaded skill, a reminder, a summary), or a tool.
+"""
+
+# A content block as received: plain JSON data. Never changed in place; code that hands one out
+# copies it.
 Block = dict[str, Any]
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 SHOWN = frozenset({"image", "document"})
-"""What a user shows instead of saying it."""
+"""Types of blocks that a user shows instead of writing text."""
 
 
 class Message(Value, frozen=True):
-    """One message: a role and its content, a string or content blocks.
+    """A message: a role and its content, which is a string or content blocks.
 
-    Unknown block types, unknown fields of a block and of the message are kept as they came.
+    Unknown block types and unknown fields are kept as they were received.
     """
 
     role: Role
     content: str | tuple[Block, ...]
     author: Author | None = None
-    """Who wrote it, where that was said when it was appended. No provider is sent this."""
+    """Writer of the message, or None if unknown. Not sent to providers."""
     extra: Block | None = None
-    """What else the message came with (a name, metadata, the usage of a reply), as JSON data. No
-    provider is sent this."""
+    """Other fields that the message had (a name, metadata, usage), as JSON data. Not sent to providers."""
     unknown: tuple[str, ...] = ()
-    """The types of its blocks that the provider does not take there, as far as was known when it was
-    appended: these blocks are shown as text."""
+    """Types of blocks that the provider did not accept when the message was appended; they are shown as text.
+    """
 
     def blocks(self) -> tuple[Block, ...]:
-        """The content as blocks; a string is one text block."""
+        """Return the content as blocks; a string becomes one text block."""
         if isinstance(self.content, str):
             return ({"type": "text", "text": self.content},)
         return self.content
 
 
 def thinks(message: Message) -> bool:
-    """Whether it has thinking, readable or not."""
+    """Return whether a message contains thinking, readable or redacted."""
     blocks = () if isinstance(message.content, str) else message.content
     return any(block.get("type") in THINKING for block in blocks)
 
 
 class Gist(NamedTuple):
-    """What a message does, without its texts."""
+    """Tool calls, tool results and speech of a message, without its texts."""
 
     calls: tuple[str, ...]
-    """The ids of the tool calls that it makes."""
+    """Ids of the tool calls in the message."""
     results: tuple[str, ...]
-    """The ids of the tool calls that it answers."""
+    """Ids of the tool calls that the message answers."""
     speaks: bool
-    """Whether it says something in words; of a user, also whether something is shown."""
+    """Whether the message contains words, or an image or document shown by a user."""
 
 
 def gist(message: Message) -> Gist:
-    """What a message does, found in one pass: this runs for every message of every load."""
+    """Return the tool calls, tool results and speech of a message.
+
+    Makes one pass over the blocks, because it runs for every message of every load.
+    """
     content = message.content
     if isinstance(content, str):
         return Gist((), (), bool(content) and not content.isspace())
@@ -82,7 +87,7 @@ def gist(message: Message) -> Gist:
 
 
 def text_of(block: Mapping[str, Any]) -> str:
-    """The plain text that a block carries: its text, or the texts inside a tool result."""
+    """Return the plain text of a block: its own text, or the texts inside a tool result."""
     text = block.get("text")
     if isinstance(text, str):
         return text
@@ -96,7 +101,7 @@ def text_of(block: Mapping[str, Any]) -> str:
 
 
 def said(message: Message) -> str:
-    """What the speaker said in words: the text blocks only, no tool traffic, no thinking."""
+    """Return the words of a message: its text blocks, without tool traffic and thinking."""
     if isinstance(message.content, str):
         return message.content
     texts = [str(b.get("text", "")) for b in message.content if b.get("type") == "text"]

@@ -1,5 +1,7 @@
-"""What is remembered beside the summary: durable notes, and earlier messages that are quoted. These names
-are the storage format, like those in ``events``."""
+"""Durable notes, and earlier messages quoted in the system text.
+
+These names are the storage format, like those in ``events``.
+"""
 
 from collections.abc import Collection
 from typing import Literal
@@ -7,81 +9,85 @@ from typing import Literal
 from .value import Rewritten, Value
 
 NoteKind = Literal["decision", "preference", "constraint", "task", "fact"]
-"""What was decided; what the user likes; what must or must not be; what is left to do; what holds."""
+"""Kind of a note.
+
+A decision, a preference of the user, a constraint, an open task, or a fact.
+"""
 
 
 class Note(Value, frozen=True):
-    """Something worth knowing for longer than its conversation is in view."""
+    """A text worth remembering after its conversation has left the context."""
 
     kind: NoteKind
     text: str
     positions: tuple[int, ...] = ()
-    """The messages that it comes from; none where a model did not say."""
+    """Positions of the source messages; empty if a model did not name any."""
 
 
 class NotesFlushed(Value, frozen=True):
-    """Durable notes were taken of messages before a compaction covers them, or there was nothing to note."""
+    """Durable notes were taken of messages before a compaction, or there was nothing to note."""
 
     flush_id: str
     start: int
     stop: int
-    """Of the messages at positions ``start`` up to but not including ``stop``."""
+    """End of the range of messages that were read, exclusive. ``start`` is its beginning."""
     notes: tuple[Note, ...]
-    """Empty where there was nothing to save."""
+    """Notes that were taken; empty if there was nothing to save."""
     taken_by: str
-    """``ledger``, where code took them, or the name of the summariser that was asked."""
+    """``ledger`` if code took the notes, or else the name of the summariser."""
     model: str = ""
     prompt_fingerprint: str = ""
     model_calls: int = 0
-    """How often a model was asked, retries included."""
+    """Number of model calls, including retries."""
     reason: str = ""
-    """Why code took them in place of a model, or why they were taken anew: a short constant."""
+    """Reason why code took the notes instead of a model, or why they were rebuilt. A short constant."""
     replaces: str | None = None
-    """The flush whose notes these stand for, since something that those were made from was erased."""
+    """Id of the flush that this one replaces, because something its notes were made from was erased."""
     taken_at: str | None = None
-    """When the notes were first taken that these stand for: ISO 8601, UTC. None: these were taken when
-    they were logged."""
+    """Time when the replaced notes were first taken, in ISO 8601 and UTC.
+
+    None if the notes were taken when they were logged.
+    """
 
 
 MemoryKind = Literal["message", "note", "summary"]
 
 
 class ChosenMemory(Value, frozen=True):
-    """An excerpt of an earlier message, or of what was noted or summarised in another conversation."""
+    """An excerpt of an earlier message, or of a note or summary from another conversation."""
 
     position: int
-    """Of the message, or of the first one that a note or summary was made of."""
+    """Position of the message, or of the first message that the note or summary was made from."""
     message_id: str
-    """Of the message or summary; of a note the id of its flush, and its number there."""
+    """Id of the message or summary. For a note, the id of its flush with the number of the note."""
     role: str
-    """Who said it; ``tool`` for the result of a tool, ``note`` and ``summary`` for what was made of several."""
+    """Writer of the text: ``tool`` for a tool result, ``note`` and ``summary`` for derived texts."""
     at: str
-    """When it was written, or else logged: ISO 8601, UTC."""
+    """Time of writing, or else of logging, in ISO 8601 and UTC."""
     text: str
     score: float
-    """Relative to the best one: over 0, at most 1."""
+    """Score relative to the best one: above 0, at most 1."""
     thread_id: str | None = None
-    """The conversation that it comes from, where that is another one."""
+    """Thread id of the other conversation, or None for this one."""
     kind: MemoryKind = "message"
     start: int = 0
-    """Of another conversation: it was made of messages at positions ``start`` …"""
+    """Position of the first source message in the other conversation."""
     stop: int = 0
-    """… up to but not including this one."""
+    """Position after the last source message in the other conversation."""
 
     def is_made_of(self, thread_id: str, positions: Collection[int]) -> bool:
-        """Whether it comes from one of these messages of another conversation."""
+        """Return whether the excerpt comes from one of these messages of another conversation."""
         return self.thread_id == thread_id and any(self.start <= p < self.stop for p in positions)
 
 
 class MemoriesChosen(Value, frozen=True):
-    """Earlier messages were chosen to be quoted in the system text, in place of those before."""
+    """Earlier messages were chosen for quotation in the system text. They replace earlier choices."""
 
     query_position: int
-    """The message that they were looked up for."""
+    """Position of the message that the search was made for."""
     memories: tuple[ChosenMemory, ...]
-    """The best first; none takes back those before."""
+    """Chosen excerpts, best first. An empty tuple removes the quotations."""
     tokens: int
-    """As rendered, with heading and guidance."""
+    """Tokens as rendered, including heading and guidance."""
     rewritten: tuple[Rewritten, ...] = ()
-    """Earlier choices of this conversation that lost their content, since what they quoted of another
-    conversation was erased there."""
+    """Earlier choices whose content was removed, because a message they quoted was erased elsewhere."""

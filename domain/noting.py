@@ -1,4 +1,4 @@
-"""Texts without what is left of Markdown where a sentence is cut out: marks without their partner."""
+"""Take durable notes: remove leftover Markdown, choose what to note by code, and record a flush."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from .quoted_text import broken_up
 from .value import replace
 
 LONGEST = 4_000
-"""Characters; far more than a note has, and what a model writes may be of any length."""
+"""Number of characters. Far more than a note has, but a model may write text of any length."""
 
 _CODE = re.compile(r"`[^`]*`")
-# Not a pattern of paths (`src/**`), Python's `**kwargs`, or a power.
+# Does not match path patterns (`src/**`), Python's `**kwargs`, or a power.
 _BOLD = re.compile(
     r"(?<![\\/*])\*{2,3}(?![*/]|\.\w|kw)(?!(?<=[A-Za-z0-9]\*\*)[A-Za-z0-9])(?!(?<=\s\*\*)\s)"
 )
@@ -39,8 +39,9 @@ _PAUSES = frozenset(":：.。!！?？,，;；")
 
 
 def plain(text: str) -> str:
-    """The text without emphasis marks that have no partner, and without a heading's mark before it. A
-    text longer than ``LONGEST`` stays as it is.
+    """Return the text without emphasis marks that have no partner and without a leading heading mark.
+
+    A text longer than ``LONGEST`` is returned unchanged.
     """
     if len(text) > LONGEST:
         return text
@@ -57,17 +58,17 @@ def plain(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """The text without marks around it: as headings are compared."""
+    """Return the text without Markdown marks around it, for comparing headings."""
     return text.strip(" \t\n#*_")
 
 
 def headings(text: str) -> frozenset[str]:
-    """The headings of a text, bare: lines that are marked as one, and lines of nothing but bold words."""
+    """Return the headings of a text without marks: marked headings, and lines with only bold words."""
     return frozenset(bare(found[1]) for found in _LINE.finditer(text))
 
 
 def _without_partner(text: str, marks: list[re.Match[str]]) -> list[re.Match[str]]:
-    """Of these marks those that neither end what one before begins, nor begin what one behind ends."""
+    """Return the marks that neither close an earlier mark nor are closed by a later one."""
     lone: list[re.Match[str]] = []
     opened: re.Match[str] | None = None
     for mark in marks:
@@ -83,39 +84,39 @@ def _without_partner(text: str, marks: list[re.Match[str]]) -> list[re.Match[str
 
 
 LEDGER = "ledger"
-"""Who took notes where code did."""
+"""Value of ``taken_by`` if code took the notes."""
 LONGEST_NOTE = 400
-"""Characters; of what is longer, beginning and end are kept."""
+"""Number of characters. The middle of a longer note is cut out."""
 MOST_NOTES = 24
-"""Of one flush."""
+"""Maximum number of notes in one flush."""
 MOST_MESSAGES = 2_000
-"""Notes are taken of so many messages at once at most, the newest."""
+"""Maximum number of messages that one flush covers. The newest ones are used."""
 
 _MOST: dict[str, int] = {"prohibition": 8, "rule": 8, "decision": 8, "request": 3, "value": 5}
 _STATED = frozenset({"prohibition", "rule", "decision"})
 _MOST_TYPED = 16
-"""Of each of these kinds, of what a person typed."""
+"""Maximum number of typed notes of each stated kind."""
 _HEARD = frozenset({"text", "tool_use"})
-"""What people and models say, and that tools are used at all; what tools return is not noted."""
+"""Types of blocks that notes are taken from: speech and tool calls, but no tool results."""
 
 _TYPED_FIRST = 1_000.0
-"""More than a line can score without having been typed."""
+"""Score added to typed lines. It is larger than any other score."""
 _TYPED = 1_500
-"""Characters: a longer text is pasted, and only partly the user's own words."""
+"""Number of characters above which a text counts as pasted, which is only partly the user's own words."""
 
 
 def is_noted(state: Conversation) -> bool:
-    """Whether notes were taken since the last compaction."""
+    """Return whether notes were taken since the last compaction."""
     return state.notes_at == state.compactions
 
 
 def notes_start(state: Conversation, stop: int) -> int:
-    """The first message that notes are still to be taken of, where they are taken up to ``stop``."""
+    """Return the position of the first message without notes, for a flush that ends at ``stop``."""
     return max(state.notes_to, stop - MOST_MESSAGES)
 
 
 def flush_notes(state: Conversation, flush: NotesFlushed) -> tuple[NotesFlushed, ...]:
-    """Record notes; nothing if they were taken meanwhile, of these messages or in this cycle."""
+    """Record notes, or do nothing if notes of these messages or since this compaction exist already."""
     if state.erased or is_noted(state) or flush.start != notes_start(state, flush.stop):
         return ()
     return (flush,) if flush.start < flush.stop <= state.length else ()
@@ -124,9 +125,10 @@ def flush_notes(state: Conversation, flush: NotesFlushed) -> tuple[NotesFlushed,
 def fitting_notes(
     notes: Iterable[Note], known: Iterable[Note], sources: frozenset[int]
 ) -> tuple[Note, ...]:
-    """What can be recorded: each on one line, without credentials, and nothing that is ``known``.
+    """Return the notes to record: one line each, without credentials, and without ``known`` ones.
 
-    ``sources``: the messages that they were taken of; a position that is none of them is dropped.
+    ``sources`` are the positions that the notes were taken from. Other positions are dropped from the
+    notes.
     """
     seen = {_said(note.text) for note in known}
     kept: list[Note] = []
@@ -141,17 +143,17 @@ def fitting_notes(
 
 
 def _said(text: str) -> str:
-    """A text as it is compared: its letters and digits alone."""
+    """Return the letters and digits of a text, for comparing notes."""
     return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _leads_in(text: str) -> bool:
-    """Whether a text ends before what it is about."""
+    """Return whether a text ends with a colon, before the content that it announces."""
     return plain(text).rstrip("*_ ").endswith((":", "："))
 
 
 def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
-    """Rules, decisions, what is left to do and exact values of the user's, oldest first."""
+    """Extract rules, decisions, open tasks and exact values of the user, oldest first."""
     heard = [(position, _heard(message)) for position, message in messages]
     titles = {position: headings(said(message)) for position, message in heard}
     gathered = [
@@ -164,7 +166,7 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
     lines = [line for line in gathered if line.kind != "request" or line.text not in texts]
     lines += [line for line in told if line.text not in known and _is_whole(line, titles)]
     ranking = Ranking(lines)
-    # What a person typed goes before what else sounds like it: a pasted page is full of rules.
+    # Typed text comes first, because a pasted page can contain many rules.
     typed = {position for position, message in heard if _is_typed(message)}
 
     def score(line: LedgerLine) -> float:
@@ -186,7 +188,7 @@ def notes_by_code(messages: Iterable[Source]) -> tuple[Note, ...]:
 
 
 def _own(message: Message) -> str:
-    """What a person says in a message, without what it quotes; of what is long the beginning."""
+    """Return the beginning of a person's own words in a message, without quoted text."""
     if not _is_persons(message):
         return ""
     words = user_words(said(message))[:_TYPED]
@@ -194,8 +196,9 @@ def _own(message: Message) -> str:
 
 
 def _told(own: Mapping[int, str]) -> Iterator[LedgerLine]:
-    """Sentences in which a user tells once and for all, or of what that person likes or has: in a chat
-    these are not in the ledger.
+    """Yield sentences with lasting orders, preferences, facts and decisions of a user.
+
+    The ledger leaves them out in a conversation without tools.
     """
     for position, text in own.items():
         for span in sentences(text):
@@ -206,7 +209,8 @@ def _told(own: Mapping[int, str]) -> Iterator[LedgerLine]:
 
 
 def _in_sentence(line: LedgerLine, own: str) -> LedgerLine:
-    """A value in the whole sentence that tells it, where that is short: a part of one can say the opposite."""
+    """Return a value line with its whole sentence if that is short. A part of a sentence may mean the
+    opposite."""
     if line.kind != "value" or not line.note:
         return line
     for span in sentences(own):
@@ -221,7 +225,7 @@ def _is_persons(message: Message) -> bool:
 
 
 def _is_typed(message: Message) -> bool:
-    """Whether a person wrote the message, and no more than people type."""
+    """Return whether a person typed the message. Longer messages count as pasted."""
     return _is_persons(message) and 0 < len(user_words(said(message))) <= _TYPED
 
 
@@ -232,7 +236,7 @@ def _kind(found: str) -> Literal["rule", "value", "decision"] | None:
 
 
 def _is_whole(line: LedgerLine, titles: Mapping[int, frozenset[str]]) -> bool:
-    """Whether a line says something by itself: it is no mere heading, and does not end before that."""
+    """Return whether a line makes sense alone. A heading or an announcement does not."""
     about = line.note or line.text
     if about.startswith("#") or (bare(line.text) in titles[line.position] and not _orders(line)):
         return False
@@ -257,13 +261,13 @@ def _best(
 
 
 def _lasts(line: LedgerLine, latest: int) -> bool:
-    """Whether a line says something for longer than the moment."""
+    """Return whether a line stays true for longer than the moment."""
     match line.kind:
         case "request":
             is_open = line.position == latest or cues.DEFERRED.search(line.text) is not None
             return is_open and not lasting.is_question(line.text)
         case "value":
-            # A file that nothing is said about is worth no note.
+            # A file that is only mentioned is not worth a note.
             return line.said_by == "user" and (bool(line.note) or not lasting.is_path(line.text))
         case _:
             return True

@@ -1,15 +1,15 @@
-"""The decisions to keep a message or a text word for word, and to stop doing so."""
+"""The decisions to pin a message or a text, and to unpin it."""
 
 from .conversation import Conversation
 from .errors import InvalidMessage, UnknownMessage
 from .events import MessagePinned, MessageUnpinned
 
 MOST_PINS = 256
-"""What is always there is also always paid for; a list that only grows is no memory."""
+"""Maximum number of pins, because pinned content costs tokens in every request."""
 
 
 def stands_in_context(state: Conversation, position: int) -> bool:
-    """Whether the message stays where it is when it is pinned: it is there, and shown whole.
+    """Return whether a pinned message stays in the context: it is live and shown whole.
 
     Raises:
         UnknownMessage: there is no message at this position.
@@ -24,10 +24,10 @@ def stands_in_context(state: Conversation, position: int) -> bool:
 def pin(
     state: Conversation, pin_id: str, *, position: int | None, text: str, tokens: int
 ) -> tuple[MessagePinned, ...]:
-    """Pin the message at ``position``, or a text of its own; nothing happens if it is pinned already.
+    """Pin the message at ``position`` or a separate text, or do nothing if the message is pinned already.
 
-    A message that is in the context stays there. Of one that a summary covers, or that is shown
-    shortened, the ledger shows ``text``, its words; ``tokens`` is the size of that line.
+    A live message stays in the context. If a summary covers the message, or if it is shortened, the ledger
+    shows ``text`` with its words. ``tokens`` is the size of that line.
 
     Raises:
         UnknownMessage: there is no message at this position.
@@ -41,16 +41,16 @@ def pin(
         elif not text.strip():
             raise InvalidMessage(
                 "position",
-                f"message {position} has no words that could be kept; conversation.read({position}) still gives it",
+                f"message {position} has no words to pin; use conversation.read({position}) to read it",
             )
     elif not text.strip():
-        raise InvalidMessage("text", "is blank: there is nothing to keep")
+        raise InvalidMessage("text", "is blank: give the text to pin")
     if len(state.pins) >= MOST_PINS:
         raise InvalidMessage("pin", f"there are {MOST_PINS} pins already: unpin one first")
     return (MessagePinned(pin_id=pin_id, position=position, text=text, tokens=tokens),)
 
 
 def unpin(state: Conversation, pin_id: str) -> tuple[MessageUnpinned, ...]:
-    """Take a pin back; nothing happens if there is no such pin."""
+    """Remove a pin, or do nothing if there is no pin with this id."""
     known = any(pin.pin_id == pin_id for pin in state.pins)
     return (MessageUnpinned(pin_id=pin_id),) if known else ()

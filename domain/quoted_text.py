@@ -1,4 +1,4 @@
-"""Text of others inside a message: what is quoted there, and what only looks like a program's heading."""
+"""Text of others inside a message: quotations, and text that imitates the headings of refold."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ from .messages import Message
 from .value import is_list, is_object, replace
 
 BLOCKS = ("Conversation Summary", "Conversation Ledger", "Recallable Topics", "Relevant Memories")
-"""The names of our blocks; each is headed by its name in square brackets."""
+"""Names of the blocks that refold renders. Each has its name in square brackets as a heading."""
 LINES = (
     "Pinned",
     *(
@@ -33,10 +33,10 @@ LINES = (
     "PREVIOUS CONTEXT SUMMARY",
     "RECENT MESSAGES",
 )
-"""Headings with marks before them that claim to quote, or to tell where something else begins."""
+"""Headings that claim to quote people or to begin another part."""
 TAGS = ("read-files", "modified-files")
 
-# Characters without width, between which a reader sees nothing.
+# Zero-width characters. Readers do not see them between letters.
 _UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]*"
 
 
@@ -63,7 +63,7 @@ _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 
 
 def broken_up(text: str) -> str:
-    """The text without headings and tags of ours, and without a fence that never ends.
+    """Return the text without headings and tags of refold, and without a code fence that never ends.
 
     ``[Conversation Ledger]`` becomes ``(Conversation Ledger)``, ``## Pinned`` becomes ``Pinned``.
     """
@@ -73,7 +73,7 @@ def broken_up(text: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """The text without fences that open a block which never ends: what follows would stand in it."""
+    """Replace code fences that are never closed, because all following text would become code."""
     done = 0
     while opened := _FENCE.search(text, done):
         end = re.compile(
@@ -88,16 +88,16 @@ def _closed(text: str) -> str:
 
 
 SHORTEST_QUOTE = 12
-"""Characters: shorter runs are shared by texts that have nothing to do with each other."""
+"""Number of characters. Unrelated texts often share shorter runs."""
 
 _NOT_SAID = frozenset({"type", "id", "name", "tool_use_id", "media_type", "signature"})
-"""Fields of a block that no erasure takes out, or that nobody reads."""
+"""Fields of a block that an erasure keeps, or that are not meant for readers."""
 
 IsQuoted = Callable[[str], bool]
 
 
 def quotes(text: str, said: str) -> bool:
-    """Whether the two have a run of 12 characters in common; any white space counts as one blank."""
+    """Return whether two texts share a run of 12 characters. All white space counts as one space."""
     shorter, longer = sorted((" ".join(text.split()), " ".join(said.split())), key=len)
     runs = frozenset(_runs(shorter))
     return bool(runs) and not runs.isdisjoint(_runs(longer))
@@ -108,7 +108,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def quoted_from(messages: Iterable[Message]) -> IsQuoted:
-    """Tells of a text whether it quotes one of these messages."""
+    """Return a function that checks whether a text quotes one of these messages."""
     words = [text for message in messages for text in words_of(message)]
     known: dict[str, bool] = {}
 
@@ -121,7 +121,7 @@ def quoted_from(messages: Iterable[Message]) -> IsQuoted:
 
 
 def words_of(message: Message) -> Iterator[str]:
-    """Every text in a message that an erasure takes out of it."""
+    """Yield all texts of a message that an erasure removes."""
     if isinstance(message.content, str):
         yield message.content
         return
@@ -141,7 +141,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozenset[str]:
-    """The compaction attempts whose summariser was given a focus that quotes, or a text made with one."""
+    """Return the ids of attempts whose focus quotes, or that extend a summary made with such a focus."""
     attempts, summaries = set[str](), set[str]()
     for event in decisions:
         match event:
@@ -159,7 +159,7 @@ def quoting_attempts(decisions: Iterable[Event], is_quoted: IsQuoted) -> frozens
 
 
 def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> bool:
-    """Whether an event holds a text that quotes; ``attempts``: those that ``quoting_attempts`` found."""
+    """Return whether an event contains a quoting text. ``attempts`` come from ``quoting_attempts``."""
     match event:
         case ConversationLabelled():
             return is_quoted(event.label)
@@ -174,7 +174,7 @@ def is_quoting(event: Event, attempts: frozenset[str], is_quoted: IsQuoted) -> b
 
 
 def without_quotes(event: Event, is_quoted: IsQuoted, marker: str) -> Event:
-    """The event with ``marker`` in the place of a focus, or a withdrawn label, if that quotes."""
+    """Return the event with quoting texts replaced by ``marker``, and a quoting label withdrawn."""
     match event:
         case ConversationLabelled() if is_quoted(event.label):
             return replace(event, label=WITHDRAWN_LABEL)
@@ -200,7 +200,8 @@ def _part_without(part: FramePart, is_quoted: IsQuoted, marker: str) -> FramePar
 
 
 def _without_lines(value: Any, is_quoted: IsQuoted, marker: str) -> Any:
-    """The value with ``marker`` for each line that quotes; for a whole text where the quotation has lines."""
+    """Return the value with ``marker`` for each quoting line, or for a whole text if the quotation spans
+    lines."""
     if isinstance(value, str):
         text = "\n".join(marker if is_quoted(line) else line for line in value.split("\n"))
         return marker if is_quoted(text) else text

@@ -1,4 +1,4 @@
-"""The decisions to show large content shorter: previews, shortened texts, older results cut to their beginning."""
+"""Decisions to shorten large content: previews, shortened user texts, and condensed tool results."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -11,55 +11,53 @@ from .events import MessagesCondensed, ShortenedPart, ToolContentOffloaded
 from .turns import open_calls, stays_from
 
 Side = Literal["call", "result", "said"]
-"""Of a tool call; or what a user said or showed, where ``call_id`` is the place of the block."""
+"""Side of a tool call, or ``said`` for user content. For the latter ``call_id`` is the index of the block."""
 
 
 class ToolPart(NamedTuple):
-    """One side of a tool call of a live message, or a block of a user's message, with what it would cost
-    if it were shown shorter.
-    """
+    """A part of a live message that can be shortened: a side of a tool call, or a block of user content."""
 
     position: int
     call_id: str
     side: Side
-    """The call's input, or its result; or what a user said."""
+    """Input of the call, its result, or user content."""
     tokens: int
-    """Its size as it is shown now."""
+    """Tokens as shown now."""
     short_tokens: int
     blind: bool = False
-    """Whether nothing of it is to be seen then: it is an image, say."""
+    """Whether the shortened form shows no content, for example of an image."""
 
     @property
     def freed(self) -> int:
-        """What showing it shorter saves, in tokens."""
+        """Tokens that shortening frees."""
         return self.tokens - self.short_tokens
 
 
 class Shortenable(NamedTuple):
-    """The parts that may be shown shorter at all: of live messages that are not pinned.
+    """The parts that may be shortened: those of live messages that are not pinned.
 
-    A call that waits for its result is none: somebody may be asked to approve it.
+    A call that waits for its result is excluded, because a person may be asked to approve it.
     """
 
     positions: frozenset[int]
     waiting: frozenset[str]
 
     def allows(self, position: int, call_id: str, side: Side) -> bool:
-        """Whether this part may be shown shorter."""
+        """Return whether this part may be shortened."""
         return position in self.positions and not (side == "call" and call_id in self.waiting)
 
 
 def shortenable(state: Conversation) -> Shortenable:
-    """What may be shown shorter in this state."""
+    """Return the parts that may be shortened in this state."""
     live = frozenset(m.position for m in state.live)
     return Shortenable(live - state.pinned_positions, frozenset(open_calls(state)))
 
 
 def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) -> int:
-    """The position from which on messages stay whole (requirement B5).
+    """Return the position from which messages stay whole.
 
-    The newest ten, as far as they fit their tier; and in any case the model's last response with
-    all that was said after it, for nobody has read that yet.
+    These are the newest ten messages as far as they fit their tier. The model's last response and all
+    later messages always stay whole, because the model has not read those messages yet.
     """
     room = int(budget.conversation * policy.whole_tier)
     start, first = state.length, stays_from(state)
@@ -72,19 +70,19 @@ def whole_from(state: Conversation, budget: Budget, policy: CompactionPolicy) ->
 
 
 def last_response(state: Conversation) -> int:
-    """The position of the model's last response; 0 where it has said nothing."""
+    """Return the position of the model's last response, or 0 if there is none."""
     answers = (m.position for m in reversed(state.live) if m.role == "assistant")
     return next(answers, 0)
 
 
 def unanswered_from(state: Conversation) -> int:
-    """The position from which on the model has read nothing yet."""
+    """Return the position of the first message that the model has not read."""
     last = next((m.position for m in reversed(state.live) if m.role == "assistant"), -1)
     return last + 1
 
 
 def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
-    """Whether the messages before those that stay whole fit their tier (requirement B4)."""
+    """Return whether the messages before the whole ones fit their tier."""
     stop = whole_from(state, budget, policy)
     older = (m for m in state.live if state.preamble <= m.position < stop)
     first = stays_from(state)
@@ -93,21 +91,22 @@ def condensed_part_fits(state: Conversation, budget: Budget, policy: CompactionP
 
 
 def thinking_tokens(state: Conversation) -> int:
-    """What any decision saves besides: of most thinking nothing is shown behind a prefix that has changed."""
+    """Return the tokens of thinking that any decision drops by changing the prefix."""
     first = stays_from(state)
     return sum(m.thinking for m in state.live if m.position < first)
 
 
 def is_worth_it(freed: int, budget: Budget, policy: CompactionPolicy) -> bool:
-    """Whether so many tokens are worth that the provider reads the whole prefix anew."""
+    """Return whether freeing this many tokens is worth a new prefix, which the provider must read again."""
     return freed * 4 >= _enough(budget, policy)
 
 
 def is_enough(before: int, after: int, budget: Budget, policy: CompactionPolicy) -> bool:
-    """Whether a request that shrank from ``before`` to ``after`` tokens needs no summary now.
+    """Return whether a request that shrank from ``before`` to ``after`` tokens needs no summary now.
 
-    It meets the target; or much was freed, and it is under the trigger (requirement D2). Little is not
-    enough: each decision has the provider read the whole prefix anew, and the next would be due soon.
+    This is true if it meets the target, or if much was freed and it is below the trigger. A small gain is
+    not enough: each decision makes the provider read the whole prefix again, and the next one would be due
+    soon.
     """
     if after <= budget.target:
         return True
@@ -119,12 +118,12 @@ def _enough(budget: Budget, policy: CompactionPolicy) -> int:
 
 
 def shown_after_a_decision(message: LiveMessage, thinking_from: int) -> int:
-    """The tokens of a message behind a changed prefix; ``thinking_from``: where thinking stays from."""
+    """Return the tokens of a message after a decision. Only thinking from ``thinking_from`` on stays."""
     return message.tokens - (message.thinking if message.position < thinking_from else 0)
 
 
 def much_smaller(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
-    """The parts of which a preview costs less than half; the others stay, oldest first."""
+    """Return the parts whose preview has less than half of their tokens, oldest first."""
     found = (part for part in parts if part.short_tokens * 2 < part.tokens)
     return tuple(sorted(found, key=_position))
 
@@ -136,11 +135,11 @@ def choose_offloads(
     budget: Budget,
     policy: CompactionPolicy,
 ) -> tuple[ToolPart, ...]:
-    """The parts to show as previews of a request with ``size`` tokens; none where it gains little.
+    """Choose the parts to offload in a request of ``size`` tokens, or none if that gains little.
 
-    Giants first, wherever they stand, the oldest first and no more than needed. If that is not enough,
-    all large parts before the messages that stay whole, at once: the prefix then stays as it is for
-    longer than if some were left for later.
+    Giant parts come first in any position, oldest first, and only as many as needed. If they are not
+    enough, all large parts before the whole messages are offloaded at once, so that the prefix then stays
+    unchanged for longer.
     """
     candidates = much_smaller(parts)
     giant = budget.room * policy.giant_share
@@ -160,9 +159,9 @@ def choose_offloads(
 
 
 def _giants(parts: Sequence[ToolPart], state: Conversation, giant: float) -> tuple[ToolPart, ...]:
-    """The giants, those that the model has answered before the others.
+    """Return the giant parts, with those that the model has answered first.
 
-    Of what it has not answered yet some must be left to see: an image has no preview.
+    Unanswered parts without a preview, such as images, are left out, because the model must see them.
     """
     fresh = unanswered_from(state)
     giants = [p for p in parts if p.tokens > giant]
@@ -172,7 +171,7 @@ def _giants(parts: Sequence[ToolPart], state: Conversation, giant: float) -> tup
 
 
 def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, ...]:
-    """The parts to show shorter so that ``excess`` tokens are freed, oldest first."""
+    """Return as many parts, oldest first, as are needed to free ``excess`` tokens."""
     chosen: list[ToolPart] = []
     for part in sorted(parts, key=_position):
         if excess <= 0:
@@ -186,7 +185,7 @@ def as_few_as_needed(parts: Sequence[ToolPart], excess: int) -> tuple[ToolPart, 
 def offload_parts(
     parts: Sequence[ShortenedPart], *, head: int, tail: int
 ) -> tuple[ToolContentOffloaded, ...]:
-    """Show ``parts`` as previews from now on; no parts, no decision."""
+    """Record that ``parts`` are shown as previews, or do nothing if there are none."""
     return (ToolContentOffloaded(parts=tuple(parts), head=head, tail=tail),) if parts else ()
 
 
@@ -199,20 +198,20 @@ def _position(part: ToolPart) -> int:
 
 
 LEAST_SAVED = 20
-"""Tokens below which a result stays: its marker would say little less than the result."""
+"""Number of tokens. A result that would free less stays, because its marker has nearly the same size."""
 
 
 def worth_a_marker(parts: Sequence[ToolPart]) -> tuple[ToolPart, ...]:
-    """The results that a marker makes smaller; inputs are the model's own words and stay."""
+    """Return the tool results that a marker makes smaller. Inputs are the model's own words and stay."""
     return tuple(p for p in parts if p.side == "result" and p.freed >= LEAST_SAVED)
 
 
 def choose_condensed(
     parts: Sequence[ToolPart], state: Conversation, budget: Budget, policy: CompactionPolicy
 ) -> tuple[ToolPart, ...] | None:
-    """The results to cut short: all before the messages that stay whole, at once (requirement B4).
+    """Choose the tool results to condense: all before the whole messages, at once.
 
-    None where that gains too little; empty where dropping the thinking is what gains.
+    None means that the gain is too small. An empty tuple means that dropping thinking gains enough.
     """
     stop = whole_from(state, budget, policy)
     chosen = tuple(part for part in worth_a_marker(parts) if part.position < stop)
@@ -223,5 +222,5 @@ def choose_condensed(
 def condense_parts(
     parts: Sequence[ShortenedPart], characters: int
 ) -> tuple[MessagesCondensed, ...]:
-    """Cut ``parts`` to so many characters from now on; with 0 only a marker is left of them."""
+    """Record that ``parts`` are cut to this many characters. With 0 only a marker remains."""
     return (MessagesCondensed(parts=tuple(parts), characters=characters),)

@@ -1,15 +1,15 @@
-"""Parts of texts that fit a limit: beginnings, both ends around a mark, places to cut at."""
+"""Parts of texts that fit a limit: beginnings, both ends around a mark, and places to cut at."""
 
 from collections.abc import Callable, Sequence
 
 Measure = Callable[[str], int]
-"""Tokens of a text, or any other size that grows with it."""
+"""Function that returns the tokens of a text, or another size that grows with it."""
 
 
 def beginning(text: str, most: int, *, trim: bool = False) -> str:
-    """Return a text of at most ``most`` characters, with an ellipsis where it is cut.
+    """Return a text of at most ``most`` characters, with an ellipsis if it is cut.
 
-    ``trim``: no blanks before the ellipsis.
+    ``trim`` removes spaces before the ellipsis.
     """
     if len(text) <= most:
         return text
@@ -20,16 +20,17 @@ def beginning(text: str, most: int, *, trim: bool = False) -> str:
 def ends(text: str, head: int, tail: int, mark: str, *, trim: bool = False) -> str:
     """Return the first ``head`` and the last ``tail`` characters around a mark.
 
-    ``trim``: no blanks on either side of the mark.
+    ``trim`` removes spaces on both sides of the mark.
     """
     first, last = text[:head], text[len(text) - tail :]
     return f"{first.rstrip()}{mark}{last.lstrip()}" if trim else f"{first}{mark}{last}"
 
 
 def ends_within(text: str, most: int, measure: Measure, mark: str) -> str:
-    """Return both ends of a text, two to one around a mark, of at most this size.
+    """Return the beginning and the end of a text around a mark, within a size of ``most``.
 
-    Empty where that leaves less than two marks' length of it.
+    The beginning is twice as long as the end. The result is empty if less than two lengths of the mark
+    would remain.
     """
     shown, keep = text, len(text)
     while measure(shown) > most:
@@ -41,7 +42,10 @@ def ends_within(text: str, most: int, measure: Measure, mark: str) -> str:
 
 
 def longest_beginning(text: str, most: int, measure: Measure) -> str:
-    """Return the longest beginning of at most this size; whole lines, where the last is not half of it."""
+    """Return the longest beginning with a size of at most ``most``.
+
+    It ends at a line break, unless the last line has more than half of it.
+    """
     if measure(text) <= most:
         return text
     low, high = 0, len(text)
@@ -52,9 +56,10 @@ def longest_beginning(text: str, most: int, measure: Measure) -> str:
 
 
 def fitting_length(size: int, characters: int, most: int, fits: Callable[[int], bool]) -> int:
-    """Return a number of characters that fits: the share of a text of this size, or less by tenths.
+    """Return a number of characters that fits, or 1.
 
-    It is 1 at least, whether that fits or not.
+    The first guess is proportional to ``most`` and the ``size`` of the text; it shrinks by tenths until it
+    fits.
     """
     length = max(1, characters * most // max(1, size))
     while length > 1 and not fits(length):
@@ -63,9 +68,9 @@ def fitting_length(size: int, characters: int, most: int, fits: Callable[[int], 
 
 
 def last_mark(text: str, marks: Sequence[str], first: int, last: int) -> tuple[int, int]:
-    """Return start and stop of the last place of a mark between these two; the first mark that is there.
+    """Return start and stop of the last occurrence of a mark between ``first`` and ``last``.
 
-    ``last`` twice where there is none.
+    Earlier marks are preferred. Without an occurrence both numbers are ``last``.
     """
     for mark in marks:
         found = text.rfind(mark, first, last)
@@ -75,5 +80,5 @@ def last_mark(text: str, marks: Sequence[str], first: int, last: int) -> tuple[i
 
 
 def encodable(text: str, most: int) -> str:
-    """Return the first ``most`` characters; what UTF-8 cannot hold becomes a question mark."""
+    """Return the first ``most`` characters. Characters that UTF-8 cannot encode become question marks."""
     return text[:most].encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Turns, rounds and tool calls: which messages belong together, and whose thinking is shown."""
+"""Turns, rounds and tool calls: which messages belong together, and which thinking is shown."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,26 +8,29 @@ from .value import replace
 
 
 def without_thinking(message: LiveMessage) -> LiveMessage:
-    """The message as it is shown behind another prefix."""
+    """Return the message without thinking, as it is shown after a changed prefix."""
     return message._replace(tokens=message.tokens - message.thinking, thinking=0)
 
 
 def is_bound(state: Conversation) -> bool:
-    """Whether thinking is refused behind another prefix: so it is unless the newest request says otherwise."""
+    """Return whether providers reject thinking after a changed prefix.
+
+    This is assumed unless the newest request frame states otherwise.
+    """
     return state.frame is None or state.frame.binds_thinking
 
 
 def follows_an_answer(state: Conversation) -> bool:
-    """Whether the next message would stand right behind an answer that is complete."""
+    """Return whether the next message would directly follow a complete answer."""
     last = state.live[-1] if state.live else None
     return last is not None and last.role == "assistant" and not last.paused
 
 
 def stays_from(state: Conversation, live: Iterable[LiveMessage] | None = None) -> int:
-    """The position from which thinking stays where the next decision changes the prefix.
+    """Return the position from which thinking stays if the next decision changes the prefix.
 
-    Most models refuse thinking behind another prefix: none stays. The others do not look at it, but those
-    that think before each call refuse the running tool loop without it: there its thinking stays.
+    Most models reject thinking after a changed prefix, so all thinking is dropped. Other models accept it,
+    and some of them require the thinking of the running tool loop, which therefore stays.
     """
     if is_bound(state):
         return state.length
@@ -41,9 +44,9 @@ def _ends(message: LiveMessage) -> bool:
 
 
 def behind_new_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conversation:
-    """The state after a decision that changes what stands before messages.
+    """Return the state after a decision that changes the prefix of messages.
 
-    ``live``: the messages that are live after it, as they were shown before.
+    ``live`` are the messages that remain live, as they were shown before the decision.
     """
     known = tuple(live)
     first = max(state.thinking_from, stays_from(state, known))
@@ -58,9 +61,10 @@ def behind_new_prefix(state: Conversation, live: Iterable[LiveMessage]) -> Conve
 
 
 def open_calls(state: Conversation) -> tuple[str, ...]:
-    """The calls that a result may still answer: those of the last assistant message without one.
+    """Return the ids of tool calls that can still be answered.
 
-    A call is given up when the model speaks again: a result must follow the turn with its call.
+    These are the unanswered calls of the last assistant message. Calls before it are given up: a result
+    must follow the turn that made the call.
     """
     last, after = _last_round(state)
     if last is None:
@@ -70,14 +74,14 @@ def open_calls(state: Conversation) -> tuple[str, ...]:
 
 
 def pending_position(state: Conversation) -> int | None:
-    """The position of the assistant message that waits for tool results, if any does."""
+    """Return the position of the assistant message that waits for tool results, or None."""
     last, _ = _last_round(state)
     return last.position if last is not None and open_calls(state) else None
 
 
 def _last_round(state: Conversation) -> tuple[LiveMessage | None, tuple[LiveMessage, ...]]:
-    # What was said before the end of the summary is there on purpose; the model spoke after it, for
-    # no summary covers, or reaches beyond, a call that waits.
+    # Messages before the end of the coverage were excluded on purpose. The search can stop there,
+    # because no summary covers or passes a waiting call.
     for index in range(len(state.live) - 1, -1, -1):
         if state.live[index].position < state.covered_to:
             break
@@ -87,15 +91,15 @@ def _last_round(state: Conversation) -> tuple[LiveMessage | None, tuple[LiveMess
 
 
 class Round(NamedTuple):
-    """A response of the model, with everything that others said before it spoke again."""
+    """A response of the model, with all messages before its next response."""
 
     response: tuple[LiveMessage, ...]
-    """Several messages where it was paused and went on; none for what stands before its first one."""
+    """Messages of the response: several if it was paused, none for messages before the first response."""
     replies: tuple[LiveMessage, ...]
 
     @property
     def results(self) -> tuple[LiveMessage, ...]:
-        """The replies with a result of one of its calls; a result that comes later has lost its call."""
+        """Replies with a result of the response's calls. A late result does not count."""
         if not self.response or not self.response[-1].calls:
             return ()
         calls = frozenset(self.response[-1].calls)
@@ -103,12 +107,12 @@ class Round(NamedTuple):
 
     @property
     def whole(self) -> tuple[LiveMessage, ...]:
-        """What shares one fate: the response, and the results of its calls (invariants 1 and 6)."""
+        """Messages that are kept or covered together: the response and the results of its calls."""
         return (*self.response, *self.results)
 
 
 def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
-    """Messages in order, parted before each response of the model."""
+    """Split messages into rounds: a new round starts at each response of the model."""
     found: list[Round] = []
     response: list[LiveMessage] = []
     replies: list[LiveMessage] = []
@@ -125,19 +129,20 @@ def rounds(messages: Iterable[LiveMessage]) -> list[Round]:
 
 
 def companions(messages: Iterable[LiveMessage]) -> Mapping[int, tuple[LiveMessage, ...]]:
-    """For the position of each message that cannot stand alone: all that stay if it stays."""
+    """Map the position of each message with companions to all messages that stay with it."""
     wholes = (r.whole for r in rounds(messages))
     return {m.position: whole for whole in wholes if len(whole) > 1 for m in whole}
 
 
 def with_companions(messages: Sequence[LiveMessage], positions: frozenset[int]) -> frozenset[int]:
-    """The messages at ``positions``, and the positions of all that stay with them."""
+    """Return ``positions`` that exist in ``messages``, extended by their companions."""
     found: set[int] = set()
     for index in (
         [i for i, m in enumerate(messages) if m.position in positions] if positions else ()
     ):
         message = messages[index]
-        # Only its own round is made: a conversation has many, and few positions are asked for.
+        # Build only the round of this message: a conversation has many rounds, and callers ask for
+        # few positions.
         [of] = rounds(messages[_begin(messages, index) : _end(messages, index)])
         whole = of.whole if message in of.whole else (message,)
         found.update(one.position for one in whole)
@@ -154,7 +159,7 @@ def _end(messages: Sequence[LiveMessage], index: int) -> int:
 
 
 def _begins(messages: Sequence[LiveMessage], index: int) -> bool:
-    """Whether a round begins with this message, which is not the first."""
+    """Return whether a round begins at this index, which must not be 0."""
     before, message = messages[index - 1], messages[index]
     if message.role != "assistant":
         return False
@@ -162,13 +167,14 @@ def _begins(messages: Sequence[LiveMessage], index: int) -> bool:
 
 
 def _goes_on(response: list[LiveMessage], message: LiveMessage) -> bool:
-    # Messages that are kept from an older part are no neighbours, although nothing is between them.
+    # Messages kept from an older part are not adjacent, even if no message is between them in the
+    # list.
     last = response[-1] if response else None
     return last is not None and last.paused and last.position + 1 == message.position
 
 
 def running_turn(state: Conversation) -> tuple[LiveMessage, ...]:
-    """The live messages since the model last ended a turn."""
+    """Return the live messages since the model last ended a turn."""
     for index in range(len(state.live) - 1, -1, -1):
         if state.live[index].ends_turn:
             return state.live[index + 1 :]
@@ -176,12 +182,12 @@ def running_turn(state: Conversation) -> tuple[LiveMessage, ...]:
 
 
 def turn_beginnings(state: Conversation) -> tuple[int, ...]:
-    """The positions at which turns begin, among what no summary covers yet.
+    """Return the positions where uncovered turns begin.
 
-    A turn begins with a user message that speaks after the model has ended the turn before. The first
-    position is that of the first uncovered message that is remembered: a turn whose beginning is
-    covered, or only counted, begins there as far as anybody can tell. What is said while tools run
-    begins its turn with their call: a call and its results are never parted.
+    A turn begins with a user message that contains words, after the model has ended the previous turn. The
+    first position is the first remembered message that is not covered: it counts as the beginning of a
+    turn whose real beginning is covered or forgotten. A message sent while tools run begins its turn at
+    the tool call, because a call and its results are never separated.
     """
     start, calls = max(state.covered_to, state.preamble), _running_calls(state)
     found: list[int] = []
@@ -198,7 +204,7 @@ def turn_beginnings(state: Conversation) -> tuple[int, ...]:
 
 
 def _running_calls(state: Conversation) -> Mapping[int, int]:
-    """For what is said before the last result of a response's calls came: where the response begins."""
+    """Map the replies up to the last tool result to the position where their response begins."""
     return {
         message.position: done.response[0].position
         for done in rounds(state.live)
@@ -211,14 +217,14 @@ def _running_calls(state: Conversation) -> Mapping[int, int]:
 MOST_PROTECTED = 16
 
 Request = tuple[LiveMessage, ...]
-"""What must stay for one request to stay: its message, or the whole tool round that it came in."""
+"""Messages that must stay for a request to stay: one message, or its whole tool round."""
 
 
 def open_requests(state: Conversation) -> tuple[Request, ...]:
-    """What the user said since the model last ended a turn, oldest first.
+    """Return the requests of the user since the model last ended a turn, oldest first.
 
-    A turn ends when the model answers in words and calls no tool. Tool results alone are no request;
-    words beside them are, and they keep their round: a result is nothing without its call.
+    A turn ends when the model answers in words and calls no tool. Tool results alone are not a request. A
+    message with results and words is one, and it keeps its round: a result needs its call.
     """
     turn = running_turn(state)
     together = companions(turn)
@@ -227,17 +233,17 @@ def open_requests(state: Conversation) -> tuple[Request, ...]:
 
 
 def protected_requests(state: Conversation, allowance: int) -> frozenset[int]:
-    """The positions that stay word for word: the requests of the running turn.
+    """Return the positions of requests in the running turn that stay word for word.
 
-    The newest one always; then the one that began the turn, then the others, words alone before
-    those that keep a round, newest first, as long as together they stay within ``allowance`` tokens
-    and are no more than 16: a turn of a thousand interjections must not fill the context for ever.
+    The newest request always stays. Then the first request of the turn is added, then the others: single
+    messages before whole rounds, newest first. Adding stops at ``allowance`` tokens or at 16 requests,
+    because a turn with a thousand interjections must not fill the context.
     """
     requests = open_requests(state)
     if not requests:
         return frozenset()
     newest = requests[-1]
-    # What is pinned stays anyway; and of an earlier turn it may be all that is left to see.
+    # Pinned requests stay anyway, and a pinned one may be all that remains of an earlier turn.
     earlier = [r for r in requests[:-1] if not state.pinned_positions.issuperset(_positions(r))]
     protected, spent = [newest], _tokens(newest)
     for request in (*earlier[:1], *sorted(earlier[:0:-1], key=len)):

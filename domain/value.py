@@ -1,4 +1,4 @@
-"""The base of every value in the domain, and the plain JSON data that content is made of."""
+"""Base class of all domain values, and checks for plain JSON data."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,23 +9,26 @@ from pydantic import BaseModel, ConfigDict
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a value is a JSON object; keys are strings in all data that comes this far."""
+    """Return whether a value is a JSON object. Keys are strings in all data that reaches this code."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether a value is a JSON array."""
+    """Return whether a value is a JSON array."""
     return isinstance(value, list | tuple)
 
 
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f]")
 """Characters that JSON writes as an escape of six characters."""
 _PUNCTUATION = 4
-"""Quotes, a colon or a comma, and a blank."""
+"""Bytes for two quotes, a colon or a comma, and a space."""
 
 
 def byte_size(value: Any) -> int:
-    """Return the bytes of JSON data in UTF-8, or a few more; quick for long texts without escapes."""
+    """Return the size of JSON data in UTF-8 bytes, or slightly more.
+
+    This is fast for long texts without escapes.
+    """
     if isinstance(value, str):
         plain = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
         return plain + _escapes(value) + 2
@@ -41,27 +44,28 @@ def _escapes(text: str) -> int:
     return twice + 5 * len(_CONTROL.findall(text))
 
 
-# The slots of every model, written past the guard that keeps values frozen.
+# Descriptors of the slots of every model. They write past the guard that keeps values frozen.
 _set_fields = BaseModel.__dict__["__dict__"].__set__
 _set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
 _set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
 _set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 _NOT_RECORDED: set[str] = set()
-"""Which fields were given explicitly matters to nobody here; one empty set serves all values."""
+"""Shared empty set: refold does not use which fields were set explicitly."""
 _new: Callable[[Any], Any] = object.__new__
 
 
 class Value(BaseModel, frozen=True):
     """An immutable value. Subclasses repeat ``frozen=True``, so that type checkers see it."""
 
-    # Built when first used: most programs use a few of the values, and all of them import quickly.
+    # Built on first use: most programs use few of the values, and all programs should import
+    # quickly.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def __replace__(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, as ``replace`` does.
 
-        For Python 3.13, type checkers derive this method from the fields of each class; for older
-        versions they know no names.
+        For Python 3.13, type checkers derive this method from the fields of each class. For older versions
+        they do not know the names of the fields.
         """
         value: Any = self
         copy: Self = replace(value, **changes)
@@ -74,7 +78,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class Replaceable(Protocol[P, V_co]):
-    """A value as ``replace`` takes it; ``P`` has the names and types of its fields."""
+    """A value that ``replace`` accepts. ``P`` has the names and types of its fields."""
 
     def __replace__(self, *_: P.args, **changes: P.kwargs) -> V_co:
         """Return a copy with some fields replaced."""
@@ -82,7 +86,7 @@ class Replaceable(Protocol[P, V_co]):
 
 
 def replace(value: Replaceable[P, V_co], /, *_: P.args, **changes: P.kwargs) -> V_co:
-    """Return a copy of a value with some fields replaced; they are valid, and not validated again.
+    """Return a copy of a value with some fields replaced, without validating them.
 
     Loading folds thousands of events; validating each value of each step would double its cost.
     """
@@ -95,7 +99,7 @@ def replace(value: Replaceable[P, V_co], /, *_: P.args, **changes: P.kwargs) -> 
 
 
 def build_unvalidated(cls: Callable[P, V], /, *_: P.args, **fields: P.kwargs) -> V:
-    """Return the value of fields that are valid already, without validating them again.
+    """Return a value with fields that are known to be valid, without validating them.
 
     A field that is left out has its default, as in a call of the class.
     """
@@ -110,9 +114,9 @@ def build_unvalidated(cls: Callable[P, V], /, *_: P.args, **fields: P.kwargs) ->
 
 
 def from_stored(cls: type[V], fields: dict[str, Any]) -> V:
-    """Return the value that was stored as these fields, which are not validated again.
+    """Return the value with these stored fields, without validating them.
 
-    For codecs and the readers of tables alone: no type checker knows what such a dict holds.
+    Only for codecs and table readers: type checkers cannot check the contents of the dict.
     """
     known = _fields_of(cls)
     value: V = _made(cls, fields if len(fields) == len(known.names) else _completed(known, fields))
@@ -120,7 +124,7 @@ def from_stored(cls: type[V], fields: dict[str, Any]) -> V:
 
 
 def replace_from(value: V, other: V, names: Collection[str]) -> V:
-    """Return a copy of a value in which the fields of these names are as another value has them."""
+    """Return a copy of a value with the named fields taken from another value."""
     before = value.__dict__
     if unknown := names - before.keys():
         raise _not_the_fields(type(value), unknown)
@@ -129,25 +133,25 @@ def replace_from(value: V, other: V, names: Collection[str]) -> V:
 
 
 def narrow(value: V, cls: type[V]) -> V:
-    """Return a value of a class that the class of ``value`` extends, with the fields that both have."""
+    """Return an instance of a base class of ``value`` with the fields of that base class."""
     fields = value.__dict__
     narrowed: V = _made(cls, {name: fields[name] for name in cls.model_fields})
     return narrowed
 
 
 class Rewritten(Value, frozen=True):
-    """An earlier event of this conversation whose content was removed in place; its place is left."""
+    """An earlier event of this conversation whose content was removed while its row remained."""
 
     version: int
     remains: str
-    """The SHA-256 of what is left of its payload."""
+    """SHA-256 of the remaining payload."""
 
 
 class _Fields(NamedTuple):
     names: frozenset[str]
     defaults: Mapping[str, Any]
     factories: Mapping[str, Callable[[], Any]]
-    """What makes the defaults that are made for each value."""
+    """Functions that make a default for each new value."""
 
 
 @cache

@@ -1,1 +1,1 @@
-"""When and how a conversation is compacted: policy, budget, and the decisions of an attempt."""
+"""Compaction: policy, budget, and the decisions of an attempt."""

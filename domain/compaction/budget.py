@@ -1,4 +1,4 @@
-"""Archiving: when a conversation has so many messages that the oldest are summarised, whatever their size."""
+"""The token budget of requests, the room for summary and ledger, and the rules for archiving old messages."""
 
 from typing import NamedTuple
 
@@ -10,29 +10,32 @@ from .summary_rules import Expected
 
 
 def live_messages(state: Conversation) -> int:
-    """How many messages no summary covers, those that are only counted among them."""
+    """Return the number of live messages, including those that are only counted."""
     return len(state.live) + state.older_live
 
 
 def archives_over(policy: CompactionPolicy) -> int | None:
-    """With more live messages than so many the oldest are archived; None: however many there are."""
+    """Return the number of live messages above which the oldest are archived, or None for no limit."""
     return policy.archive_over
 
 
 def archiving_leaves(policy: CompactionPolicy) -> int | None:
-    """At most so many live messages are left then: the buffer below, so that it is not due again at once."""
+    """Return the number of live messages that archiving leaves at most, or None if there is no limit.
+
+    It is below the limit by ``archive_buffer``, so that archiving is not due again at once.
+    """
     if policy.archive_over is None:
         return None
     return max(1, policy.archive_over - policy.archive_buffer)
 
 
 def may_archive(state: Conversation, policy: CompactionPolicy) -> bool:
-    """Whether there are so many live messages, and enough new ones since the last compaction, or the
-    last failure (requirement B7).
+    """Return whether archiving is due.
 
-    The guard of ``may_compact`` by number: where the cuts that are legal leave more than was asked for,
-    or a summariser fails, nothing is tried again before the buffer has filled once more, or five times
-    while the circuit breaker is open.
+    This needs too many live messages, and enough new ones since the last compaction or failure. Otherwise
+    compaction would run again and again without gain: the legal cuts may leave more messages than
+    intended, or the summariser may fail. The next try waits for ``archive_buffer`` new messages, or for
+    five times as many while the circuit breaker is open.
     """
     most = archives_over(policy)
     if most is None or live_messages(state) <= most:
@@ -41,7 +44,7 @@ def may_archive(state: Conversation, policy: CompactionPolicy) -> bool:
 
 
 def archives_again_at(state: Conversation, policy: CompactionPolicy) -> int:
-    """The length of the conversation from which on it is archived again, if it has too many messages."""
+    """Return the conversation length from which archiving may run again."""
     step = max(1, policy.archive_buffer)
     if state.setbacks.count:
         steps = 5 if state.setbacks.count >= policy.breaker_after else 1
@@ -50,25 +53,26 @@ def archives_again_at(state: Conversation, policy: CompactionPolicy) -> int:
 
 
 SHORTEST_SUMMARY = 150
-"""Tokens below which no summary is asked for: less cannot say what was asked and what was done."""
+"""Minimum length of a summary in tokens. A shorter text cannot cover both requests and results."""
 
 
 class InstructionFileSize(Value, frozen=True):
-    """What one instruction file takes of every request."""
+    """The size of one instruction file in every request."""
 
     name: str
-    """The path that was given."""
+    """Path of the file, as given."""
     tokens: int
-    """Of its text as it is shown, with the heading above it; 0 where it is skipped."""
+    """Tokens of the rendered text with its heading; 0 if the file is skipped."""
     cut: int = 0
-    """How many of its characters are not shown."""
+    """Number of characters that are not shown."""
     skipped: str = ""
-    """Why nothing of it is shown; empty where something is."""
+    """Reason for skipping the file, or an empty string."""
 
 
 class Budget(Value, frozen=True):
-    """All figures but two are tokens. ``fixed`` is what every request carries: system text, with instruction
-    files, and tools.
+    """Sizes that a request must respect. All are tokens except ``byte_limit`` and ``fixed_bytes``.
+
+    ``fixed`` is the size of the parts in every request: system text with instruction files, and tools.
     """
 
     window: int
@@ -76,26 +80,26 @@ class Budget(Value, frozen=True):
     reserve: int
     fixed: int
     limit: int
-    """The largest request that may be sent: window - margin - reserve (requirement B2)."""
+    """Largest request that may be sent: window - margin - reserve."""
     trigger: int
-    """A request of this size makes a compaction due (requirement A4)."""
+    """Size of a request that makes a compaction due."""
     target: int
-    """The size that a compaction aims at."""
+    """Size that a compaction aims for."""
     summary_overhead: int = 0
-    """What a summary costs besides its text."""
+    """Tokens of a summary in addition to its text."""
     instructions: int = 0
-    """Of ``fixed``, what instruction files take."""
+    """Part of ``fixed`` that instruction files use."""
     recalls: bool = False
-    """Whether these requests carry the tool that recalls what is no longer shown."""
+    """Whether requests offer the recall tool."""
     byte_limit: int = 32_000_000
-    """The most bytes that the body of a request may have."""
+    """Maximum size of a request body in bytes."""
     fixed_bytes: int = 0
-    """Of these, what system text and tools take."""
+    """Bytes of system text and tools."""
     instruction_files: tuple[InstructionFileSize, ...] = ()
-    """Each of them, in the order in which they were given; those that are skipped as well."""
+    """All instruction files in the given order, including skipped ones."""
 
     def tightened(self, share: float) -> "Budget":
-        """The same budget with every size that is aimed at reduced to ``share`` of itself."""
+        """Return the budget with limit, trigger and target multiplied by ``share``."""
         return replace(
             self,
             limit=int(self.limit * share),
@@ -104,17 +108,17 @@ class Budget(Value, frozen=True):
         )
 
     def carrying(self, extra: int) -> "Budget":
-        """The same budget for requests that carry ``extra`` tokens more besides their messages."""
+        """Return the budget for requests with ``extra`` more fixed tokens."""
         return replace(self, fixed=self.fixed + extra)
 
     @property
     def conversation(self) -> int:
-        """What the limit leaves for summary, ledger and messages: the tiers are shares of it."""
+        """Tokens below the limit for summary, ledger and messages. The tiers are shares of this number."""
         return max(0, self.limit - self.fixed)
 
     @property
     def room(self) -> int:
-        """What the trigger leaves for summary and messages."""
+        """Tokens below the trigger for summary and messages."""
         return max(0, self.trigger - self.fixed)
 
 
@@ -128,8 +132,10 @@ def budget_for(
     recalls: bool = False,
     instruction_files: tuple[InstructionFileSize, ...] = (),
 ) -> Budget:
-    """The budget of requests to a model with ``window`` tokens that all carry ``fixed`` tokens, of which
-    ``instructions`` are of ``instruction_files``.
+    """Return the budget for requests to a model with a context window of ``window`` tokens.
+
+    Each request has ``fixed`` tokens of system text and tools, of which ``instructions`` are from
+    ``instruction_files``.
     """
     margin = int(window * policy.margin_share)
     reserve = min(policy.reserve_tokens, int(window * policy.reserve_share))
@@ -152,32 +158,31 @@ def budget_for(
 
 
 def summary_target(budget: Budget, policy: CompactionPolicy) -> int:
-    """The length, in tokens, that a summary should aim at within this budget (requirement B3)."""
+    """Return the length in tokens that a summary should aim for."""
     tier = int(budget.conversation * policy.summary_tier)
     return max(SHORTEST_SUMMARY, min(policy.summary_tokens, tier))
 
 
 def ledger_target(budget: Budget, policy: CompactionPolicy) -> int:
-    """The tokens that the ledger may take within this budget."""
+    """Return the maximum size of the ledger in tokens."""
     return min(policy.ledger_tokens, int(budget.conversation * policy.ledger_share))
 
 
 class SetAside(NamedTuple):
-    """The room that a summary needs beside the messages that stay, in tokens."""
+    """Tokens reserved for a summary and its ledger."""
 
     text: int
     ledger: int
-    """With the topics that are named."""
+    """Tokens of the ledger and the rendered topics."""
 
 
 def set_aside(
     budget: Budget, policy: CompactionPolicy, expected: Expected | None = None
 ) -> SetAside:
-    """Return the room to set aside: for what is expected, or for the longest that is asked for.
+    """Return the room to reserve for the expected summary, or for the longest one if ``expected`` is None.
 
-    A text may be longer than expected by ``summary_slack``, a ledger by half. Whatever is expected, a
-    text has room for half of the length that is aimed at: else one short summary would make all later
-    ones short.
+    The text may be longer than expected by ``summary_slack``, and the ledger by half. A text always gets
+    at least half of its target length; otherwise one short summary would make all later ones short.
     """
     aim = summary_target(budget, policy)
     longest, most = int(aim * policy.summary_slack), ledger_target(budget, policy)
@@ -189,10 +194,10 @@ def set_aside(
 
 
 def kept_target(budget: Budget, policy: CompactionPolicy, expected: Expected | None = None) -> int:
-    """The tokens of messages and pinned texts that may stay, so that all together meet the target.
+    """Return the tokens of messages and pinned texts that may stay so that the request meets the target.
 
-    What is left beside the summary that is expected, its heading and the ledger; and no more than the
-    tiers of condensed and whole messages hold together (requirements B4, B5).
+    This is the target minus the expected summary, its heading and the ledger. The tiers of condensed and
+    whole messages limit it as well.
     """
     aside = set_aside(budget, policy, expected)
     left = budget.target - budget.fixed - budget.summary_overhead - aside.text - aside.ledger

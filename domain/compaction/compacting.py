@@ -1,4 +1,4 @@
-"""The decisions of a compaction: request it, perform it with an accepted summary, or give it up."""
+"""Decisions of a compaction: request it, perform it with an accepted summary, or fail it."""
 
 from datetime import datetime, timedelta
 from math import ceil
@@ -43,12 +43,13 @@ def request_compaction(
     owner_gone: bool = False,
     rebuilds: bool = False,
 ) -> tuple[Event, ...]:
-    """Begin a compaction; an older one that never ended is settled as abandoned first.
+    """Start a compaction, after recording an older attempt that never ended as abandoned.
 
-    ``owner``: the process that works on it. ``owner_gone``: that of the attempt before has ended.
+    ``owner`` is the process that runs the compaction. ``owner_gone`` states that the process of the
+    previous attempt has ended.
 
     Raises:
-        CompactionInFlight: another one was requested less than a lease ago, by a living process.
+        CompactionInFlight: a running process requested another compaction, and its lease has not expired.
     """
     settled = _settled(state, at, policy, owner_gone=owner_gone)
     requested = CompactionRequested(
@@ -75,8 +76,8 @@ def _settled(
     if state.attempt is not None and holds_lease(state.attempt, at, policy) and not owner_gone:
         age = (at - state.attempt.requested_at).total_seconds()
         raise CompactionInFlight(
-            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s; it counts as "
-            f"abandoned after {policy.lease_seconds} s"
+            f"compaction {state.attempt.attempt_id} has been running for {age:.0f} s: wait until it ends, or "
+            f"until it counts as abandoned after {policy.lease_seconds} s"
         )
     return abandon_compaction(state, "it never ended")
 
@@ -84,25 +85,25 @@ def _settled(
 def perform_compaction(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan, summary: Summary
 ) -> tuple[Event, ...]:
-    """Record ``summary`` against the newest state: appends since the request are fine.
+    """Accept ``summary`` for the newest state. Messages may have been appended since the request.
 
     Raises:
-        SummaryRefused: the summary is not fit, or what it covers changed in the meantime.
+        SummaryRefused: the summary is not acceptable, or the covered content changed in the meantime.
     """
     if state.attempt is None or state.attempt.attempt_id != requested.attempt_id:
-        raise SummaryRefused("overtaken", "the compaction was given up or overtaken meanwhile")
+        raise SummaryRefused("overtaken", "the compaction was ended or replaced in the meantime")
     active = state.summary.summary_id if state.summary else None
     if active != requested.supersedes:
-        raise SummaryRefused("overtaken", "another summary became active meanwhile")
+        raise SummaryRefused("overtaken", "another summary became active in the meantime")
     pinned = (m.position for m in state.live if m.position in state.pinned_positions)
     if any(map(requested.coverage.covers, pinned)):
-        raise SummaryRefused("overtaken", "a message that it covers was pinned meanwhile")
+        raise SummaryRefused("overtaken", "a covered message was pinned in the meantime")
     judge_summary(summary, plan)
     performed = _performed(state, requested, plan, summary)
     is_again = state.summary is not None and state.summary.coverage == requested.coverage
     if not is_again and evolve(state, performed).tokens >= state.tokens:
         raise SummaryRefused(
-            "overtaken", "what it covers takes no more than it now: it is shown shorter"
+            "overtaken", "the covered messages were shortened and are no larger than the summary"
         )
     if active is None:
         return (performed,)
@@ -152,19 +153,22 @@ def _performed(
 def _replaces(
     state: Conversation, requested: CompactionRequested, plan: CompactionPlan
 ) -> tuple[int, int]:
-    """Return the generation of a new summary, and the tokens that it takes the place of."""
+    """Return the generation of a new summary, and the number of tokens that it replaces."""
     before = state.summary
     if before is not None and before.coverage == requested.coverage:
-        return before.generation, before.tokens  # Made once more, with another focus.
+        return (
+            before.generation,
+            before.tokens,
+        )  # The same coverage was summarised again with another focus.
     generation = 0 if requested.rebuilds or before is None else before.generation + 1
     return generation, plan.covered_tokens
 
 
 def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
-    """Refuse a summary that is not fit to stand for what the plan covers.
+    """Refuse a summary that is not fit to replace the messages in the plan.
 
     Raises:
-        SummaryRefused: with the reason (invariant 9).
+        SummaryRefused: with the reason.
     """
     judge_text(
         summary.text,
@@ -177,14 +181,14 @@ def judge_summary(summary: Summary, plan: CompactionPlan) -> None:
 
 
 def _is_effective(plan: CompactionPlan, summary: Summary) -> bool:
-    # What was appended since the plan was made is not the summary's fault.
+    # Messages appended after the plan do not count against the summary.
     return not plan.goal_tokens or plan.kept_tokens + summary.tokens <= plan.goal_tokens
 
 
 def fail_compaction(
     state: Conversation, attempt_id: str, reason: str, detail: str = "", *, model_calls: int = 0
 ) -> tuple[CompactionFailed, ...]:
-    """End a compaction without a summary; nothing happens if it has ended already."""
+    """End a compaction without a summary, unless it has already ended."""
     if state.attempt is None or state.attempt.attempt_id != attempt_id:
         return ()
     return (
@@ -199,34 +203,34 @@ def fail_compaction(
 
 
 def holds_lease(attempt: Attempt, at: datetime, policy: CompactionPolicy) -> bool:
-    """Whether an attempt without an end may still be worked on."""
+    """Return whether the lease of an unfinished attempt is still valid."""
     age = at - attempt.requested_at
     return timedelta(0) <= age < timedelta(seconds=policy.lease_seconds)
 
 
 def abandon_compaction(state: Conversation, why: str) -> tuple[CompactionFailed, ...]:
-    """End the attempt that is under way, if one is, for somebody who does not finish it."""
+    """End the running attempt, if there is one, because its process will not finish it."""
     if state.attempt is None:
         return ()
     return fail_compaction(state, state.attempt.attempt_id, ABANDONED, why)
 
 
 def may_compact(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
-    """Whether the conversation has grown enough since the last compaction, or the last failure.
+    """Return whether the conversation has grown enough since the last compaction or failure.
 
-    The guard against compacting again and again without gain (invariant 7): a fold of events, so it
-    is the same for every route and after a restart.
+    This prevents repeated compactions without gain. It depends on events only, so the answer is the same
+    for all callers and after a restart.
     """
     return state.tokens >= compacts_again_at(state, window, policy)
 
 
 def is_breaker_open(state: Conversation, window: int, policy: CompactionPolicy) -> bool:
-    """Whether so many attempts failed in a row that none is made before the conversation has grown."""
+    """Return whether repeated failures block compaction until the conversation has grown."""
     return breaker_closes_at(state, window, policy) is not None
 
 
 def breaker_closes_at(state: Conversation, window: int, policy: CompactionPolicy) -> int | None:
-    """The size from which on a compaction is tried again, while the circuit breaker is open."""
+    """Return the size at which an open circuit breaker allows a compaction, or None if it is closed."""
     if state.setbacks.count < policy.breaker_after:
         return None
     if may_compact(state, window, policy) or may_archive(state, policy):
@@ -235,10 +239,10 @@ def breaker_closes_at(state: Conversation, window: int, policy: CompactionPolicy
 
 
 def compacts_again_at(state: Conversation, window: int, policy: CompactionPolicy) -> int:
-    """The size from which on the next compaction is tried, in tokens of the conversation.
+    """Return the conversation size, in tokens, at which the next compaction is allowed.
 
-    After a failure it is one step larger, a step being ``retry_growth`` of the window; five steps
-    while the circuit breaker is open, and after a compaction, whether it met its target or not.
+    A step is ``retry_growth`` times the window. After a failure the conversation must grow by one step. It
+    must grow by five steps while the circuit breaker is open, and after each successful compaction.
     """
     step = policy.retry_growth * window
     if state.setbacks.count:

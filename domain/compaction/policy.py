@@ -10,22 +10,22 @@ from refold.domain.errors import InvalidSetting
 from refold.domain.value import Value
 
 TIERS = ("summary_tier", "condensed_tier", "whole_tier")
-"""Shares of one budget: at most the whole of it together."""
+"""Shares of one budget; their sum is at most 1."""
 ROUNDING = 1e-9
 
 
 class CompactionPolicy(Value, frozen=True):
     """Settings of compaction. Shares are fractions of the context window unless they say otherwise."""
 
-    if not TYPE_CHECKING:  # Type checkers know the fields; this would hide them.
+    if not TYPE_CHECKING:  # Hidden from type checkers, which would otherwise not see the fields.
 
         def __init__(self, **fields: Any) -> None:
-            """Make a policy; a field that cannot be is an ``InvalidSetting`` that names it."""
+            """Create a policy, or raise ``InvalidSetting`` with the name of an invalid field."""
             if type(self) is not CompactionPolicy:
                 super().__init__(**fields)
                 return
             for name, value in fields.items():
-                if isinstance(value, bool):  # Python takes True for 1.
+                if isinstance(value, bool):  # Python accepts True as 1.
                     raise _refused(name, value, "a number")
             try:
                 super().__init__(**fields)
@@ -35,52 +35,52 @@ class CompactionPolicy(Value, frozen=True):
                 raise _refused(name, first["input"], first["msg"]) from None
             _refuse_tiers({name: getattr(self, name) for name in TIERS if name in fields})
 
-        # What is stored is validated past it.
+        # Tells pydantic to validate stored policies without calling this method.
         __init__.__pydantic_base_init__ = True
 
-    # The table of settings is made from the texts below the fields.
+    # The table of settings is generated from the texts below the fields.
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     trigger_share: float = Field(default=0.7, gt=0.05, le=1)
-    """Compaction starts at this share of the window (requirement A4)."""
+    """Compaction starts at this share of the window."""
     target_share: float = Field(default=0.5, gt=0.05, lt=1)
-    """A compaction aims at this share of the room between fixed parts and trigger (invariant 7)."""
+    """A compaction aims for this share of the room between fixed parts and trigger."""
     margin_share: float = Field(default=0.1, ge=0, lt=0.5)
-    """Left free against errors of the estimate (requirement B2)."""
+    """Left free because sizes are estimates."""
     reserve_tokens: int = Field(default=16_000, ge=0)
-    """Left free for the answer (requirement B2)."""
+    """Left free for the answer."""
     reserve_share: float = Field(default=0.125, ge=0, lt=0.9)
-    """The reserve is never more than this share, so that small windows keep room for a conversation."""
+    """The reserve is at most this share, so that small windows keep room for a conversation."""
     keep_last: int = Field(default=5, ge=1)
-    """A compaction on demand keeps this many of the newest messages (requirement D3), any other one
-    does where the target allows; a conversation with no more is left as it is (requirement D8)."""
+    """A compaction on demand keeps this many of the newest messages. Other compactions keep them if the
+    target allows it. A conversation with no more messages than this is not compacted."""
     keep_tokens: int = Field(default=0, ge=0)
-    """A compaction keeps at least so many tokens of the newest messages, where the target allows."""
+    """A compaction keeps at least this many tokens of the newest messages, if the target allows it."""
     keep_turns: int = Field(default=0, ge=0)
-    """A compaction keeps so many of the newest turns whole, where the target allows; the running turn
-    is one of them."""
+    """A compaction keeps this many of the newest turns whole, if the target allows it. The running turn
+    counts."""
     whole_turn_share: float = Field(default=0.5, ge=0, le=1)
-    """A compaction cuts between turns where that keeps at least this share of the newest tokens that
-    a cut inside a turn would keep; else it cuts inside a turn."""
+    """A compaction cuts between turns if that keeps at least this share of the newest tokens that a cut
+    inside a turn would keep. Otherwise it cuts inside a turn."""
 
     summary_tier: float = Field(default=0.10, gt=0, lt=1)
-    """Tier 1: a summary aims at no more than this share of the budget (requirement B3); the ledger
-    beside it has a share of its own, ``ledger_share``."""
+    """Tier 1: the target length of a summary is at most this share of the budget. The ledger has its own
+    share, ``ledger_share``."""
     condensed_tier: float = Field(default=0.35, ge=0, lt=1)
-    """Tier 2: condensed messages take at most this share of the budget (requirement B4)."""
+    """Tier 2: condensed messages take at most this share of the budget."""
     whole_tier: float = Field(default=0.55, gt=0, lt=1)
-    """Tier 3: the newest messages stay whole within this share of the budget (requirement B5). The three
-    tiers are at most 1 together."""
+    """Tier 3: the newest messages stay whole within this share of the budget. The sum of the three tiers is
+    at most 1."""
     whole_last: int = Field(default=10, ge=1)
-    """Tier 3: so many of the newest messages stay whole (requirement B5)."""
+    """Tier 3: this many of the newest messages stay whole."""
 
     offload_tokens: int = Field(default=1_000, ge=50)
-    """A tool result or input over this size is large: it can be shown as a preview (requirement D1)."""
+    """A tool result or input over this size is large: it can be shown as a preview."""
     giant_share: float = Field(default=0.25, gt=0, le=1)
     """A tool result over this share of the room below the trigger is shown as a preview at once."""
     enough_freed_tokens: int = Field(default=15_000, ge=0)
-    """Where offloading frees so much and the rest is under the trigger, nothing is summarised
-    (requirement D2); in a small window a share of it, ``enough_freed_share``, is enough."""
+    """No summary is made if offloading frees this many tokens and the request is then under the trigger. In a
+    small window ``enough_freed_share`` is enough."""
     enough_freed_share: float = Field(default=0.1, gt=0, le=1)
     """The same as a share of the window; the smaller of both counts."""
     preview_head: int = Field(default=1_200, ge=100)
@@ -88,94 +88,91 @@ class CompactionPolicy(Value, frozen=True):
     preview_tail: int = Field(default=400, ge=0)
     """Characters of a result that its preview shows from the end."""
     condensed_characters: int = Field(default=200, ge=0)
-    """Characters that a condensed tool result shows (requirement B4)."""
+    """Characters that a condensed tool result shows."""
     tiny_preview: int = Field(default=200, ge=50)
-    """Characters from the beginning, where nothing else makes the context fit."""
+    """Characters shown from the beginning if nothing else makes the context fit."""
 
     summary_tokens: int = Field(default=8_000, ge=100)
-    """The length a summary aims at (requirement D5)."""
+    """The target length of a summary."""
     summary_slack: float = Field(default=1.2, ge=1)
-    """A summary is asked to be no longer than its aim times this. A complete one that is longer is
-    accepted while the request stays under the trigger and it is smaller than what it stands for
-    (requirement D5)."""
+    """A summariser is asked for at most the target length times this. A longer complete summary is accepted
+    if the request stays under the trigger and the summary is smaller than the messages it replaces."""
     summary_tries: int = Field(default=3, ge=1, le=10)
-    """A summariser is asked so often in all while its trouble is one that passes (requirement D6)."""
+    """A summariser is called at most this often in total while its failures are temporary."""
     repairs: int = Field(default=1, ge=0, le=3)
-    """How often a refused summary is asked for again with the reason."""
+    """A refused summary is requested again this often, with the reason."""
     most_calls: int = Field(default=24, ge=2, le=1_000)
-    """A compaction asks a summariser at most so often, chunks and repairs together, the tries after a
-    passing trouble (``summary_tries``) apart; one that would need more is left to code (invariant 7)."""
+    """A compaction calls a summariser at most this often, including chunks and repairs but not retries after
+    temporary failures (``summary_tries``). If it would need more calls, code writes the summary."""
     request_share: float = Field(default=0.5, gt=0, le=1)
     """Open requests older than the newest are kept word for word up to this share of the target."""
 
     split_share: float = Field(default=0.5, gt=0, le=1)
-    """Where a cut lies in a turn that has more than this share of the window, times ``split_slack``, the
-    beginning of the turn is summarised in a text of its own behind that of the turns before it. Else
-    all that is covered is summarised in one text, wherever the cut lies (requirement A5)."""
+    """If a cut is inside a turn with more than this share of the window, times ``split_slack``, the beginning
+    of the turn gets its own summary after that of earlier turns. Otherwise there is one summary."""
     split_slack: float = Field(default=1.2, ge=1)
-    """See ``split_share``."""
+    """Tolerance for ``split_share``: sizes are compared with the share times this."""
     split_prefix_share: float = Field(default=0.4, gt=0, le=1)
-    """The share of a turn that is at least summarised where a cut lies in it, if its messages are small
-    (requirement A15)."""
+    """Minimum share of a split turn that is summarised, if its messages are small."""
     split_prefix_least: float = Field(default=0.15, gt=0, le=1)
-    """The same, if its messages are large."""
+    """Minimum share of a split turn that is summarised, if its messages are large."""
 
     chunk_share: float = Field(default=0.4, gt=0, le=1)
-    """A summariser gets this share of its window at once (requirement C6)."""
+    """A summariser gets this share of its window per call."""
     chunk_least: float = Field(default=0.15, gt=0, le=1)
-    """The same, if messages are large: over ``chunk_large`` of its window on average."""
+    """A summariser gets this share of its window per call if messages are large: over ``chunk_large`` of its
+    window on average."""
     chunk_large: float = Field(default=0.1, gt=0, le=1)
-    """See ``chunk_least``."""
+    """Messages over this share of the summariser's window, on average, count as large."""
     chunk_slack: float = Field(default=1.2, ge=1)
     """Sizes are multiplied by this before they are compared with the summariser's window."""
     oversized_share: float = Field(default=0.5, gt=0, le=1)
-    """A message over this share of the summariser's window is left out of it (requirement C7)."""
+    """A message over this share of the summariser's window is omitted from the summary."""
 
     rebuild_after: int = Field(default=5, ge=1)
-    """A summary is built anew after it was carried over so many times: from all texts that a model wrote
-    before, and from extracts by code where code wrote them."""
+    """A summary is rebuilt after it was carried over this many times: from all earlier texts written by a
+    model, and from extracts by code where code wrote them."""
     rebuild_over_share: float = Field(default=1.5, ge=1)
-    """A summary longer than this share of the length that is asked for is built anew at the next
-    compaction, from the texts that were written before (requirement B8)."""
+    """A summary longer than its target length times this is rebuilt at the next compaction, from the texts
+    that were written before."""
     rebuild_over_tokens: int | None = Field(default=None, ge=0)
-    """The same as a fixed length; where it is set, ``rebuild_over_share`` does not count."""
+    """The same as a fixed length. If set, ``rebuild_over_share`` is ignored."""
     leaf_tokens: int = Field(default=1_000, ge=50)
-    """The length of a leaf summary: an extract by code of what a compaction covered first."""
+    """The length of a leaf summary: an extract by code of the messages that a compaction newly covered."""
 
     ledger_share: float = Field(default=0.10, ge=0, le=0.5)
     """The ledger takes at most this share of the budget."""
     ledger_tokens: int = Field(default=6_000, ge=0)
-    """The ledger takes at most so many tokens."""
+    """The ledger takes at most this many tokens."""
     failures_kept: int = Field(default=8, ge=0)
-    """Tool failures in the ledger (requirement A13)."""
+    """Number of tool failures in the ledger."""
     failure_characters: int = Field(default=240, ge=40)
-    """Characters of each (requirement A13)."""
+    """Number of characters of each tool failure in the ledger."""
 
     first_summary_after: int | None = Field(default=None, ge=1)
-    """No summary is made while a conversation has no more messages than this (30 is a good number), but
-    on demand, or where a request would not fit without one. None: however few there are (requirement
-    B15)."""
+    """No summary is made until a conversation has more messages than this (30 is a good number), except on
+    demand or if a request would not fit without one. None: no minimum."""
     archive_over: int | None = Field(default=None, ge=10)
-    """A compaction is due as well when a conversation has more live messages than this; it then keeps
-    ``archive_buffer`` fewer (requirement B7 says 200). None: only when the context grows too large."""
+    """A compaction is also due when a conversation has more live messages than this. It then keeps
+    ``archive_buffer`` fewer. None: only when the context grows too large."""
     archive_buffer: int = Field(default=20, ge=0)
-    """See ``archive_over`` (requirement B7)."""
+    """Number of messages that archiving goes below ``archive_over``."""
     topics_kept: int = Field(default=40, ge=0)
-    """Topics of a conversation that a summary keeps count of (requirement B9)."""
+    """Number of topics of a conversation that a summary counts."""
     topics_shown: int = Field(default=12, ge=0)
-    """Topics that are named beside a summary (requirement B3)."""
+    """Number of topics that are shown with a summary."""
 
     lease_seconds: int = Field(default=600, ge=1)
     """A compaction that was requested longer ago than this, without an end, counts as abandoned."""
     retry_growth: float = Field(default=0.02, gt=0, le=0.2)
-    """After a failure the context must grow by this share of the window before a summariser is asked
-    again; by five times as much while the breaker is open, and after a compaction (invariant 7)."""
+    """After a failure the context must grow by this share of the window before a summariser is called again.
+    While the breaker is open, and after a compaction, it must grow by five times as much."""
     breaker_after: int = Field(default=3, ge=1)
-    """After so many failures in a row the circuit breaker opens."""
+    """The circuit breaker opens after this many failures in a row."""
 
 
 def _refuse_tiers(given: Mapping[str, float]) -> None:
-    """Refuse tiers that are more than the whole, whatever those are that were not given."""
+    """Refuse tiers whose sum is over 1. Tiers that were not given are ignored."""
     if sum(given.values()) > 1 + ROUNDING:
         said = " + ".join(f"{name} = {value}" for name, value in given.items())
         raise InvalidSetting(

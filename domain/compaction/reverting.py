@@ -1,4 +1,4 @@
-"""The decision to undo the newest compaction: what it covered comes back into the context."""
+"""The decision to revert the newest compaction."""
 
 from refold.domain.conversation import Conversation, LiveMessage
 from refold.domain.events import CompactionReverted
@@ -7,10 +7,10 @@ from refold.domain.events import CompactionReverted
 def revert_compaction(
     state: Conversation, before: Conversation, reason: str = ""
 ) -> tuple[CompactionReverted, ...]:
-    """Undo the active summary; nothing happens if there is none.
+    """Revert the active summary, or do nothing if there is none.
 
-    ``before``: the conversation as it was right before that summary was made. What was appended
-    since stays, and so does every other decision. The summary stays in the log for audit.
+    The covered messages return to the context. ``before`` is the conversation right before the summary was
+    made. Messages and decisions since then stay, and the summary stays in the log for audit.
     """
     undone = state.summary
     if undone is None:
@@ -18,7 +18,7 @@ def revert_compaction(
     back = tuple(m for m in before.live if undone.coverage.covers(m.position))
     counted: tuple[LiveMessage, ...] = ()
     if state.older_live:
-        # Newer messages are only counted by now: these lie before them.
+        # Newer messages are only counted by now, so these older ones can only be counted too.
         back, counted = (), back
     return (
         CompactionReverted(

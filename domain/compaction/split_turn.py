@@ -1,4 +1,4 @@
-"""Split turns: of a turn too big to stay whole the beginning is summarised in a text of its own."""
+"""Split turns: if a turn is too large to stay whole, its beginning gets its own summary."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -11,27 +11,29 @@ from .policy import CompactionPolicy
 
 
 class Division(NamedTuple):
-    """The turn that a cut divides. Sizes are tokens of what may be covered: a request that stays
-    wherever the turn is cut counts for nothing.
+    """The turn that a cut divides. Sizes are tokens of messages that may be covered.
+
+    Requests that stay at any cut are not counted.
     """
 
     begin: int
-    """Where the turn begins: what is covered from here on is its prefix, what lies before is history."""
+    """Position where the turn begins. Covered messages from here on are its prefix, earlier ones are history.
+    """
     prefix: int
     turn: int
     average: float
-    """Of a message of the turn."""
+    """Average tokens of a message in the turn."""
 
 
 class Turns:
-    """The turns among what no summary covers yet, measured by what of them may be covered."""
+    """Uncovered turns of a conversation, with the sizes of the messages that may be covered."""
 
     def __init__(self, state: Conversation, kept: frozenset[int]) -> None:
-        """``kept``: the positions that stay whatever the cut."""
+        """Measure the turns. ``kept`` are the positions that stay at any cut."""
         self._state = state
         self._beginnings = turn_beginnings(state)
         self._end = state.length
-        # System messages at the beginning stay in any case: they are no history.
+        # System messages at the beginning always stay, so they are not history.
         messages = [
             m for m in state.live if m.position >= state.preamble and m.position not in kept
         ]
@@ -39,15 +41,14 @@ class Turns:
         self._sums = [0, *accumulate(m.tokens for m in messages)]
 
     def begins_at(self, position: int) -> bool:
-        """Whether a turn begins there."""
+        """Return whether a turn begins at this position."""
         return position in self._beginnings
 
     def division(self, cut: int) -> Division | None:
-        """What ``cut`` divides; None between turns, and where nothing of the turn would be covered.
+        """Return the division of a turn by ``cut``, or None if no part of a turn would be covered.
 
-        A turn of which the beginning is covered already begins, as far as can be known, where the
-        coverage ends: ``begin`` never lies before that. Then the history may hold no message at all,
-        only the summary so far.
+        If the beginning of the turn is already covered, the turn counts from the end of the coverage:
+        ``begin`` is never before that. The history may then consist of the previous summary only.
         """
         begin = max((b for b in self._beginnings if b <= cut), default=cut)
         end = min((b for b in self._beginnings if b > cut), default=self._end)
@@ -58,11 +59,11 @@ class Turns:
         return Division(begin, self._sums[middle] - self._sums[first], turn, turn / (last - first))
 
     def split_at(self, cut: int, window: int, policy: CompactionPolicy) -> int | None:
-        """Return where the turn begins whose beginning gets a summary of its own; None where it is one text.
+        """Return the beginning of a turn that gets its own summary, or None for one summary.
 
-        It gets one where the content from the beginning of the turn on is more than ``largest_kept``,
-        and there is history before it. Where there is none, or where the beginning was covered long
-        ago, what is covered of the turn is the history: it is told in the sections of one.
+        A turn gets its own summary if its content is larger than ``largest_kept`` and there is history
+        before it. Without history, or if the beginning was covered earlier, the covered part of the turn
+        is summarised as history.
         """
         divided = self.division(cut)
         if divided is None or not self._has_history(divided.begin):
@@ -76,17 +77,17 @@ class Turns:
         return begin != self._beginnings[0] or self._is_request(begin)
 
     def _is_request(self, position: int) -> bool:
-        # Behind a summary the first of what is left begins a turn only if somebody asks in it.
+        # After a summary, the first remaining message begins a turn only if it is a request.
         first = next((m for m in self._state.live if m.position == position), None)
         return first is not None and first.role == "user" and first.speaks and not first.results
 
 
 def least_prefix(average: float, window: int, policy: CompactionPolicy) -> float:
-    """The share of a divided turn that is at least summarised, for messages of this average size.
+    """Return the minimum share of a split turn to summarise, for messages of this average size.
 
-    ``split_prefix_share`` for the smallest messages, falling evenly to ``split_prefix_least`` for
-    messages of ``chunk_large`` of the window and more: among large ones the next cut may lie far
-    away (requirement A15).
+    The share falls evenly from ``split_prefix_share`` for the smallest messages to ``split_prefix_least``
+    for messages of at least ``chunk_large`` of the window. Among large messages the next cut may be far
+    away.
     """
     most = policy.split_prefix_share
     least = min(policy.split_prefix_least, most)
@@ -94,12 +95,12 @@ def least_prefix(average: float, window: int, policy: CompactionPolicy) -> float
 
 
 def largest_kept(window: int, policy: CompactionPolicy) -> int:
-    """Return the tokens of a turn above which its beginning gets a summary of its own (requirement A5)."""
+    """Return the tokens of a turn above which its beginning gets its own summary."""
     return int(window * policy.split_share * policy.split_slack)
 
 
 def is_worthwhile(division: Division | None, window: int, policy: CompactionPolicy) -> bool:
-    """Whether enough of the divided turn would be summarised, if a turn is divided at all."""
+    """Return whether a cut summarises enough of the turn that it divides. True if it divides none."""
     if division is None:
         return True
     return division.prefix >= least_prefix(division.average, window, policy) * division.turn

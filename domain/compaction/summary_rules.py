@@ -1,4 +1,4 @@
-"""Rules for a summary: how long it may be, when it is rebuilt, and what is refused before it is recorded."""
+"""Rules for summaries: maximum length, when to rebuild, and which texts to refuse before recording."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,17 +14,17 @@ from refold.domain.value import Value
 from .policy import CompactionPolicy
 
 LEAST_WORDS = 3
-"""A text of fewer different words says nothing. In Chinese, Japanese and Korean every character counts as one."""
+"""Minimum number of different words in a text. Each Chinese, Japanese or Korean character counts as one."""
 LONGEST_ROUND = 12
-"""Words that are repeated again and again are looked for in rounds of at most so many."""
+"""Maximum length, in words, of a repeated phrase that is detected."""
 MOST_ROUNDS = 6
-"""A text that is nothing but so many rounds of the same words says nothing; of one word, half as many."""
+"""Number of repetitions that make a text empty of content; half as many for a single word."""
 
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
-"""Letters by name, that show nothing."""
+"""Unicode letters that are invisible."""
 _WORD = re.compile(r"\w+", re.UNICODE)
 _MARKS = 50
-"""A run of so many of the same character is no word."""
+"""Length of a run of one character that does not count as a word."""
 _RUN = re.compile(rf"(.)\1{{{_MARKS - 1},}}", re.DOTALL)
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _CJK_OR_WORD = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
@@ -43,12 +43,12 @@ _HEADING = re.compile(
 
 
 def is_blank(text: str) -> bool:
-    """Return whether nothing in it is a letter or a digit: blanks, marks, characters of no width."""
+    """Return whether a text has no letters or digits, only spaces, marks or invisible characters."""
     return not any(c.isalnum() and c not in _FILLERS for c in text)
 
 
 def is_repetition(text: str) -> bool:
-    """Return whether it is nothing but one character, word or short phrase, repeated from end to end."""
+    """Return whether a text is only one character, word or short phrase, repeated from start to end."""
     if not _RUN.sub("", text).strip():
         return True
     words = [word.casefold() for word in _WORD.findall(text)]
@@ -60,9 +60,9 @@ def is_repetition(text: str) -> bool:
 
 
 def says_nothing(text: str, headings: Iterable[str] = ()) -> bool:
-    """Return whether hardly a word stands outside headings and tags, or the same few again and again.
+    """Return whether a text has hardly any words outside headings and tags, or only repeated ones.
 
-    ``headings``: those that are known to be some, besides what looks like one.
+    ``headings`` are known headings, in addition to lines that look like one.
     """
     said = _TAG.sub(" ", _HEADING.sub("", text))
     for heading in headings:
@@ -72,7 +72,7 @@ def says_nothing(text: str, headings: Iterable[str] = ()) -> bool:
 
 
 class SummaryRefused(RefoldError):
-    """A summary is not fit to stand for what it should cover; ``reason`` is a short constant."""
+    """A summary is not acceptable for the messages it should cover. ``reason`` is a short constant."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -80,21 +80,21 @@ class SummaryRefused(RefoldError):
 
 
 class Summary(Value, frozen=True):
-    """A finished summary with its measure, ready to be judged and recorded."""
+    """A finished summary with its sizes, ready to be judged and recorded."""
 
     summary_id: str
     text: str
     text_tokens: int
     tokens: int
-    """Of the summary as rendered, with heading, guidance, topics and the ledger that go with it."""
+    """Tokens of the rendered summary, including heading, guidance, topics and ledger."""
     complete: bool
     summariser: str
     model: str
     prompt_fingerprint: str
     required: tuple[str, ...] = ()
-    """Texts without which it is not complete."""
+    """Texts that a complete summary must contain."""
     source_digest: str | None = None
-    """Of what was really sent, where that is known better than when the summary was asked for."""
+    """Digest of the text that was really sent, or None if it is the requested one."""
     is_split_turn: bool = False
     split_turn_prefix: str | None = None
     split_at: int | None = None
@@ -113,11 +113,11 @@ class Summary(Value, frozen=True):
 def judge_text(
     text: str, *, complete: bool, required: Sequence[str] = (), by_code: bool = False
 ) -> None:
-    """Refuse a text that is empty, cut off, an error in place of a summary, or lacks a part.
+    """Refuse a text that is empty, cut off, repetitive, an error message, or incomplete.
 
-    Empty is as well what has no letter and no digit in it, or hardly a word besides headings and tags;
-    repetitive is what is one word or a few words again and again. ``by_code``: what code takes from a
-    source says as little as that does.
+    A text without letters and digits counts as empty, and so does one with hardly any words besides
+    headings and tags. A text is repetitive if it repeats one word or a few words. ``by_code`` allows texts
+    with few words, because code extracts no more than the source contains.
 
     Raises:
         SummaryRefused: with the reason.
@@ -139,9 +139,10 @@ def judge_text(
 
 
 def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int) -> None:
-    """Refuse a text over its limit, or one that with all beside it gains nothing.
+    """Refuse a text over its limit, or a summary that is not smaller than the messages it covers.
 
-    ``tokens`` is the size of the summary as rendered, ``covered_tokens`` of what it stands for.
+    ``tokens`` is the size of the rendered summary. ``covered_tokens`` is the size of the content it
+    replaces.
 
     Raises:
         SummaryRefused: with the reason.
@@ -157,7 +158,7 @@ def judge_length(text_tokens: int, limit: int, tokens: int, covered_tokens: int)
         )
 
 
-# Only what is short and begins like an error is taken for one: a summary may well speak of errors.
+# Only a short text that begins like an error counts as one: a summary may well mention errors.
 _MOST_OF_AN_ERROR = 400
 _ERROR = re.compile(
     r"""\W*(?:
@@ -185,24 +186,24 @@ def _is_error(text: str) -> bool:
 
 
 REMEMBERED = 6
-"""Lengths that a conversation remembers."""
+"""Number of summary lengths that a conversation remembers."""
 LAST = 3
-"""So many of the newest of one model are looked at."""
+"""Number of the newest lengths of one model that are used."""
 
 
 class Expected(NamedTuple):
-    """The size of a summary that is still to be written, in tokens."""
+    """The expected size of the next summary, in tokens."""
 
     text: int
     beside: int
-    """Of all that is rendered with the text."""
+    """Tokens rendered in addition to the text."""
 
 
 def with_length(
     lengths: tuple[SummaryLength, ...], event: CompactionPerformed
 ) -> tuple[SummaryLength, ...]:
-    """Return the lengths with that of a summary that was just made."""
-    if not event.text_tokens:  # Of an older refold, which did not measure the text apart.
+    """Return ``lengths`` extended by the length of a new summary."""
+    if not event.text_tokens:  # Old versions of refold did not measure the text separately.
         return lengths
     beside = max(0, event.tokens - event.text_tokens)
     made = SummaryLength(event.summariser, event.model, event.text_tokens, beside)
@@ -210,7 +211,7 @@ def with_length(
 
 
 def expected(state: Conversation, summariser: str) -> Expected | None:
-    """Return the length of the longest of the last summaries of this summariser's model, if there is one."""
+    """Return the length of the longest recent summary by the same model, or None if there is none."""
     own = [length for length in state.lengths if length.summariser == summariser]
     last = [length for length in own if length.model == own[-1].model][-LAST:]
     if not last:
@@ -221,10 +222,11 @@ def expected(state: Conversation, summariser: str) -> Expected | None:
 def must_rebuild(
     summary: ActiveSummary | None, policy: CompactionPolicy, target_tokens: int
 ) -> bool:
-    """Whether the next summary, of about ``target_tokens``, is made anew and not from the one before.
+    """Return whether to rebuild the next summary, with a target of ``target_tokens``, instead of extending
+    it.
 
-    After ``rebuild_after`` generations, or once the prose is far longer than what is asked for; only
-    where leaves stand for all that is covered, for what no leaf holds would be lost.
+    This is due after ``rebuild_after`` generations, or if the text is much longer than its target. It
+    requires leaf summaries for all covered messages, because other content would be lost.
     """
     if summary is None or not summary.leaves:
         return False

@@ -1,7 +1,7 @@
-"""Cut planning: one rule a file gives the set of legal cuts; the planner intersects them and chooses.
+"""Cut planning. Each rule is a module that gives the legal cuts; the planner intersects them and chooses.
 
-A cut at position p means: what lies before p may be covered, p and what follows stays. ``KEPT`` names
-what is not covered even where the cut lies behind it.
+A cut at position p means that messages before p may be covered, and that p and later messages stay.
+``KEPT`` has the rules for messages that stay even if they are before the cut.
 """
 
 from . import (

@@ -1,4 +1,4 @@
-"""What each legal cut would cover and keep, measured in one pass over the live messages."""
+"""Choose a cut among the legal ones, measured in one pass over the live messages."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,22 +18,24 @@ class Candidate(NamedTuple):
 
     cut: int
     covered: int
-    """Of the messages that no summary covers yet and this one would."""
+    """Tokens of the messages that this cut would newly cover."""
     messages: int
-    """How many these are."""
+    """Number of messages that this cut would newly cover."""
     newest: int
-    """Of the messages at the cut and behind it, as they will be."""
+    """Tokens, after the cut, of the messages from the cut on."""
     kept: int
-    """Of everything that stays, as it will be: those, what is kept before the cut, pinned and quoted
-    texts."""
+    """Tokens, after the cut, of all content that stays.
+
+    This is ``newest``, the messages kept before the cut, and pinned and quoted texts.
+    """
     last: LiveMessage
-    """The last message that it would cover."""
+    """The last message that the cut would cover."""
 
 
 def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Candidate]:
-    """The cuts that cover something while the positions ``kept`` stay, earliest first.
+    """Return the cuts that cover something while the positions in ``kept`` stay, earliest first.
 
-    A later cut never keeps more. What stays is measured without the thinking that no decision leaves.
+    A later cut never keeps more. Kept messages are measured without the thinking that the cut would drop.
     """
     found: list[Candidate] = []
     first = stays_from(state)
@@ -57,11 +59,10 @@ def candidates(state: Conversation, cuts: Cuts, kept: frozenset[int]) -> list[Ca
 def latest_cut(
     state: Conversation, policy: CompactionPolicy, nearest: int, *, least: int | None = None
 ) -> int:
-    """The latest cut that keeps as much of what the policy asks for as the target allows.
+    """Return the latest cut that honours the keep settings as far as the target allows.
 
-    ``nearest`` is the first cut that meets the target; this is never before it. The newest messages
-    and tokens (D3, E2) are kept as many as fit, the newest turns as many as fit whole. ``least``: so many
-    messages, in place of ``keep_last``.
+    ``nearest`` is the first cut that meets the target; the result is never before it. The settings protect
+    the newest messages, tokens and turns. ``least`` replaces ``keep_last``.
     """
     messages = max(nearest, state.length - (least or policy.keep_last))
     return min(messages, _tokens(state, policy, nearest), _turns(state, policy, nearest))
@@ -78,13 +79,13 @@ def _tokens(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
 
 
 def _turns(state: Conversation, policy: CompactionPolicy, nearest: int) -> int:
-    # The running turn is one of them. A turn that does not fit whole is no reason to keep a part of it.
+    # The running turn is one of them. If a turn does not fit whole, no part of it is protected.
     newest = turn_beginnings(state)[-policy.keep_turns :] if policy.keep_turns else ()
     return min((begin for begin in newest if begin >= nearest), default=state.length)
 
 
 class Choice:
-    """Chooses for one state and one goal: the tokens that may stay, and ``archive_over`` messages."""
+    """Choose a cut for one state, one goal in tokens and the limit of ``archive_over`` messages."""
 
     def __init__(
         self, state: Conversation, turns: Turns, goal: int, window: int, policy: CompactionPolicy
@@ -96,13 +97,12 @@ class Choice:
         self._policy = policy
 
     def keep_most(self, found: Sequence[Candidate]) -> Candidate:
-        """The cut that keeps as much as the goal allows.
+        """Return the cut that keeps as much as the goal allows.
 
-        A cut between turns is preferred where it keeps at least ``whole_turn_share`` of the newest
-        tokens that a cut inside a turn would keep; else the turn is divided, so that enough of it is
-        summarised (A15). Neither takes from what the keep rules ask for. If no cut meets the goal,
-        the one that comes nearest to it is the best there is; if only the number of messages is not
-        met, as much is covered as the keep rules allow.
+        A cut between turns is preferred if it keeps at least ``whole_turn_share`` of the newest tokens
+        that a cut inside a turn would keep. Otherwise the turn is split so that enough of it is
+        summarised. Both respect the keep settings. If no cut meets the goal, the closest one is returned.
+        If only the limit of messages is missed, the cut covers as much as the keep settings allow.
         """
         fitting = [c for c in found if c.kept <= self._goal]
         if not fitting:
@@ -112,7 +112,7 @@ class Choice:
             return self._allowed(fitting)[-1]
         fitting = few
         small = [c for c in fitting if c.newest <= largest_kept(self._window, self._policy)]
-        # Those that stay whole (B5) stay as they are, as far as they fit: no turn is worth more.
+        # Messages that should stay whole take precedence over whole turns, as far as they fit.
         whole = max(self._policy.keep_last, self._policy.whole_last)
         allowed = self._allowed(small or fitting, whole)
         least = self._policy.whole_turn_share * allowed[0].newest
@@ -122,10 +122,10 @@ class Choice:
         return next(filter(self._is_worthwhile, allowed), allowed[0])
 
     def cover_most(self, found: Sequence[Candidate]) -> Candidate:
-        """The cut that covers as much as the keep rules allow.
+        """Return the cut that covers as much as the keep settings allow.
 
-        A cut between turns is preferred where it meets the goal and covers at least
-        ``whole_turn_share`` of what a cut inside a turn would cover.
+        A cut between turns is preferred if it meets the goal and covers at least ``whole_turn_share`` of
+        the tokens that a cut inside a turn would cover.
         """
         fitting = [c for c in found if c.kept <= self._goal]
         if not fitting:

@@ -1,4 +1,4 @@
-"""One response of the model shares one fate, also when it comes as several messages (invariant 6)."""
+"""A cut may not divide a response of the model, even if the response consists of several messages."""
 
 from refold.domain.conversation import Conversation
 from refold.domain.turns import rounds
@@ -7,13 +7,13 @@ from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts that do not fall between a paused response and its continuation."""
+    """Return the cuts that are not between a paused response and its continuation."""
     inside = {m.position for r in rounds(state.live) for m in r.response[1:]}
     return all_cuts(state) - inside
 
 
 def since(state: Conversation) -> int | None:
-    """Where the newest response in several messages begins."""
+    """Return the position where the newest response in several messages begins, or None."""
     begun = (r.response[0].position for r in reversed(rounds(state.live)) if len(r.response) > 1)
     return next(begun, None)
 

@@ -1,4 +1,4 @@
-"""The newest message stays: a context that is only a summary leaves nothing to answer."""
+"""The newest message stays, because a context with only a summary leaves nothing to answer."""
 
 from refold.domain.conversation import Conversation
 
@@ -6,12 +6,12 @@ from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts before the newest message or at it."""
+    """Return the cuts up to the newest message."""
     return frozenset(p for p in all_cuts(state) if p < state.length)
 
 
 def since(state: Conversation) -> int | None:
-    """The newest message."""
+    """Return the position of the newest message, or None if there are no messages."""
     return state.length - 1 if state.length else None
 
 

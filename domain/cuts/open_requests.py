@@ -1,4 +1,4 @@
-"""The requests of the running turn stay word for word, also behind the cut (invariant 4)."""
+"""The requests of the running turn stay word for word, even before the cut."""
 
 from refold.domain.turns import protected_requests
 
@@ -6,6 +6,6 @@ from .rule import StayRule
 
 RULE = StayRule(
     "open_requests",
-    "all that could be covered are requests that are still being worked on",
+    "all messages that could be covered are requests still in progress",
     protected_requests,
 )

@@ -1,4 +1,4 @@
-"""A call that waits for its result (or for approval) is never covered (invariant 4)."""
+"""A tool call that waits for its result or for approval is never covered."""
 
 from refold.domain.conversation import Conversation
 from refold.domain.turns import pending_position
@@ -7,10 +7,9 @@ from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts before the response with the pending calls, or at it.
+    """Return the cuts up to the response with the pending calls.
 
-    A call that can never be answered blocks nothing: once the model has spoken again, it waits no
-    more (adk-python#7236).
+    A call that can no longer be answered blocks nothing: it stops waiting once the model speaks again.
     """
     pending = pending_position(state)
     if pending is None:
@@ -18,4 +17,4 @@ def legal(state: Conversation) -> Cuts:
     return frozenset(p for p in all_cuts(state) if p <= pending)
 
 
-RULE = CutRule("pending_calls", "tool calls wait for their results", legal, pending_position)
+RULE = CutRule("pending_calls", "tool calls are waiting for their results", legal, pending_position)

@@ -1,4 +1,4 @@
-"""A pinned message stays where it stands, word for word (invariant 14, requirement F6)."""
+"""A pinned message stays in its position, word for word."""
 
 from refold.domain.conversation import Conversation
 from refold.domain.turns import with_companions
@@ -7,12 +7,12 @@ from .rule import StayRule
 
 
 def kept(state: Conversation, allowance: int) -> frozenset[int]:
-    """The pinned messages, each with its response and tool round: a result is nothing without its call.
+    """Return the pinned messages, each with its response and tool round, because a result needs its call.
 
-    They stay whatever they cost; ``allowance`` is for what there is a choice about.
+    Pinned messages stay at any size; ``allowance`` is ignored.
     """
     del allowance
     return with_companions(state.live, state.pinned_positions)
 
 
-RULE = StayRule("pinned_messages", "all that could be covered is pinned", kept)
+RULE = StayRule("pinned_messages", "all messages that could be covered are pinned", kept)

@@ -24,55 +24,56 @@ from .rule import CutRule, Cuts, all_cuts, uncovered
 
 
 class CompactionPlan(Value, frozen=True):
-    """What a compaction would cover, and what it would leave."""
+    """The content that a compaction would cover, and the sizes that result."""
 
     coverage: Coverage
     covered_tokens: int
-    """The size of what the summary replaces, the old summary included."""
+    """Tokens that the summary replaces, including the previous summary."""
     kept_tokens: int
-    """The size of everything else once the summary stands: pinned texts included, thinking left out."""
+    """Tokens of everything else after the compaction, including pinned texts and without dropped thinking."""
     target_tokens: int
-    """The length that the summary aims at."""
+    """Target length of the summary."""
     limit_tokens: int
-    """The length that it is asked not to exceed."""
+    """Maximum length that the summariser is asked for."""
     accepted_tokens: int = 0
-    """A complete text is accepted up to this length, where that is more: with it the request stays under
-    the trigger (requirement D5)."""
-    split_at: int | None = None
-    """Where the turn begins whose beginning gets a text of its own, if one does (requirement A5).
+    """Maximum length of an accepted complete text, if larger than ``limit_tokens``.
 
-    Of the messages that are newly covered, those from here on are the turn's prefix, those before
-    are history. Never before the end of what is covered already: the summary so far may be all the
-    history there is.
+    With such a text the request still stays under the trigger.
+    """
+    split_at: int | None = None
+    """Position where the split turn begins, or None if no turn is split.
+
+    Newly covered messages from here on are the prefix of the turn, and earlier ones are history. It is
+    never before the end of the current coverage, so the history may consist of the previous summary only.
     """
     ledger_tokens: int = 0
-    """The room for the ledger beside the summary, without pinned texts."""
+    """Maximum tokens of the ledger, without pinned texts."""
     goal_tokens: int = 0
-    """The size of the conversation that is aimed at, summary and all; for ``effective``."""
+    """Target size of the conversation, including the summary. ``effective`` compares with it."""
 
 
 class NothingToCompact(Value, frozen=True):
-    """Why there is nothing to do: ``rule`` names what blocks."""
+    """The reason why nothing can be compacted. ``rule`` is the name of the blocking rule."""
 
     rule: str
     because: str
     since: int | None = None
-    """The position of the message that blocks, where one does."""
+    """Position of the blocking message, or None."""
 
 
 class Wish(NamedTuple):
-    """What of a compaction on demand is said beside the settings."""
+    """Options of a compaction on demand that override settings."""
 
     everything: bool = False
-    """All is covered that the keep rules allow, whatever the target."""
+    """Whether to cover everything that the keep rules allow, regardless of the target."""
     target: bool = False
-    """The target is one of its own: where it is met, there is nothing to do."""
+    """Whether the caller gave a target. Nothing is done if it is already met."""
     keep_last: bool = False
-    """The number of messages that stay is one of its own: without a target no more do."""
+    """Whether the caller gave the number of messages to keep. Without a target, no others are kept."""
 
     @property
     def covers_most(self) -> bool:
-        """Return whether no more stays than must."""
+        """Whether to keep only what must stay."""
         return self.everything or (self.keep_last and not self.target)
 
 
@@ -89,13 +90,13 @@ def plan_compaction(
     wish: Wish = NO_WISH,
     expected: Expected | None = None,
 ) -> CompactionPlan | NothingToCompact:
-    """Choose what to cover so that the conversation meets the target, if any cut is legal.
+    """Choose a cut that meets the target, if any cut is legal.
 
-    As much is kept as fits the target. On demand ``keep_last`` messages stay in any case, and as much is
-    covered as the keep rules allow where the target is met already, or where that is the ``wish``. Else
-    the keep rules hold as far as the target allows, before anything is done for whole turns.
+    The plan keeps as much as fits the target. A compaction on demand always keeps ``keep_last`` messages.
+    It covers as much as the keep rules allow if the target is already met or if ``wish`` asks for it.
+    Otherwise the keep rules apply as far as the target allows, and take precedence over whole turns.
 
-    ``expected``: how long the summary will be; None where nothing is known of it.
+    ``expected`` is the expected length of the summary, or None if unknown.
     """
     idle = _idle(state, budget, policy, trigger, wish)
     if idle is not None:
@@ -115,7 +116,9 @@ def plan_compaction(
     is_small = state.tokens + budget.fixed <= budget.target
     cover_most = trigger == "manual" and (wish.covers_most or is_small)
     if wish.keep_last and cover_most:
-        policy = replace(policy, whole_turn_share=1)  # No more stays, for the sake of no turn.
+        policy = replace(
+            policy, whole_turn_share=1
+        )  # Keep no more messages, even to keep a turn whole.
     return _chosen(state, found, kept, budget, policy, expected, cover_most=cover_most)
 
 
@@ -136,7 +139,8 @@ def _chosen(
     covered = chosen.covered + (state.summary.tokens if state.summary else 0)
     if covered <= budget.summary_overhead:
         return NothingToCompact(
-            rule="too_little", because="what could be covered is no larger than a summary of it"
+            rule="too_little",
+            because="the messages that could be covered are no larger than their summary",
         )
     target = _length(state, chosen, budget, policy)
     plan = CompactionPlan(
@@ -154,7 +158,7 @@ def _chosen(
 
 
 def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
-    """Return the plan with the longest text that helps, though it is longer than asked."""
+    """Return the plan with the maximum accepted length, which may be above the requested one."""
     beside = plan.kept_tokens + budget.summary_overhead + plan.ledger_tokens
     return replace(plan, accepted_tokens=max(plan.limit_tokens, budget.room - beside))
 
@@ -162,7 +166,11 @@ def _accepting(plan: CompactionPlan, budget: Budget) -> CompactionPlan:
 def _length(
     state: Conversation, chosen: Candidate, budget: Budget, policy: CompactionPolicy
 ) -> int:
-    """The length that the summary aims at; a third of what is new, where little is covered by number."""
+    """Return the target length of the summary.
+
+    With archiving by number of messages it is at most a third of the newly covered tokens, plus the
+    previous text.
+    """
     target = summary_target(budget, policy)
     if policy.archive_over is None:
         return target
@@ -173,7 +181,7 @@ def _length(
 def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> Coverage:
     exclusions = (p for p in kept if state.preamble <= p < chosen.cut)
     before, last = state.summary.coverage if state.summary else None, chosen.last
-    # What was kept before may be covered now, while the last message was covered long ago.
+    # The last message may be covered already: messages that were kept before may be covered now.
     old = before is not None and any(map(before.covers, range(last.position, before.stop)))
     return Coverage(
         start=state.preamble,
@@ -188,10 +196,10 @@ def _coverage(state: Conversation, chosen: Candidate, kept: frozenset[int]) -> C
 def _fitted(
     plan: CompactionPlan, budget: Budget, policy: CompactionPolicy, aside: SetAside
 ) -> CompactionPlan:
-    """The plan with less room for summary and ledger where what is kept leaves less below the target.
+    """Return the plan with less room for summary and ledger if the kept content leaves too little.
 
-    The ledger gives way first, down to what is expected of it. A short text is better than to miss the
-    target for the rest of it; and any length better than a request too large.
+    The ledger shrinks first, down to its expected size. A short summary is better than missing the target,
+    and any length is better than a request that is too large.
     """
     beside = plan.kept_tokens + budget.summary_overhead
     left = min(plan.goal_tokens, budget.limit - budget.fixed) - beside
@@ -226,12 +234,12 @@ def _idle(
 ) -> NothingToCompact | None:
     if wish.target and not wish.everything and state.tokens + budget.fixed <= budget.target:
         return NothingToCompact(
-            rule="within_target", because="the request is no larger than the target already"
+            rule="within_target", because="the request already meets the target"
         )
     if trigger != "manual" and _waits(state, budget, policy):
         return NothingToCompact(
             rule="first_summary_after",
-            because=f"no summary is made before there are more than {policy.first_summary_after} messages",
+            because=f"no summary is made until there are more than {policy.first_summary_after} messages",
         )
     if state.tokens >= budget.room:
         return None
@@ -249,7 +257,7 @@ def _idle(
 
 
 def _waits(state: Conversation, budget: Budget, policy: CompactionPolicy) -> bool:
-    """Return whether there are too few messages for a first summary, and the request fits without one."""
+    """Return whether a first summary must wait for more messages, and the request fits without one."""
     least = policy.first_summary_after
     if least is None or state.summary is not None or state.length > least:
         return False
@@ -266,7 +274,7 @@ def _too_few(state: Conversation, policy: CompactionPolicy) -> NothingToCompact:
 
 
 def _legal(state: Conversation, cuts: Cuts, rules: Sequence[CutRule]) -> Cuts | CutRule:
-    """The cuts that all rules allow, or the rule that leaves none."""
+    """Return the cuts that all rules allow, or the first rule that leaves none."""
     for rule in rules:
         cuts &= rule.legal(state)
         if not cuts:
@@ -281,10 +289,10 @@ def _named(state: Conversation, rule: CutRule) -> NothingToCompact:
 def _all_kept(
     state: Conversation, rules: Sequence[CutRule], stop: int, allowance: int
 ) -> NothingToCompact:
-    """Why nothing before the last legal cut can be covered.
+    """Return the reason why no message before the last legal cut can be covered.
 
-    Where no cut lies beyond what is covered already, the rule that sees to that; else the rule that
-    keeps the first of the messages in their place.
+    If no cut is beyond the current coverage, the blocking rule is the reason. Otherwise it is the rule
+    that keeps the first of the messages.
     """
     start = min((m.position for m in uncovered(state)), default=state.length)
     beyond = _legal(state, frozenset(p for p in all_cuts(state) if p > start), rules)

@@ -1,4 +1,4 @@
-"""What the rules of cutting are: where a cut is legal, and what stays whatever the cut."""
+"""Types of cut rules: rules for legal cuts, and rules for messages that always stay."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,33 +10,35 @@ Since = Callable[[Conversation], int | None]
 
 
 def nothing(state: Conversation) -> int | None:
-    """No message in particular blocks."""
+    """Return None, because no single message blocks the cut."""
     del state
     return None
 
 
 class CutRule(NamedTuple):
-    """One reason why a conversation may not be cut just anywhere."""
+    """A reason why some cuts are not legal."""
 
     name: str
     because: str
     legal: Callable[[Conversation], Cuts]
     since: Since = nothing
-    """The position of the message that blocks, when the rule leaves no cut."""
+    """Function that returns the position of the blocking message if the rule leaves no cut."""
 
 
 class StayRule(NamedTuple):
-    """One reason why messages stay word for word, whether a cut lies before or behind them."""
+    """A reason why messages stay word for word, before or after the cut."""
 
     name: str
     because: str
     kept: Callable[[Conversation, int], frozenset[int]]
-    """Their positions, given the tokens that they may take where there is a choice."""
+    """Function that returns the positions to keep. Optional ones must fit the given number of tokens."""
 
 
 def all_cuts(state: Conversation) -> Cuts:
-    """Every position that a live message has, and the end; none before live messages that are only
-    counted: what such a cut leaves is not known.
+    """Return all positions of live messages, and the end of the conversation.
+
+    Positions before messages that are only counted are left out, because the remaining size is unknown
+    there.
     """
     cuts = {state.length}
     for message in reversed(state.live):
@@ -47,6 +49,6 @@ def all_cuts(state: Conversation) -> Cuts:
 
 
 def uncovered(state: Conversation) -> tuple[LiveMessage, ...]:
-    """The remembered messages that no summary reaches, without the preamble."""
+    """Return the remembered messages after the coverage and the preamble."""
     start = max(state.covered_to, state.preamble)
     return tuple(m for m in state.live if m.position >= start)

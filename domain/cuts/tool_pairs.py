@@ -1,4 +1,4 @@
-"""A tool call and its results are never separated (requirement A6, invariant 1)."""
+"""A cut may not separate a tool call from its results."""
 
 from refold.domain.conversation import Conversation
 from refold.domain.turns import Round, rounds
@@ -7,12 +7,12 @@ from .rule import CutRule, Cuts, all_cuts
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts that have no call before them with its result behind them."""
+    """Return the cuts that do not separate a tool call from its results."""
     forbidden: set[int] = set()
     for index, found in enumerate(rounds(state.live)):
         results = found.results
         if index == 0 and not found.response and state.older_live:
-            # Their call may be among the messages that are only counted.
+            # The call may be among the messages that are only counted.
             results = tuple(m for m in found.replies if m.results)
         if results:
             begin = found.response[-1].position if found.response else -1
@@ -21,7 +21,7 @@ def legal(state: Conversation) -> Cuts:
 
 
 def since(state: Conversation) -> int | None:
-    """The newest call that has a result."""
+    """Return the position of the newest tool call with a result, or None."""
     answered = (r for r in reversed(rounds(state.live)) if r.results)
     return next((_begin(r) for r in answered), None)
 

@@ -1,4 +1,4 @@
-"""What the user said since the model last spoke is unanswered, and never covered (invariant 4)."""
+"""Messages since the model's last response are unanswered and never covered."""
 
 from refold.domain.conversation import Conversation
 
@@ -6,7 +6,7 @@ from .rule import CutRule, Cuts, all_cuts, uncovered
 
 
 def since(state: Conversation) -> int | None:
-    """The first message after the model's last words."""
+    """Return the position of the first message after the model's last response, or None."""
     first = None
     for message in reversed(uncovered(state)):
         if message.role == "assistant":
@@ -16,7 +16,7 @@ def since(state: Conversation) -> int | None:
 
 
 def legal(state: Conversation) -> Cuts:
-    """The cuts before the first message after the model's last words, or at it."""
+    """Return the cuts up to the first message after the model's last response."""
     first = since(state)
     return frozenset(p for p in all_cuts(state) if first is None or p <= first)
 

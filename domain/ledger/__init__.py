@@ -1,1 +1,1 @@
-"""The ledger: what code keeps word for word beside the prose of a summary."""
+"""The ledger: lines that code copies word for word from messages, rendered with the summary."""

@@ -1,4 +1,4 @@
-"""Turns texts of any origin into one harmless line: cleaned, shortened, freed of credentials."""
+"""Clean texts into single lines without credentials, and recognise rules, decisions and requests."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ _BLANKS = re.compile(r"[ \t\xa0]{2,}|\t")
 
 _CUT = re.compile(r" ⟨… (\d{1,9}) characters cut …⟩ ")
 
-# Each begins with a literal and repeats nothing inside a repetition: tool output may be hostile.
+# Each pattern begins with a literal and has no nested repetition, because tool output may be
+# hostile.
 _SECRETS = re.compile(
     r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}"
@@ -33,7 +34,7 @@ _NAMED = (
 _ASSIGNED = re.compile(
     _NAMED + r"(?:=|:=)\s{0,2}[\"']?)(?!\[redacted\])([^\s\"'&;,)}\]⏎]{4,})", re.IGNORECASE
 )
-# After a colon only what looks like a credential: "token: string" is code.
+# After a colon only text that looks like a credential is matched: "token: string" is code.
 _LABELLED = re.compile(
     _NAMED
     + r"[:：]\s{0,2}[\"']?)(?!\[redacted\])((?=[^\s\"'&;,)}\]⏎]{0,60}\d)[^\s\"'&;,)}\]⏎]{6,})",
@@ -49,7 +50,7 @@ _IN_URL = re.compile(r"(://[^\s:/@]{1,80}:)[^\s@/]{1,200}@")
 
 
 def clean(text: str) -> str:
-    """One line: terminal colours and control characters gone, line breaks as ``⏎``."""
+    """Return the text as one line, without colours and control characters. ``⏎`` replaces line breaks."""
     if _SURROGATE.search(text):
         text = _SURROGATE.sub("\ufffd", text)
     if "\x1b" in text:
@@ -59,8 +60,8 @@ def clean(text: str) -> str:
 
 
 def redact(text: str) -> str:
-    """The text without what is obviously a credential."""
-    # Plain searches first: most texts hold nothing of the kind, and there are thousands of them.
+    """Return the text with obvious credentials replaced by ``[redacted]``."""
+    # Plain searches run first, because most of the thousands of texts contain no credentials.
     if any(prefix in text for prefix in _PREFIXES):
         text = _SECRETS.sub("[redacted]", text)
     folded = text.casefold()
@@ -72,11 +73,10 @@ def redact(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most ``limit`` characters: the head (two thirds) and the tail around a marker.
+    """Cut a person's words to ``limit`` characters: the head (two thirds) and the tail around a marker.
 
-    For the words of a person: the marker counts what is gone, and a text cut before keeps one
-    marker with the sum, so that repeated cuts stay honest. Where there
-    is no room for a marker, an ellipsis.
+    The marker counts the characters that were cut. A text that was cut before keeps one marker with the
+    sum. An ellipsis is used if there is no room for a marker.
     """
     if len(text) <= limit:
         return text
@@ -93,7 +93,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def squeeze(text: str, limit: int) -> str:
-    """At most ``limit`` characters: head and tail around an ellipsis, for texts that quote nobody."""
+    """Cut a text that is not a quotation to ``limit`` characters: head and tail around an ellipsis."""
     if len(text) <= limit:
         return text
     tail = max(0, limit - 3) // 3
@@ -104,9 +104,9 @@ def squeeze(text: str, limit: int) -> str:
 
 
 def excerpt(text: str, limit: int) -> str:
-    """A clean, redacted line of at most ``limit`` characters from a text of any size."""
+    """Return a clean, redacted line of at most ``limit`` characters from a text of any size."""
     if len(text) > 8 * limit:
-        # Cleaning is linear: a megabyte of output is not worth reading for a line of it.
+        # Cleaning is linear, and a whole megabyte of output is not worth reading for one line.
         text = text[: 4 * limit] + "\n…\n" + text[-3 * limit :]
     return squeeze(redact(clean(text)), limit)
 
@@ -123,7 +123,7 @@ _MAYBE = (
     *("waiting", "finally", "switch", "name", "call", "plan", "keep", "drop"),
 )
 PROMISES = {**dict.fromkeys(_MAYBE, 1.0), **dict.fromkeys(_RULE, 2.0)}
-"""How much each word of a message promises."""
+"""Weight of each word as a sign that a message has rules, decisions or requests."""
 
 OTHERS = (
     *(("不要", 2.0), ("不许", 2.0), ("禁止", 2.0), ("严禁", 2.0), ("不得", 2.0), ("千万", 2.0)),
@@ -133,10 +133,10 @@ OTHERS = (
     *(("采用", 1.0), ("同意", 1.0), ("结论", 1.0), ("约定", 1.0), ("以后", 1.0), ("稍后", 1.0)),
     *(("回头", 1.0), ("别忘", 1.0), ("待办", 1.0), ("我的", 1.0), ("don’t", 2.0), ("mustn’t", 2.0)),
 )
-"""The same for words with characters that are not ASCII."""
+"""The same for words with characters outside ASCII."""
 
 
-# "I don't see it" reports; "don't touch it" forbids. Only the second counts.
+# "I don't see it" reports and does not count; "don't touch it" forbids and counts.
 _ORDER = (
     r"(?:^|[.!?,;:(“\"*>–—-]\s{0,3}|\b(?:please|and|but|so|also|just|then|must|should|shall|to|do) )"
     r"(?:don['’]?t|do not|never|avoid|skip)\b(?! (?:see|know|think|have|get|understand|receive|mind)\b)"
@@ -165,7 +165,7 @@ PREFERENCE = re.compile(
     r"|喜欢|偏好|一律|必须|务必|一定要|请用|改用|改成|换成|记住|最好|希望|宁愿|统一用|优先|只用|至少|最多|讨厌|不喜欢",
     re.IGNORECASE,
 )
-# "The fix is in place", "the fix is simple" and "yes, do that" decide nothing that could be kept.
+# "The fix is in place", "the fix is simple" and "yes, do that" contain no decision worth keeping.
 _FIX = (
     r"the (?:fix|solution|approach) (?:is|was)(?= \S+ \S+)(?! (?:\w+ly )?(?:simple|straightforward|easy|clear|"
     r"trivial|in|"
@@ -221,7 +221,7 @@ CHAT_BINDING = re.compile(
     r"|决定|记住|以后(?:都|请|别|不)|(?:请|千万)(?:不要|别|用|叫)|不要(?:再|告诉|提|用|叫)|过敏|约定|改成|改用",
     re.IGNORECASE,
 )
-"""What binds in a chat, where "must", "always" and "important" are mostly talk."""
+"""Binding words in a chat, where "must", "always" and "important" are common in small talk."""
 ASKING = re.compile(
     r"[?？]|\b(?:can|could|would) you\b|\bplease\b|\b(?:help|tell|show|give|write|make|recommend|explain) (?:me|us)\b"
     r"|请|帮我|告诉我|推荐|能不能|可以.{0,12}吗|怎么|如何",
@@ -237,7 +237,7 @@ LASTING = re.compile(
     r"favou?rite)\b|喜欢|偏好|一律|必须|务必|一定要|记住|宁愿|统一|优先|讨厌",
     re.IGNORECASE,
 )
-"""Of the words of ``PREFERENCE`` those that hold beyond the moment."""
+"""Words of ``PREFERENCE`` that stay valid beyond the moment."""
 DEFERRED = re.compile(
     r"\b(?:later|afterwards?|after (?:that|this)|(?:when|once|as soon as) (?:you|we|this|that|it|the)\b|"
     r"before (?:you|we|the|this|that)\b|(?:don['’]?t|do not) forget|remember to|at the end|eventually|"
@@ -246,7 +246,7 @@ DEFERRED = re.compile(
     r"|以后|之后|稍后|回头|待会|别忘|记得|最后|完成后|做完|有空|顺便|还有|还没|还需要|还要|上线前|之前|等.{1,12}(?:再|后)|清单|待办",
     re.IGNORECASE,
 )
-"""What a request says that is to be done at another time than now: it stays open for long."""
+"""Words that defer a request to a later time. Such a request stays open for long."""
 ORDER = re.compile(
     r"(?:please |now |then |also |and |so )*(?:add|build|bump|change|check|clean|close|commit|convert|copy|create|"
     r"debug|delete|deploy|do|document|draft|drop|explain|extract|find|fix|format|generate|get|give|go|implement|"
@@ -256,7 +256,7 @@ ORDER = re.compile(
     r"|(?:把|给|将|为|请|再|先|帮)",
     re.IGNORECASE,
 )
-"""How a sentence begins that tells somebody to do something."""
+"""Beginning of a sentence that gives an order."""
 NEXT = re.compile(
     r"\b(?:next(?:,|:)? (?:i|we|step\w*|up|let|is)|i['’]ll (?:now|next|then)|now (?:i|let)|remaining|"
     r"still (?:need|have|"
@@ -282,23 +282,23 @@ _WORDLIKE = re.compile(r"[\w\s]")
 
 
 def prose(text: str) -> str:
-    """The text without fenced code."""
+    """Return the text without fenced code."""
     return _FENCE.sub("\n", text) if "```" in text else text
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a prose text, bullets stripped; what looks like code or output is left out."""
+    """Yield the sentences of a text without bullets. Text that looks like code or output is left out."""
     for raw in _SENTENCE.split(text):
         yield from _prose(raw)
 
 
 def sentences_under(text: str) -> Iterator[str]:
-    """The same, each behind the headings that it stands under, and without headings by themselves."""
+    """Yield sentences with their headings in front, without the headings as separate sentences."""
     places = [found.span() for found in _LINE.finditer(text)]
     lines = list(lines_under(text, places))
     leads = {place for line in lines for place in line.under}
     for line in lines:
-        # A line may say something before the words that announce what follows.
+        # A line may contain a sentence before the words that announce the next lines.
         own = [start for start, stop in leads if line.start <= start and stop <= line.stop]
         under = shown(text, line.under)
         for raw in _SENTENCE.split(text[line.start : min(own, default=line.stop)]):
@@ -314,7 +314,7 @@ def _prose(raw: str) -> Iterator[str]:
 
 
 def weight(text: str) -> float:
-    """How much a decision line matters: prohibitions, then preferences, then the rest (0 to 3)."""
+    """Return the weight of a decision line from 0 to 3: prohibitions, then preferences, then the rest."""
     score = 0.0
     if PROHIBITION.search(text):
         score += 1.5
@@ -326,20 +326,20 @@ def weight(text: str) -> float:
 
 
 def binding(text: str) -> bool:
-    """Whether a text forbids, prefers or decides anything."""
+    """Return whether a text contains a prohibition, a preference or a decision."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text) or DECISION.search(text))
 
 
 def lasting(text: str) -> bool:
-    """Whether a text forbids or prefers: what holds beyond the moment."""
+    """Return whether a text contains a prohibition or a preference, which stay valid."""
     return bool(PROHIBITION.search(text) or PREFERENCE.search(text))
 
 
 def told_in_chat(text: str) -> bool:
-    """Whether a user's text in a chat tells of a person."""
+    """Return whether a user's text in a chat contains facts or preferences of a person."""
     return bool(FACT.search(text) or PREFERENCE.search(text))
 
 
 def advised_in_chat(text: str) -> bool:
-    """Whether an assistant's text in a chat tells of itself or recommends something."""
+    """Return whether an assistant's text in a chat contains facts about itself or advice."""
     return bool(FACT.search(text) or ADVICE.search(text))

@@ -29,7 +29,7 @@ _TRIVIAL = re.compile(
     re.IGNORECASE,
 )
 _EVERYDAY = re.compile(r"git (?:add|commit|push|pull|fetch|checkout|switch|stash|restore|rebase)\b")
-# What only trims the output; without it, the same command is the same line.
+# Parts that only trim output. Without them, equal commands give equal lines.
 _TRIMMED = re.compile(
     r"\s+2>(?:&1|/dev/null)|\s*\|\s*(?:head|tail|grep|rg|sort|uniq|wc|less|cat|tee|cut|awk|sed)\b.*|\s*;?\s*echo\b.*"
 )
@@ -44,7 +44,7 @@ _CHANGING = re.compile(
 
 
 def commands_in(text: str) -> Iterator[str]:
-    """Commands that a text quotes: in backticks, behind a prompt, in a block of shell code."""
+    """Yield commands quoted in a text: in backticks, after a prompt, or in a block of shell code."""
     for found in _SPAN.finditer(text):
         if _COMMAND.match(found[1]) and " " in found[1].strip():
             yield found[1].strip()
@@ -57,7 +57,7 @@ def commands_in(text: str) -> Iterator[str]:
 
 
 def commands_hinted(text: str) -> Iterator[str]:
-    """Commands that a tool's output shows behind a prompt, or tells to run."""
+    """Yield commands in a tool's output: after a prompt, or recommended to run."""
     for found in _PROMPT.finditer(text):
         yield found[1].strip()
     for found in _HINT.finditer(text):
@@ -67,7 +67,7 @@ def commands_hinted(text: str) -> Iterator[str]:
 
 
 def steps_of(command: str) -> Iterator[str]:
-    """The commands that a line of shell runs one after another; a loop or a condition is one of them."""
+    """Yield the commands that a shell line runs in sequence. A loop or a condition counts as one command."""
     start = 0
     for found in _AND.finditer(command):
         before = command[: found.start()]
@@ -90,7 +90,7 @@ def hides_failure(command: str) -> bool:
 
 
 def first_telling(places: Sequence[tuple[int, int]], command: str) -> tuple[int, int]:
-    """Return the place of the first line of a script that does more than set it up, or of its first line."""
+    """Return the place of the first line of a script that is more than setup, or else of its first line."""
     telling = (at for at in places if not _PREPARES.fullmatch(command, *at))
     return next(telling, next(iter(places), (0, 0)))
 
@@ -101,27 +101,27 @@ def branches(command: str) -> bool:
 
 
 def without_trimming(command: str) -> str:
-    """A command without what only trims its output: what it is compared by."""
+    """Return a command without the parts that only trim its output, for comparing commands."""
     trimmed = _TRIMMED.search(command)
     return (command[: trimmed.start()] if trimmed else command).strip() or command
 
 
 def is_trivial(command: str) -> bool:
-    """Whether a command only looks around."""
+    """Return whether a command only looks around."""
     return _TRIVIAL.match(command) is not None
 
 
 def is_changing(command: str) -> bool:
-    """Whether a command builds, tests, releases or removes something."""
+    """Return whether a command builds, tests, releases or removes something."""
     return _CHANGING.search(command) is not None
 
 
 def is_everyday(command: str) -> bool:
-    """Whether nobody needs to be told how it is called."""
+    """Return whether a command is too common to be worth remembering."""
     return _EVERYDAY.match(command) is not None
 
 
-# ASCII: a Chinese character beside a number is no part of its word.
+# ASCII, so that an adjacent Chinese character does not count as part of a number's word.
 _VALUE = re.compile(
     r"(?:https?://[^\s<>\"'`)\]\u3000-\u9fff\uff00-\uffef]{4,200})"
     r"|(?:(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,60}\.){1,4}[A-Za-z]{2,10}\b)"
@@ -150,7 +150,7 @@ _PATH = re.compile(
     re.ASCII,
 )
 _TELLING = re.compile(r"^(?:~|\.{1,2})?/|\.[A-Za-z]\w{0,7}$|[\d_.-].*/.*/|/.*/.*[\d_.-]")
-# What every value holds; the full pattern is slow and is only tried around these.
+# Every value contains one of these. The full pattern is slow and only runs around them.
 _SIGN = re.compile(r"[\d@_]|://")
 _BLANK = re.compile(r"\s")
 _WORD = 70
@@ -160,14 +160,16 @@ _LONGEST = 400
 
 
 def exact_values(text: str) -> Iterator[re.Match[str]]:
-    """The values in a text, in order; paths are found by ``paths_in``."""
+    """Yield the values in a text, in order, except paths (see ``paths_in``)."""
     for start, stop in _windows(text):
         yield from _VALUE.finditer(text, start, stop)
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """Where values may stand: the words that hold a sign of one, with a word before ("port 80") and
-    one behind ("3 GB").
+    """Yield the ranges of a text that may contain values.
+
+    Each range has the words with a sign of a value, one word before ("port 80") and one word after ("3
+    GB").
     """
     window: tuple[int, int] | None = None
     for sign in _SIGN.finditer(text):
@@ -196,11 +198,12 @@ def _word_behind(text: str, at: int) -> int:
 
 
 def paths_in(text: str) -> Iterator[re.Match[str]]:
-    """What is plainly the path of a file, or of a folder that is written as one."""
+    """Yield matches that are clearly file paths, or folder paths in the same notation."""
     return (
         found
         for found in _PATH.finditer(text)
-        # What is too long to be kept is not looked at closely; a part of it is no value either.
+        # Long matches are returned unchecked: they are dropped later, and so no part of them
+        # becomes a value.
         if found.end() - found.start() > _LONGEST or _TELLING.search(found[0])
     )
 
@@ -214,21 +217,21 @@ _FEW = re.compile(
 
 
 def says_nothing(value: str, *, by_tool: bool) -> bool:
-    """Whether a value is worth no line: everybody knows it, or a tool has counted a few of something."""
+    """Return whether a value is too common to keep, or a small count reported by a tool."""
     return bool(_NOTHING.fullmatch(value) or (by_tool and _FEW.fullmatch(value)))
 
 
 class ExactValue(NamedTuple):
-    """A value as it stands in a line."""
+    """A value in a line."""
 
     text: str
     start: int
     is_clear: bool
-    """Whether it says by itself what it is, as a path does."""
+    """Whether the value explains itself, as a path does."""
 
 
 def values_in(line: str) -> Iterator[ExactValue]:
-    """Values and paths of a line; a part of a path or address is none."""
+    """Yield the values and paths of a line. A part of a path or address is not a value."""
     paths = [found.span() for found in paths_in(line)]
     for found in exact_values(line):
         start, stop = found.span()

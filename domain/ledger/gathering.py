@@ -1,4 +1,4 @@
-"""Gathers the ledger's lines from messages, oldest first. What texts say changes nothing but as told."""
+"""Gather the lines of the ledger from messages, oldest first."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from .tool_calls import Kind as DeedKind
 
 _SCANNED = 8_000
 _SCANNED_RESULT = 3_000
-_BRIEF = 600  # Of a result: what a tool says in few words is mostly the point of it.
+_BRIEF = 600  # Number of characters. The main point of a brief result is all of it.
 _LONGEST_COMMAND = 240
 _LONGEST_VALUE = 200
 _ABOUT = 40
@@ -44,7 +44,7 @@ _NO_REASON = re.compile(
 _OF_ANOTHER = re.compile(r"<tool_use_error>Sibling tool call errored")
 
 Source = tuple[int, Message]
-"""A message with its position."""
+"""A position with its message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class _Gathering:
         outcome = outcome_of(block, command)
         if outcome.failed and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._failed(position, deed, outcome.telling())
-        # What the user refused, or what was called off with another call, never ran.
+        # Calls that the user refused, or that were cancelled with another call, never ran.
         if call is not None and not outcome.refused and not _OF_ANOTHER.match(outcome.text):
             self._done(call, failed=outcome.failed)
         if outcome.reply:
@@ -145,9 +145,9 @@ class _Gathering:
                 pass
 
     def _command(self, command: str, position: int, *, failed: bool) -> None:
-        """Add the steps of a command's first line; what is not shown of it is counted.
+        """Add the steps of a command's first line, and count the characters that are not shown.
 
-        Which steps of a line did run is not known where it failed or branches: it stays one command.
+        If the command failed or branches, it is unknown which steps ran. It then stays one line.
         """
         begin, end = first_telling([at for at in lines(command) if command[at[0]] != "#"], command)
         if end - begin > _SCANNED:
@@ -173,7 +173,7 @@ class _Gathering:
         self._values(text, position, by)
 
     def _mentioned(self, command: str, position: int, by: Speaker) -> None:
-        """Keep a command that somebody wrote and nobody ran: as a value."""
+        """Add a command that was written but not run, as a value."""
         if not is_trivial(command):
             self._add("value", command, position, by)
 
@@ -194,7 +194,8 @@ class _Gathering:
         by: Speaker,
         author: Writer | None = None,
     ) -> None:
-        # Without a heading that cannot be shown, what stands under it could say the opposite.
+        # If a heading contains a credential it cannot be shown, and the text alone could mean the
+        # opposite.
         if redact(said.whole) == said.whole:
             self._add(said.kind, said.text, position, by, said=said, author=author)
 
@@ -232,17 +233,17 @@ class _Gathering:
 
 
 class Gathered(NamedTuple):
-    """What messages hold for the ledger, each text once, the oldest first."""
+    """The lines found in messages, each text once, oldest first."""
 
     lines: tuple[LedgerLine, ...] = ()
     echoes: tuple[LedgerLine, ...] = ()
-    """Values in the bulk of what tools returned: they are worth keeping if they are known otherwise."""
+    """Values in the bulk of tool results. They are kept only if they are also known from elsewhere."""
     succeeded: Mapping[str, int] = {}
-    """What worked, as failures name it, and where it was called last."""
+    """Position of the last successful call, by the title that failures use."""
 
 
 def gather(messages: Iterable[Source], failure_characters: int = 240) -> Gathered:
-    """Everything in the messages that may be worth keeping; every text stands in its message."""
+    """Return everything in the messages that may be worth keeping, copied word for word."""
     sources = list(messages)
     calls = (b.get("type") == "tool_use" for _, m in sources for b in m.blocks())
     gathering = _Gathering(conversation=not any(calls), failure_characters=failure_characters)
@@ -263,12 +264,12 @@ def _title(deed: Deed) -> str:
 
 
 def _head(text: str, limit: int) -> str:
-    """At most so many characters of a text, cut at a blank where there is one."""
+    """Return at most ``limit`` characters of a text, cut at a space if possible."""
     return text[: last_mark(text, (" ",), limit // 2, limit)[0]]
 
 
 def _about(line: str, at: int) -> str:
-    """The words before a value in its sentence: what it is a value of."""
+    """Return the words before a value in its sentence, which describe the value."""
     start = max(0, at - _ABOUT)
     words = line[start:at]
     for stop in ". ", "。", "；", "; ", "，", "|":
@@ -279,7 +280,7 @@ def _about(line: str, at: int) -> str:
 
 
 def _point(text: str) -> str:
-    """What a result comes to: all of a brief one, the last lines of another."""
+    """Return the main part of a tool result: all of a brief one, or else its last lines."""
     if len(text) <= _BRIEF:
         return text
     end = text[-_BRIEF // 2 :]

@@ -1,4 +1,4 @@
-"""Headings: what each line of a text stands under, and whether that forbids, rules or asks."""
+"""Headings: find the headings above each line of a text, and whether they forbid, rule or ask."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 Sense = Literal["forbids", "rules", "asks"]
 
 CUT_MARK = "… "
-"""Stands before the end of a heading that is too long to be shown."""
+"""Mark before a heading whose beginning was cut off."""
 
 _POLITE = (
     r"(?:(?:please|and|so|also|but|always|just|you|we|i want you to|i do not want you to|"
@@ -61,7 +61,7 @@ _SENSES: dict[Sense, re.Pattern[str]] = {
     "rules": _RULES,
     "asks": _PERMITTED,
 }
-# Whatever such a heading means exactly, what stands under it is not simply asked for.
+# The exact meaning of such a heading is unknown, but the lines under it are not simple requests.
 _DENIES = re.compile(
     r"\b(?:not|never|none|no|without|unless|stop|nothing|nicht|kein\w*|ohne|jamais|sans|nunca|sin|mai|senza|"
     r"не|без|leave (?:\w+ ){0,2}alone)\b|n['’]t\b|[不别勿禁]",
@@ -70,7 +70,7 @@ _DENIES = re.compile(
 _FORBIDDING_SIGNS, _ALLOWING_SIGNS = frozenset("❌🚫⛔✗✘🛑"), frozenset("✅✔✓")
 SIGNS = _FORBIDDING_SIGNS | _ALLOWING_SIGNS
 _TAG = re.compile(r"</?[A-Za-z][\w-]*>")
-# Without a colon it announces only where it says itself that what follows is forbidden.
+# Without a colon, a heading must state by itself that the next lines are forbidden.
 _BARE = re.compile(
     rf"{_POLITE}{_NOT}(?: (?:ever|do|any|of|this|these|the|following|things?|actions?|changes?|below))*[.!]*"
     r"|(?=.*\b(?:things?|these|those|following|actions?|what|which|list|below)\b)"
@@ -84,7 +84,7 @@ _QUESTION = re.compile(r"[?？]\Z")
 
 
 def sense(lead: str) -> Sense | None:
-    """Return how a heading changes what stands under it, or None if it only names it."""
+    """Return how a heading changes the meaning of the lines under it, or None if it only names them."""
     signs = SIGNS.intersection(lead)
     lead = _plain(lead.removeprefix(CUT_MARK))
     if not lead:
@@ -100,7 +100,7 @@ def sense(lead: str) -> Sense | None:
 
 
 def forbids_what_follows(line: str) -> bool:
-    """Return whether a line without a colon forbids the list that stands right under it."""
+    """Return whether a line without a colon forbids the items of the list right under it."""
     plain = _plain(line)
     if not plain:
         return bool(_FORBIDDING_SIGNS.intersection(line))
@@ -108,12 +108,12 @@ def forbids_what_follows(line: str) -> bool:
 
 
 def sense_of(leads: Sequence[str]) -> Sense | None:
-    """Return how these headings change what stands under them: the nearest one with a sense decides."""
+    """Return how headings change the meaning of the lines under them. The nearest one with a sense decides."""
     return next((found for lead in reversed(leads) if (found := sense(lead))), None)
 
 
 def _plain(lead: str) -> str:
-    """Return the words of a heading without tags, signs and marks around them."""
+    """Return the words of a heading without tags, and without signs and marks around them."""
     lead = _TAG.sub("", lead)
     start, stop = 0, len(lead)
     while start < stop and not lead[start].isalnum():
@@ -124,7 +124,7 @@ def _plain(lead: str) -> str:
 
 
 Place = tuple[int, int]
-"""Where a passage begins and ends in a text."""
+"""Start and stop of a passage in a text."""
 
 _QUOTE = r"(?:>[ \t]?)*"
 _ITEM = re.compile(
@@ -139,22 +139,22 @@ _UNDERLINE = re.compile(r"-{3,}|={3,}")
 _TAGGED = re.compile(r"<(/?)([A-Za-z][\w-]*)>")
 _LONGEST = 200
 _NEAR = 2
-"""Line breaks between a line and the list that it announces, at most."""
+"""Maximum number of line breaks between a line and the list that it announces."""
 _UNDERLINED_DEPTH, _TAG_DEPTH = 2, 7
 _BOLD_DEPTH, _COLON_DEPTH, _NESTED_DEPTH, _LIST_DEPTH = 8, 10, 12, 20
 _TAB = 4
 
 
 class Line(NamedTuple):
-    """A line of a text, without its list mark, and the places of what it stands under."""
+    """A line of a text without its list mark, and the places of its headings."""
 
     start: int
     stop: int
     under: tuple[Place, ...]
-    """The nearest last."""
+    """Places of the headings, nearest last."""
     is_item: bool
     is_lead: bool
-    """Whether it announces what follows."""
+    """Whether the line announces the next lines."""
 
 
 class _Lead(NamedTuple):
@@ -163,10 +163,10 @@ class _Lead(NamedTuple):
 
 
 def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
-    """The lines at these places, the first one first, each with what it stands under.
+    """Yield the line at each place with the places of its headings. ``places`` must be in order.
 
-    A list item stands under its heading and under the line that ends in a colon, or the item, before
-    its list. A paragraph stands under its headings, and under such a line right before it.
+    A list item is under its heading and under the line with a colon, or the item, before its list. A
+    paragraph is under its headings, and under such a line right before it.
     """
     leads: list[_Lead] = []
     before: Line | None = None
@@ -184,7 +184,7 @@ def lines_under(text: str, places: Iterable[Place]) -> Iterator[Line]:
 
 
 def _is_title(text: str, stop: int, following: Place | None) -> bool:
-    """Whether the line that ends here is a title since the next one underlines it."""
+    """Return whether the next line underlines the line that ends here, which makes it a title."""
     if following is None or text.count("\n", stop, following[0]) != 1:
         return False
     return _UNDERLINE.fullmatch(text, *following) is not None
@@ -219,7 +219,7 @@ def _line(
     elif lead:
         depth = _depth_of_lead(text, start, stop, lead, before, leads)
     elif before and not before.is_item and (before.is_lead or gap.count("\n") == 1):
-        depth = _NESTED_DEPTH + 1  # The block goes on, or this is what was announced.
+        depth = _NESTED_DEPTH + 1  # The block continues, or this line is the announced one.
     else:
         depth = _BOLD_DEPTH
     while leads and leads[-1].depth >= depth:
@@ -233,15 +233,18 @@ def _line(
 
 
 def _tagged(tag: re.Match[str]) -> Place | None:
-    """The name of a tag that opens; None of one that closes."""
+    """Return the place of the name in an opening tag, or None for a closing tag."""
     return None if tag[1] else tag.span(2)
 
 
 def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | None:
-    """The words that announce what follows: a title, bold words alone, the sentence before a colon."""
+    """Return the place of an announcement: a title, a bold line, or the sentence before a colon.
+
+    None if the line announces nothing.
+    """
     begin, end = start, stop
     while begin < end and text[begin] not in _MARKS and not text[begin].isalnum():
-        begin += 1  # A sign such as an emoji, which is shown with what it stands before.
+        begin += 1  # A sign such as an emoji is shown with the text after it.
     begin = begin if text.startswith(("**", "__"), begin) else start
     whole = is_title or _BOLD.fullmatch(text, begin, stop) is not None
     while begin < end and text[begin] in _MARKS:
@@ -256,14 +259,14 @@ def _announced(text: str, start: int, stop: int, *, is_title: bool) -> Place | N
 
 
 def _is_list(text: str, stop: int, following: Place | None) -> bool:
-    """Whether a list begins right behind the line that ends here."""
+    """Return whether a list begins right after the line that ends here."""
     if following is None or text.count("\n", stop, following[0]) > _NEAR:
         return False
     return _ITEM.match(text, *following) is not None
 
 
 def _forbidding(text: str, start: int, stop: int) -> Place | None:
-    """The sentence of a line without a colon that forbids the list under it, or None."""
+    """Return the place of a sentence without a colon that forbids the list under it, or None."""
     while start < stop:
         first = _SENTENCE.match(text, start, stop)
         end = first.end() if first else stop
@@ -286,7 +289,7 @@ def _depth_of_lead(
 
 
 def _goes_on(text: str, before: Line, start: int, gap: str) -> bool:
-    """Whether a line goes on with the list item before it."""
+    """Return whether a line continues the list item before it."""
     if gap.count("\n") > 1:
         return _indent(gap) > 1
     return _indent(gap) > 0 or (text[before.stop - 1].isalnum() and text[start].islower())
@@ -298,9 +301,9 @@ def _indent(gap: str) -> int:
 
 
 def shown(text: str, under: Sequence[Place]) -> tuple[str, ...]:
-    """Of these headings those that are worth repeating: the nearest, and the one that decides the sense.
+    """Return the headings worth repeating: the nearest one, and the one that decides the sense.
 
-    Of a long one the end is shown, behind an ellipsis.
+    Only the end of a long heading is returned, after an ellipsis.
     """
     leads = [text[slice(*place)] for place in under]
     deciding = next((lead for lead in reversed(leads) if sense(lead)), None)

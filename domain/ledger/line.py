@@ -1,4 +1,4 @@
-"""A line of the ledger: a text copied from a message, and where it stands."""
+"""A line of the ledger: a text copied from a message, and its position."""
 
 import re
 from collections.abc import Iterable
@@ -19,50 +19,58 @@ Kind = Literal[
     "failure",
     "value",
 ]
-"""An open request; a rule of the user, which says by itself what it demands or forbids; what stands under
-a heading that forbids it; a decision; a file read or modified; a command; a failure of a tool; an exact
-value (identifier, number with its unit, address)."""
+"""Kind of a ledger line.
+
+An open request, a rule of the user that states by itself what it demands or forbids, a text under a
+heading that forbids it, a decision, a file read or modified, a command, a failure of a tool, or an exact
+value (identifier, number with its unit, address).
+"""
 
 WORDS: frozenset[Kind] = frozenset({"request", "rule", "prohibition", "decision"})
-"""The kinds that quote what somebody says; the others quote what was done, and values."""
+"""Kinds that quote speech. The other kinds record actions and values."""
 
 Speaker = Literal["user", "assistant", "tool"]
 
 Writer = Literal["person", "unknown", "quoted"]
-"""Who wrote the words of the role user that a line quotes: the person; nobody knows, since that was not said
-when the message was appended; somebody else, whom the message quotes."""
+"""Writer of quoted words with the role ``user``.
+
+``person`` wrote them. ``unknown``: the author was not given when the message was appended. ``quoted``:
+another person, whom the message quotes.
+"""
 
 
 class LedgerLine(Value, frozen=True):
-    """``text`` stands character for character in the message at ``position`` (invariant 14)."""
+    """A text that is copied character by character from the message at ``position``."""
 
     kind: Kind
     text: str
-    """Never with a line break or another control character, so that it cannot leave its line."""
+    """Copied text, without line breaks and control characters so that it cannot leave its line."""
     position: int
-    """The newest message that it stands in."""
+    """Position of the newest message that contains the text."""
     count: int = 1
-    """In how many messages it was used."""
+    """Number of messages that contain the text."""
     note: str = ""
-    """What code says about it: an outcome, or the words that it stood among."""
+    """Remark by code: an outcome, or the words around the text."""
     said_by: Speaker = "tool"
-    """Who said it: of several the user before the model before a tool, whose output says much."""
+    """Speaker of the text. Of several, the user counts before the model, and the model before a tool."""
     under: tuple[str, ...] = ()
-    """The headings that it stands under in its message, the nearest last. Of a long one the end, behind
-    an ellipsis."""
+    """Headings above the text in its message, nearest last. Long ones are cut at the start, after an
+    ellipsis."""
     author: Writer | None = None
-    """Of a request, rule, prohibition or decision in a message of the role user. None for all else, and for
-    lines of a log of 0.1."""
+    """Writer of a request, rule, prohibition or decision in a message with the role ``user``.
+
+    None for other lines, and for lines that were logged by version 0.1.
+    """
     cut: int = 0
-    """How many characters of the passage follow in the message and are not in ``text``."""
+    """Number of characters of the passage that follow ``text`` in the message."""
 
 
 Key = tuple[Kind, str, tuple[str, ...], str | None]
 """Kind, text, headings and author."""
 
 LATER_OK = "; later ok"
-"""Ends the note of a failure whose call succeeded since."""
-# What differs each time that the same thing fails: times, durations, places in a file, numbers of processes.
+"""End of the note of a failure whose call has succeeded since."""
+# Parts that differ each time the same thing fails: times, durations, line numbers, process ids.
 _PASSING = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\b\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?\b|(?<=:)\d+\b|(?<=line )\d+\b"
     r"|\b\d+(?:\.\d+)? ?(?:[mµn]?s|secs?|seconds?|minutes?)\b|\b0x[0-9a-fA-F]+\b|(?<=pid )\d+\b|(?<=pid=)\d+\b"
@@ -73,9 +81,7 @@ _STRONGER: dict[Kind, tuple[Kind, ...]] = {"modified": ("read", "value"), "read"
 
 
 def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
-    """Each kind and text once, in the order of the newest use. A file that was modified is no longer
-    only read.
-    """
+    """Merge equal lines, in the order of their newest use. A modified file is not also listed as read."""
     kept: dict[Key, LedgerLine] = {}
     for line in lines:
         key = key_of(line)
@@ -91,7 +97,7 @@ def united(lines: Iterable[LedgerLine]) -> tuple[LedgerLine, ...]:
 
 
 def key_of(line: LedgerLine) -> Key:
-    """What makes two lines the same."""
+    """Return the key under which two lines are equal."""
     text = line.text
     if line.kind == "command":
         text = without_trimming(text)
@@ -101,9 +107,7 @@ def key_of(line: LedgerLine) -> Key:
 
 
 def together(known: LedgerLine, line: LedgerLine) -> LedgerLine:
-    """One line for both, of the kind of ``line``, as the newer one stands in its message; two in one message
-    count once.
-    """
+    """Merge two equal lines into one with the kind of ``line``. Two in one message count once."""
     count = known.count + line.count - (1 if line.position == known.position else 0)
     newer = line if line.position >= known.position else known
     said_by: Speaker = next(by for by in _SPEAKERS if by in (known.said_by, line.said_by))

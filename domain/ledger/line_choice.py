@@ -1,4 +1,4 @@
-"""Choose the ledger lines that are shown: within a room, with a fair share for each kind."""
+"""Choose the ledger lines to show within a limit, with a fair share for each kind."""
 
 import math
 import re
@@ -18,8 +18,9 @@ _ECHOED: tuple[Kind, ...] = ("modified", "read", "value")
 
 
 def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, ...]:
-    """One list without doubles, in the order of the newest use; what was used again counts
-    on, and a failure whose call succeeded since says so.
+    """Merge new lines into an existing ledger, in the order of their newest use.
+
+    Repeated lines are counted. A failure whose call has succeeded since is marked.
     """
     known = map(_with_author, before)
     kept: dict[Key, LedgerLine] = {key_of(x): x for x in united((*known, *fresh.lines))}
@@ -33,7 +34,7 @@ def merged(before: Iterable[LedgerLine], fresh: Gathered) -> tuple[LedgerLine, .
 
 
 def _with_author(line: LedgerLine) -> LedgerLine:
-    """A line of a ledger that did not name authors: nobody knows who wrote these words."""
+    """Set the author to ``unknown`` if the line is from a ledger that did not record authors."""
     if line.author or line.said_by != "user" or line.kind not in WORDS:
         return line
     return replace(line, author="unknown")
@@ -50,7 +51,7 @@ _MOST_FOR_USE = 3.0
 
 
 class Ranking:
-    """Ranks the lines of one ledger by comparing them with each other; higher is kept longer."""
+    """Rank the lines of one ledger by comparing them. Lines with a higher rank are kept longer."""
 
     def __init__(self, lines: Sequence[LedgerLine]) -> None:
         positions = [line.position for line in lines]
@@ -61,7 +62,7 @@ class Ranking:
         self._first, self._latest = min(asked, default=-1), max(asked, default=-1)
 
     def score(self, line: LedgerLine) -> float:
-        """How much a line matters among those of its kind."""
+        """Return how important a line is among lines of its kind."""
         newness = (line.position - self._oldest) / self._span
         used = min(_MOST_FOR_USE, math.log2(line.count))
         match line.kind:
@@ -76,7 +77,8 @@ class Ranking:
             case "failure":
                 return newness + used - (2.0 if line.note.endswith(LATER_OK) else 0.0)
             case "value":
-                # What only tools say, they say often; of a long list each item says little.
+                # Tools repeat themselves, so their values count less; an item of a long list also
+                # counts less.
                 used *= 0.5 if line.said_by == "tool" else 1.5
                 crowd = 0.4 * math.log2(self._crowds[line.position])
                 return newness + used + _BY[line.said_by] - crowd
@@ -91,7 +93,7 @@ class Ranking:
 
 
 def _whole(line: LedgerLine) -> str:
-    """The text behind its headings: a heading can turn it into its opposite."""
+    """Return the text with its headings in front, which can reverse its meaning."""
     return " ".join((*line.under, line.text))
 
 
@@ -106,12 +108,14 @@ MOST_HIDDEN: dict[Kind, int] = {
     "failure": 8,
     "read": 20,
 }
-"""Lines of each kind that are kept without being shown: counts grow on, a line can come back, and a
-moment without room loses nothing that matters. They bound the size of the event.
+"""Number of lines of each kind that are kept without being shown.
+
+Their counts continue and they may be shown later, so a temporary lack of room loses nothing important. The
+numbers limit the size of the event.
 """
 
-# What each kind may take of the room before the others, then, and where room is left. What the user
-# asked and forbade is served first each time: no other kind takes its place.
+# Shares of the room for each kind in three rounds: minimum, normal, and if room is left. In each
+# round requests and prohibitions of the user come first, so other kinds cannot displace them.
 _SHARES: dict[Kind, tuple[float, float, float]] = {
     "prohibition": (0.22, 0.45, 1.0),
     "rule": (0.22, 0.45, 1.0),
@@ -126,26 +130,24 @@ _SHARES: dict[Kind, tuple[float, float, float]] = {
 
 
 class Fitted(NamedTuple):
-    """The ledger: the lines that are shown, as they stand in the conversation, then others, the most important
-    ones first.
-    """
+    """Chosen lines: shown ones in the order of the conversation, then hidden ones, most important first."""
 
     lines: tuple[LedgerLine, ...] = ()
     shown: int = 0
-    """How many of them there is room for."""
+    """Number of lines that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What rendering costs, in tokens."""
+    """Functions that return the rendered size of a line, in tokens."""
 
     line: Callable[[LedgerLine], int]
     heading: Callable[[LedgerLine], int]
-    """Of the heading that the first line of a kind and an author needs."""
+    """Tokens of the heading before the first line of a kind and an author."""
 
 
 def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int = 8) -> Fitted:
-    """Choose from ``lines``, each of which stands there once, what is shown in ``room`` tokens."""
+    """Choose the lines to show within ``room`` tokens. ``lines`` must not contain duplicates."""
     ranking = Ranking(lines)
     ranked = sorted(lines, key=lambda line: (-ranking.score(line), line.kind, line.text))
     ranked = _limited(ranked, "failure", failures)
@@ -157,7 +159,7 @@ def fit(lines: Sequence[LedgerLine], room: int, costs: Costs, *, failures: int =
                 if line.kind == kind:
                     choice.take(line, allowed)
     hidden = _hidden([line for line in ranked if line not in choice.taken])
-    # Lines of one message stay in the order in which they stand there.
+    # Lines of one message keep their order.
     order = {line: number for number, line in enumerate(lines)}
     taken = sorted(choice.taken, key=lambda line: (line.position, order[line]))
     return Fitted((*taken, *hidden), len(taken))
@@ -172,7 +174,7 @@ class _Choice:
         self._headed: set[tuple[Kind, str | None]] = set()
 
     def take(self, line: LedgerLine, allowed: int) -> None:
-        """Take a line if there is room for it, and for its kind; what is said already is not repeated."""
+        """Take a line if there is room for it and its kind, unless a shown line already contains it."""
         if self._left <= 0 or line in self.taken:
             return
         spent = self._spent.get(line.kind, 0)
@@ -186,7 +188,7 @@ class _Choice:
         self._headed.add(group)
 
     def _is_said(self, line: LedgerLine) -> bool:
-        """Whether a value stands in a line that is shown: as whole words, never as a part of one."""
+        """Return whether a shown line contains this value as whole words."""
         if line.kind != "value":
             return False
         near = [known.text for known in self.taken if line.text in known.text]

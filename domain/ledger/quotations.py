@@ -1,4 +1,4 @@
-"""Tells where a person speaks again behind something that the message quotes."""
+"""Find quotations in a message, and the places where the person speaks again."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -48,18 +48,18 @@ _REFERS = re.compile(
 
 
 def returns(passage: str) -> bool:
-    """Whether the person speaks again in a passage behind what a program has printed."""
+    """Return whether a passage after program output is by the person again."""
     speaks = _RETURNS.match(passage) or cues.ORDER.match(passage)
     return speaks is not None or passage.rstrip().endswith(("?", "？"))
 
 
 def refers(passage: str) -> bool:
-    """Whether a passage speaks of what was quoted before it."""
+    """Return whether a passage refers to the quotation before it."""
     return _REFERS.match(passage) is not None or passage.rstrip().endswith(("?", "？"))
 
 
 SHORT_END = 400
-"""Characters: in a longer paragraph behind a pasted mail nobody but its writer speaks."""
+"""Number of characters. A longer last paragraph is part of the pasted mail."""
 
 _FENCES = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*(?P<fence>~~~|\"\"\"|'''|<<<).*?(?:^[ \t]*(?:(?P=fence)|>>>)|\"\"\"\s*$|\Z)",
@@ -91,7 +91,7 @@ _LEAST_OF_REVIEW = 100
 
 
 def closed(text: str) -> list[Quote]:
-    """What stands between fences or tags, and mails and talks that were pasted."""
+    """Return the passages between fences or tags, and pasted mails and dialogues."""
     return [
         *(Quote(*m.span(), "code") for m in _FENCES.finditer(text)),
         *_tagged(text),
@@ -114,7 +114,7 @@ def _tagged(text: str) -> Iterator[Quote]:
 
 
 def _mails(text: str) -> Iterator[Quote]:
-    """Mails and talks that were pasted, to their end: where the person speaks of them in the last paragraph."""
+    """Yield pasted mails and dialogues, without a short last paragraph that refers to them."""
     speakers = list(_SPEAKER.finditer(text))
     is_talk = len(speakers) > 2 and len({one[1] for one in speakers}) > 1
     for begins in (_MAIL.search(text), speakers[0] if is_talk else None):
@@ -127,7 +127,7 @@ def _mails(text: str) -> Iterator[Quote]:
 
 
 def printed(text: str) -> list[Quote]:
-    """Lines that a program has printed, and those between them; quoted lines; advertisements."""
+    """Return program output with the lines between, quoted lines, and advertisements."""
     found: list[Quote] = []
     are_printed: list[bool] = []
     blocks = blocks_of(text)
@@ -173,14 +173,14 @@ def _printed_in(text: str, block: Sequence[Place]) -> list[bool]:
 
 
 def long_quotations(text: str) -> Iterator[Quote]:
-    """Several sentences between quotation marks, where the message says more than that."""
+    """Yield long passages in quotation marks, unless the whole text is one."""
     for found in QUOTATION.finditer(text):
         if "\n\n" not in found[0] and found[0] != text.strip() and is_long(found[0]):
             yield Quote(*found.span(), "words")
 
 
 def reviews(text: str) -> Iterator[Quote]:
-    """Paragraphs in the manner of a code review, which speaks of nobody and asks to consider something."""
+    """Yield paragraphs in the style of a code review: impersonal text that asks to consider something."""
     first: int | None = None
     for block in blocks_of(text):
         place = (block[0][0], block[-1][1])
@@ -203,23 +203,23 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])[\s\"”]+|(?<=[。！？])|[ \t]{2,
 _ADDRESS = re.compile(r"(?:https?:/|[~.]?/|@)\S+|`[^`\n]+`")
 _GOES_ON = re.compile(r",?[ \t]+(?:[a-z]|[-–—] ?[a-z])|[，,]?[\u3400-\u9fff]")
 _PASTED = 1_500
-"""Characters: a shorter text behind such words was typed, unless it has a title."""
+"""Number of characters. A shorter text after such words was typed, unless it has a title."""
 _TITLED = re.compile(r"^#{1,3} \S", re.MULTILINE)
 _MOST_SIGNS = 400
 """A text with more colons and quotation marks than this is data."""
 
 
 class _Pasted(NamedTuple):
-    """A text, and what is known of it."""
+    """A text with its blocks and known quotations."""
 
     text: str
     blocks: list[list[Place]]
     closed: list[Quote]
     last_printed: int
-    """Where the last line ends that a program has printed."""
+    """Position where the last line of program output ends."""
 
     def blocks_from(self, begin: int) -> list[list[Place]]:
-        """The blocks behind a place; of the one that it stands in, the rest."""
+        """Return the blocks after a position, including the rest of the block at that position."""
         at = bisect_right(self.blocks, begin, key=lambda block: block[-1][1])
         found = self.blocks[at:]
         if not found:
@@ -229,7 +229,7 @@ class _Pasted(NamedTuple):
 
 
 def announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> Iterator[Quote]:
-    """What stands behind words that announce it; ``text`` is without what is ``closed``."""
+    """Yield quotations that follow words announcing them. ``text`` must not contain ``closed`` passages."""
     own = blanked(text, printed)
     last_printed = max((quote.stop for quote in printed), default=0)
     known = sorted(closed, key=lambda quote: quote.start)
@@ -251,7 +251,7 @@ def announced(text: str, closed: Sequence[Quote], printed: Sequence[Quote]) -> I
 
 
 def _lead(text: str, start: int, stop: int) -> Place:
-    """The sentence, without list marks, that ends where something is announced."""
+    """Return the place of the sentence that ends before an announced passage, without list marks."""
     start = max(start, stop - 2 * LONGEST)
     for sentence in _SENTENCE.finditer(text, start, stop):
         if sentence.end() < stop:
@@ -276,7 +276,8 @@ def _behind(pasted: _Pasted, lead: Place, begin: int, sort: Sort) -> Quote | Non
     if below == len(text):
         return None
     if quotation := QUOTATION.match(text, begin):
-        # Where the sentence goes on behind it, it is the person's that mentions something.
+        # If the sentence continues after the quotation, it is the person's own and only mentions a
+        # text.
         goes_on = _GOES_ON.match(text, quotation.end()) and not is_long(quotation[0])
         return None if goes_on else Quote(begin, quotation.end(), sort, lead)
     if sort == "document":
@@ -290,7 +291,10 @@ def _behind(pasted: _Pasted, lead: Place, begin: int, sort: Sort) -> Quote | Non
 
 
 def _end_inline(pasted: _Pasted, begin: int, sort: Sort) -> int:
-    """Where a quotation ends that begins on the line of its lead: with its block, or where the person speaks again."""
+    """Return the end of a quotation that begins on the line of its announcement.
+
+    It ends with its block, or where the person speaks again.
+    """
     text, goes_on = pasted.text, returns if sort == "output" else refers
     block = pasted.blocks_from(begin)[0]
     stop = block[-1][1]
@@ -306,7 +310,7 @@ def _end_inline(pasted: _Pasted, begin: int, sort: Sort) -> int:
 
 
 def _end_below(pasted: _Pasted, begin: int, sort: Sort) -> int:
-    """Where a quotation ends that begins below its lead: where the person speaks again."""
+    """Return the end of a quotation that begins below its announcement: where the person speaks again."""
     text, blocks, last_printed = pasted.text, pasted.blocks_from(begin), pasted.last_printed
     stop = blocks[0][-1][1]
     is_marked = text[blocks[0][0][0]] == ">"
@@ -325,7 +329,7 @@ def _end_below(pasted: _Pasted, begin: int, sort: Sort) -> int:
 
 
 def _is_own(pasted: _Pasted, passage: str, start: int, begin: int, sort: Sort) -> bool:
-    """Whether a block behind an announced quotation is the person's again."""
+    """Return whether a block after an announced quotation is by the person again."""
     if sort == "output":
         behind_log = start >= pasted.last_printed > begin
         return behind_log or (pasted.last_printed <= begin and returns(passage))
@@ -334,11 +338,11 @@ def _is_own(pasted: _Pasted, passage: str, start: int, begin: int, sort: Sort) -
 
 
 _MASK = "ǁ"
-"""A letter that no word has, so that what is masked still counts as words."""
+"""A letter that no word contains, so that masked text still counts as words."""
 
 
 def quotes_in(text: str) -> tuple[Quote, ...]:
-    """Everything that a text quotes, in order; a passage in another one is a part of it."""
+    """Return all quotations of a text in order. A quotation inside another one is part of it."""
     found = closed(text)
     text = blanked(text, found)
     lines = printed(text)
@@ -349,7 +353,7 @@ def quotes_in(text: str) -> tuple[Quote, ...]:
 
 
 def own_words(text: str, quotes: Iterable[Quote]) -> str:
-    """The text with everything blanked that is quoted: what is left keeps its place."""
+    """Return the text with all quotations replaced by blanks, so that positions do not change."""
     quotes = tuple(quotes)
     leads = (
         Quote(quote.lead[0], quote.start, quote.sort)
@@ -360,7 +364,10 @@ def own_words(text: str, quotes: Iterable[Quote]) -> str:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """The text without what is another's, and that alone; code that nothing announces is the person's."""
+    """Split a text into the person's own words and quotations of others.
+
+    Code without an announcement counts as the person's own.
+    """
     quotes = [quote for quote in quotes_in(text) if quote.sort != "code"]
     others, end = "", 0
     for quote in quotes:
@@ -370,23 +377,23 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def masked(text: str) -> str:
-    """The text with a sign in the place of what stands between quotation marks: it is mentioned, not said."""
+    """Return the text with quotations masked, because quoted text is mentioned and not said."""
 
     def mask(found: re.Match[str]) -> str:
         return found[0][0] + _MASK * (len(found[0]) - 2) + found[0][-1]
 
-    # A text that is quoted as a whole was only written so.
+    # If quotation marks surround the whole text, it is not a quotation.
     whole = QUOTATION.fullmatch(text.strip())
     return text if whole else QUOTATION.sub(mask, text)
 
 
 def says_itself(judged: str) -> bool:
-    """Whether a masked sentence says anything outside of its quotation marks."""
+    """Return whether a masked sentence has words outside of quotation marks."""
     return sum(map(str.isalnum, judged.replace(_MASK, ""))) > 1
 
 
 def _disjoint(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """The quotations in order, each without what the one before it covers already."""
+    """Yield the quotations in order, each without the part that an earlier one covers."""
     end = 0
     for quote in sorted(quotes, key=lambda one: (one.start, -one.stop, one.lead is None)):
         if quote.stop > end:

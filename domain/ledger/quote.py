@@ -1,4 +1,4 @@
-"""A quoted passage, the words that announce one, and the lines that a program has printed."""
+"""Quoted passages, the words that announce them, and lines printed by programs."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ _PRINTED = re.compile(
     r"|(?:Process|Command|Script) (?:exited|completed|failed|finished) with|exit(?:ed with)? (?:code|status):? \d+"
     r"|Node\.js v\d|Compiling \S+ v\d|Downloading \S|Collecting \S+\Z|Requirement already satisfied"
     r"|⎿|⏺|✻|\{\"|\[\{|\w+=\S+(?: \w+=\S+){2,}|Running \[\S+|Ran [\w-]+ in \d"
-    # What git says and advises.
+    # Messages and advice of git.
     r"|\(use \"git |Your branch (?:is|and)|On branch |nothing to commit|Changes (?:not staged|to be committed)"
     r"|Untracked files:|Auto-merging |CONFLICT \(|Automatic merge failed|Already up to date"
     r"|(?:Please,? )?commit your changes (?:or|before)|You are in 'detached HEAD'|Aborting\Z|interactive rebase in"
@@ -55,17 +55,17 @@ _ADVERTISEMENT = re.compile(
 
 
 class Print(IntEnum):
-    """How plainly a line was printed by a program."""
+    """How certain it is that a program printed a line."""
 
     NO = 0
     MAYBE = 1
     YES = 2
     PROMPT = 3
-    """A command behind a shell's prompt: what follows is its output."""
+    """A command after a shell prompt; its output follows."""
 
 
 def print_of(line: str) -> Print:
-    """Tell how plainly a line, without blanks around it, was printed by a program."""
+    """Return how certain it is that a program printed this line. The line must be stripped."""
     if _PROMPT.match(line):
         return Print.PROMPT
     if _PRINTED.match(line):
@@ -74,14 +74,17 @@ def print_of(line: str) -> Print:
 
 
 def advertisement_in(line: str) -> int | None:
-    """Where an advertisement begins in a line, or None: what follows it on the line belongs to it."""
+    """Return the position of an advertisement in a line, or None. It extends to the end of the line."""
     found = _ADVERTISEMENT.search(line)
     return found.start() if found else None
 
 
 Sort = Literal["output", "words", "document", "code"]
-"""What a program printed; what another person or a model wrote; a plan or specification that was handed over;
-a text between fences that nothing announces."""
+"""Sort of a quotation.
+
+Output of a program, words of another person or a model, a document such as a plan or specification, or
+fenced text without an announcement.
+"""
 
 LONGEST = 200
 _OUTPUT = (
@@ -155,7 +158,8 @@ _LEADS: dict[Sort, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
-# What is to be written or built, what the person thinks, and what that person said before.
+# Words about a text that the person wants written, or about the person's own opinions and
+# statements.
 _OWN = re.compile(
     r"\A(?:when(?:ever)?|if)\b|\b(?:should|must|shall|ought|want|need|write|draft|send|reply with|post|add|"
     r"create|produce|make sure|ensure|expected|"
@@ -177,14 +181,14 @@ _ORDERS = re.compile(
 
 
 def announces(lead: str) -> Sort | None:
-    """Whose words follow these, or None: the person's own."""
+    """Return the sort of quotation that these words announce, or None if the person's own words follow."""
     if len(lead) > LONGEST or _OWN.search(lead):
         return None
     return next((sort for sort, pattern in _LEADS.items() if pattern.fullmatch(lead)), None)
 
 
 def orders(lead: str) -> bool:
-    """Whether such words ask for something as well."""
+    """Return whether the announcing words also ask for something."""
     return _ORDERS.search(lead) is not None
 
 
@@ -200,18 +204,18 @@ _HEAD = 300
 
 
 class Quote(NamedTuple):
-    """A passage that is not the person's, and the words of that person that announce it, if any."""
+    """A passage by someone other than the person, and the place of the words that announce it, if any."""
 
     start: int
     stop: int
     sort: Sort
     lead: Place | None = None
     is_review: bool = False
-    """Whether it asks to consider something, in the manner of a code review."""
+    """Whether the passage is in the style of a code review."""
 
 
 def blanked(text: str, quotes: Iterable[Quote]) -> str:
-    """The text with line breaks in the place of everything quoted: what is left keeps its place."""
+    """Return the text with newlines in place of all quotations, so that positions do not change."""
     parts: list[str] = []
     end = 0
     for quote in sorted(quotes, key=lambda quote: quote.start):
@@ -223,12 +227,12 @@ def blanked(text: str, quotes: Iterable[Quote]) -> str:
 
 
 def is_long(quotation: str) -> bool:
-    """Whether more than a few words stand between quotation marks: several sentences, or a long one."""
+    """Return whether a quotation has several sentences or one long sentence."""
     return len(quotation) > _LONG_QUOTATION or _SEVERAL.search(quotation[:-1]) is not None
 
 
 def blocks_of(text: str) -> list[list[Place]]:
-    """The lines of a text, those together that no blank line parts."""
+    """Return the places of all lines, grouped into blocks that blank lines separate."""
     found: list[list[Place]] = []
     end = -2
     for start, stop in _segments(text):
@@ -240,7 +244,7 @@ def blocks_of(text: str) -> list[list[Place]]:
 
 
 def _segments(text: str) -> Iterator[Place]:
-    """The lines; where a program's line was pasted behind words on the same line, both apart."""
+    """Yield the places of lines, split where program output was pasted after words on the same line."""
     for start, stop in lines(text):
         parts = islice(_APART.finditer(text, start, stop), _MOST_PARTS)
         behind = next(

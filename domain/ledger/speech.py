@@ -1,4 +1,4 @@
-"""What people and models said, without what a harness put between: the words to look for things in."""
+"""Words of people and models, without text that the agent's harness inserted."""
 
 import re
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _LOCAL = {
     "login",
 }
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-# Control characters end a line like line breaks do: what follows them could pass for something else.
+# Control characters also end a line, because text after them could imitate another line.
 _LINE = re.compile(
     r"(?:[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff])+"
 )
@@ -48,18 +48,18 @@ _BULLET = re.compile(r"[\s>]*(?:(?:[-*•+]|\d{1,2}[.)、]|#{1,6}|\[[ xX]\])\s+)
 
 
 class Span(NamedTuple):
-    """A sentence, as it stands in a text."""
+    """A sentence in a text."""
 
     start: int
     stop: int
     line: int
-    """The number of its line: sentences of one line belong together."""
+    """Index of its line. Sentences of one line belong together."""
     under: tuple[Place, ...] = ()
-    """The headings that it stands under, the nearest last."""
+    """Places of its headings, nearest last."""
 
 
 def user_words(text: str) -> str:
-    """A user text without what the agent's harness put into it."""
+    """Return the text of a user message without parts that the agent's harness inserted."""
     if "<" in text:
         text = _SLASH.sub(_slash_command, _TAGGED.sub("", text))
         text = _BASH_INPUT.sub(r"! \1", text)
@@ -67,18 +67,18 @@ def user_words(text: str) -> str:
 
 
 def said_by_program(text: str) -> bool:
-    """Whether a text of the role user was plainly put there by the program around the agent."""
+    """Return whether the program around the agent clearly wrote this text of the role ``user``."""
     words = user_words(text)
     return not words or _SKILL.match(words) is not None or handed_over(words)
 
 
 def handed_over(words: str) -> bool:
-    """Whether a user message is really the summary of an earlier session."""
+    """Return whether a user message is the summary of an earlier session."""
     return _HANDOVER.match(words) is not None
 
 
 def spoken(blocks: Iterator[dict[str, object]]) -> str:
-    """The words in a message's text blocks, and a mark for each picture or document."""
+    """Return the words of a message's text blocks, with a mark for each picture or document."""
     parts: list[str] = []
     for block in blocks:
         kind = block.get("type")
@@ -90,12 +90,12 @@ def spoken(blocks: Iterator[dict[str, object]]) -> str:
 
 
 def without_code(text: str) -> str:
-    """The text with fenced code blanked out: everything else keeps its place."""
+    """Return the text with fenced code replaced by newlines, so that positions do not change."""
     return _FENCE.sub(lambda found: "\n" * len(found[0]), text) if "```" in text else text
 
 
 def lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where the lines of a text begin and end, control characters and blanks around them left out."""
+    """Yield start and stop of each line, without control characters and surrounding spaces."""
     for found in _LINE.finditer(text):
         start, stop = found.span()
         while start < stop and text[start].isspace():
@@ -107,12 +107,12 @@ def lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_line(text: str) -> bool:
-    """Whether a text is one line, with nothing in it that could end it, nor blanks around it."""
+    """Return whether a text is a single line without control characters or surrounding spaces."""
     return next(lines(text), None) == (0, len(text))
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """The sentences of a text, list marks before them left out."""
+    """Yield the sentences of a text without list marks."""
     for number, line in enumerate(lines_under(text, lines(text))):
         start, stop = line.start, line.stop
         if marks := _BULLET.match(text, start, stop):

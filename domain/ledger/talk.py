@@ -1,4 +1,4 @@
-"""What was said that should be kept word for word: requests and rules of the user, decisions."""
+"""Find words worth keeping: requests and rules of the user, and decisions."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _LONGEST = 400
 _MOST: dict[Kind, int] = {"request": 6, "rule": 8, "prohibition": 8, "decision": 4}
 _MOST_OF_ASSISTANT = 3
 _MOST_READ = 6
-"""Documents and reviews in one message."""
+"""Maximum number of documents and reviews read in one message."""
 _MOST_QUOTED: dict[Kind, int] = {"request": 3, "rule": 6, "prohibition": 8}
 _DESCRIBES = re.compile(
     r"(?<!\bwe )(?<!\bi )(?<!\bwill )\bno longer\b|\bapproved\b|(?<!我们)(?<!我)不再", re.IGNORECASE
@@ -32,35 +32,35 @@ _CODE = re.compile(
 _RAN = re.compile(r"^! .*$", re.MULTILINE)
 """A command that the person ran in the agent's prompt."""
 _STRUCK = re.compile(r"~~[^~\n]+~~")
-"""What the writer took back."""
+"""Text that the writer struck out."""
 _POLITELY_NOT = re.compile(r"\b(?:can|could) (?:we|you) (?:please )?not\b", re.IGNORECASE)
 _POLITE = re.compile(r"(?:so |and |also |ok(?:ay)?,? )*(?:can|could|would|will) (?:we|you)\b", re.I)
 _CUT = re.compile(r"[\s,;:.!?，；：。！？、）)]")
 
 
 class Said(NamedTuple):
-    """A passage, as it stands in a text."""
+    """A passage of a text."""
 
     kind: Kind
     text: str
     under: tuple[str, ...] = ()
-    """The headings that it stands under, the nearest last."""
+    """Headings above the passage, nearest last."""
     cut: int = 0
-    """How many of its characters are left out at its end."""
+    """Number of characters that are left out at the end."""
     is_quoted: bool = False
-    """Whether the message only hands it on: a plan, a specification, a review that the person pasted."""
+    """Whether the person only pasted the text: a plan, a specification or a review."""
 
     @property
     def whole(self) -> str:
-        """The passage behind its headings: what is said by both together."""
+        """The passage with its headings in front."""
         return " ".join((*self.under, self.text))
 
 
 def said_by_user(text: str, *, conversation: bool) -> list[Said]:
-    """What a user's text asks, forbids, prefers and decides. In a ``chat`` no tools are used, and
-    "must" and "always" are mostly talk.
+    """Return requests, prohibitions, preferences and decisions in a user's text.
 
-    Of what the text quotes, only documents and reviews that it hands over are read, and marked as such.
+    ``conversation`` means that no tools are used; "must" and "always" are then mostly small talk. Of
+    quoted texts, only documents and reviews are read, and their passages are marked.
     """
     words = _RAN.sub(_blank, user_words(text)[:_SCANNED])
     quotes = quotes_in(words)
@@ -73,7 +73,7 @@ def said_by_user(text: str, *, conversation: bool) -> list[Said]:
 
 
 def _said_in(words: str, *, conversation: bool) -> list[Said]:
-    """Everything that a text says; what stands between quotation marks decides nothing."""
+    """Return all passages of a text. Words in quotation marks do not decide the kind."""
     words = _STRUCK.sub(_blank, words)
     judged = masked(words)
     found: list[Said] = []
@@ -91,7 +91,7 @@ def _said_in(words: str, *, conversation: bool) -> list[Said]:
 
 
 def _said_in_quote(words: str, quote: Quote, *, conversation: bool) -> list[Said]:
-    """What a document says, and how a review or a mail begins, behind the words that announce it."""
+    """Return the passages of a document, or the beginning of a review or mail."""
     quoted = words[quote.start : quote.stop]
     quoted = own_words(quoted, [q for q in quotes_in(quoted) if q.sort in ("code", "output")])
     if quote.sort == "document":
@@ -106,7 +106,7 @@ def _said_in_quote(words: str, quote: Quote, *, conversation: bool) -> list[Said
 
 
 def said_by_assistant(text: str, *, conversation: bool) -> list[Said]:
-    """The decisions in a text of the model."""
+    """Return the decisions in a text of the model."""
     words = without_code(text[:_SCANNED])
     found: list[Said] = []
     for span in _spans(words):
@@ -117,7 +117,7 @@ def said_by_assistant(text: str, *, conversation: bool) -> list[Said]:
 
 
 def _spans(words: str) -> list[Span]:
-    """The sentences that say something; a heading stands with what is under it."""
+    """Return the sentences that have content, without headings that only announce other lines."""
     spans = [
         span
         for span in sentences(words)
@@ -129,14 +129,14 @@ def _spans(words: str) -> list[Span]:
 
 
 def _only_announces(words: str, span: Span, leads: set[Place]) -> bool:
-    """Whether a sentence is a heading that says nothing without what stands under it."""
+    """Return whether a sentence is only a heading for the lines under it."""
     if lasting.is_order(words[span.start : span.stop]) and words[span.stop - 1] not in ":：":
         return False
     return any(span.start <= start and stop <= span.stop for start, stop in leads)
 
 
 def _under(words: str, span: Span) -> tuple[str, ...]:
-    """The headings of a sentence; none where it forbids by itself, as its heading does."""
+    """Return the headings of a sentence, or none if both the sentence and its heading forbid."""
     under = shown(words, span.under)
     said = words[span.start : span.stop]
     forbid_both = sense_of(under) == sense_of([said]) == "forbids"
@@ -152,7 +152,10 @@ def _decides(said: str, *, conversation: bool) -> bool:
 
 
 def _decided(said: str) -> bool:
-    """Whether a sentence of the model decides; in its words, "no longer" mostly describes what a program does."""
+    """Return whether a sentence of the model decides something.
+
+    In the model's words "no longer" mostly describes behaviour, so it does not count.
+    """
     found = cues.DECISION.search(_DESCRIBES.sub("", said))
     return found is not None
 
@@ -180,7 +183,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _forbids(said: str) -> bool:
-    """Whether a sentence forbids; a question does so only where it asks politely not to do something."""
+    """Return whether a sentence forbids. A question only does if it politely asks not to do something."""
     if said.endswith(("?", "？")):
         return _POLITELY_NOT.search(said) is not None
     return cues.PROHIBITION.search(said) is not None
@@ -199,7 +202,7 @@ def _kind_in_chat(said: str) -> Kind:
 
 
 def _runs(spans: Iterable[Span]) -> list[Span]:
-    """Sentences of one line as one passage."""
+    """Join the sentences of each line into passages."""
     runs: list[Span] = []
     for line, group in groupby(spans, key=lambda span: span.line):
         run = list(group)
@@ -212,7 +215,7 @@ def _runs(spans: Iterable[Span]) -> list[Span]:
 
 
 def _worth(words: str, runs: list[Span]) -> list[Span]:
-    """Of a short message all passages; of a longer one those that ask, the first and the last."""
+    """Return all passages of a short message, or those of a longer one that ask, come first or come last."""
     if len(words) <= _SHORT:
         return runs
     asking = [r for r in runs if _asks(" ".join((*_under(words, r), words[r.start : r.stop])))]
@@ -234,7 +237,7 @@ def _says_something(said: str) -> bool:
     if len(said) < 2 or _CODE.match(said):
         return False
     head = said[:200]
-    # No character is both: counted apart, without a step of Python for each.
+    # No character is both, so two fast counts give the sum without a Python loop.
     return sum(map(str.isalnum, head)) + sum(map(str.isspace, head)) >= 0.7 * len(head)
 
 

@@ -1,4 +1,4 @@
-"""What a tool call does to the world, and how it ended."""
+"""Effects and outcomes of tool calls."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _COMPLAINS = re.compile(
     re.IGNORECASE,
 )
 _BRIEF = 3
-"""Lines: of so few, each says how the command ended; of more, the last ones do."""
+"""Number of lines at the end of an output that show how the command ended."""
 _FINDS = re.compile(r"(?:git )?(?:grep|rg|diff|find|ls|test|which|pgrep)\b")
 _REFUSED = re.compile(
     r"doesn't want to (?:proceed|take)|was rejected|user (?:denied|rejected|declined)|"
@@ -47,31 +47,31 @@ _TELLING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended."""
+    """The outcome of a tool call."""
 
     failed: bool
     text: str
-    """The whole result, as it came."""
+    """The whole result as received."""
     refused: bool = False
-    """True when the user did not let the call happen."""
+    """Whether the user refused the call."""
     reply: str = ""
-    """What the user said when refusing, in their own words."""
+    """The user's own words when refusing."""
 
     def gist(self) -> str:
-        """The telling part: at most 300 characters, clean and redacted. Made only where needed."""
+        """Return the main part of the result: at most 300 characters, clean and redacted."""
         if self.refused:
             return "refused by the user"
         return excerpt(self.telling(), 300) if self.failed else excerpt(self.text, 200)
 
     def telling(self) -> str:
-        """Around the first line that names the error, as it came; a long log is mostly noise."""
+        """Return the text around the first line that names an error. Most of a long log is noise."""
         return _telling(self.text)
 
 
 def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
-    """Reads a ``tool_result`` block. Without ``is_error``, only clear signs count as failure.
+    """Parse a ``tool_result`` block. Without ``is_error``, only clear signs count as failure.
 
-    ``command`` is the shell command that was run, None for other tools.
+    ``command`` is the shell command that was run, or None for other tools.
     """
     text = result_text(block)
     error = block.get("is_error") is True
@@ -79,7 +79,8 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
         said = _USER_SAID.search(text)
         reply = said[1].partition("\nNote:")[0].strip() if said else ""
         return Outcome(True, text, refused=True, reply=reply)
-    # Where a tool says how it ended, words are none of its signs: a warning of what worked is no failure.
+    # If a tool states its outcome, words in the output do not count: successful commands print
+    # warnings too.
     says = block.get("is_error") is None and not _goes_on(text, command)
     failed = error or (says and _SAYS_ERROR.match(text) is not None)
     if command is not None:
@@ -91,7 +92,7 @@ def outcome_of(block: Mapping[str, Any], command: str | None) -> Outcome:
 
 
 def _goes_on(text: str, command: str | None) -> bool:
-    """Whether the output of a command goes on behind its first complaint as if nothing was wrong."""
+    """Return whether a command's output continues normally after its first complaint."""
     told = text.strip().splitlines()
     if command is None or len(told) <= _BRIEF or text.lstrip().startswith("Traceback"):
         return False
@@ -99,7 +100,7 @@ def _goes_on(text: str, command: str | None) -> bool:
 
 
 def result_text(block: Mapping[str, Any], depth: int = 0) -> str:
-    """The words of a result; content of other kinds is named in brackets."""
+    """Return the words of a result. Content of other kinds is named in brackets."""
     content = block.get("text", block.get("content"))
     if isinstance(content, str):
         return content
@@ -173,7 +174,7 @@ _CHDIR = re.compile(r"^cd\s+\S+\s*(?:&&|;)\s*")
 
 
 class Kind(Enum):
-    """What a call is for."""
+    """Purpose of a tool call."""
 
     MODIFY = auto()
     READ = auto()
@@ -189,19 +190,19 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A tool call understood: what it does, and to what."""
+    """A parsed tool call: its purpose and its targets."""
 
     kind: Kind
     tool: str
     subjects: tuple[str, ...]
-    """Paths, one command, or one rendering of the input: clean and redacted."""
+    """Paths, one command, or a rendering of the input; clean and redacted."""
     verb: str = ""
     exact: tuple[str, ...] = ()
-    """Paths or one command as they stand in the input, character for character."""
+    """Paths or one command exactly as in the input."""
 
     @property
     def title(self) -> str:
-        """Names the call in a line."""
+        """One line that names the call."""
         match self.kind:
             case Kind.COMMAND:
                 return f"`{self.subjects[0]}`"
@@ -212,7 +213,7 @@ class Deed:
 
 
 def deed_of(name: object, given: object) -> Deed:
-    """Reads a ``tool_use`` block's name and input; anything unknown is an action or a look."""
+    """Parse the name and input of a ``tool_use`` block. Unknown tools count as an action or a lookup."""
     tool = squeeze(clean(name), 60) if isinstance(name, str) and name.strip() else "tool"
     fields = given if is_object(given) else {"input": given}
     return (
@@ -224,7 +225,7 @@ def deed_of(name: object, given: object) -> Deed:
 
 
 def written_by(command: str) -> tuple[str, ...]:
-    """The files that a shell command plainly writes (here-documents, sed -i)."""
+    """Return the files that a shell command clearly writes (here-documents, ``sed -i``)."""
     found = [m[1] or m[2] for m in _HEREDOC.finditer(command)]
     found += [m[1] for m in _SED.finditer(command)]
     return tuple(excerpt(path, 300) for path in found if not path.startswith(("/dev/", "$")))
@@ -283,7 +284,7 @@ def _command(tool: str, fields: Mapping[str, Any]) -> Deed | None:
 
 
 def rendered(tool: str, fields: Mapping[str, Any]) -> str:
-    """``tool(field=value, …)`` with short values, at most 240 characters."""
+    """Return ``tool(field=value, …)`` with short values, at most 240 characters."""
     parts: list[str] = []
     for key, value in list(fields.items())[:16]:
         if key in _MANNER or key.startswith("-"):
@@ -315,5 +316,5 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def looks_only(title: str) -> bool:
-    """Whether an action line is of a call that only looks something up, by its tool's name."""
+    """Return whether an action line is of a call that only looks something up, by its tool's name."""
     return _LOOKS.search(title.partition("(")[0]) is not None

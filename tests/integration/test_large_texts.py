@@ -191,7 +191,7 @@ def test_a_conversation_without_messages_gives_no_request_and_says_why() -> None
         conversation = memory.conversation("t")
         context = conversation.context(system="Be brief.")
         assert (context.messages, context.budget.limit > 0) == ([], True)
-        with pytest.raises(refold.EmptyConversation, match="append what the user says first"):
+        with pytest.raises(refold.EmptyConversation, match="append a user message first"):
             context.for_anthropic()
         conversation.append({"role": "user", "content": "hello"})
         assert violations(conversation.context().for_anthropic()) == []

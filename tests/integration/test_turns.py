@@ -242,7 +242,7 @@ def test_what_somebody_else_appended_meanwhile_is_a_conflict(path: Path) -> None
         conversation = memory.conversation("t")
         version = conversation.append(USER).version
         other.conversation("t").append(USER)
-        with pytest.raises(refold.VersionConflict, match="somebody else") as caught:
+        with pytest.raises(refold.VersionConflict, match="another writer") as caught:
             conversation.append(REPLY, expected_version=version)
         assert (caught.value.expected, caught.value.actual) == (1, 2)
         assert roles(conversation) == "uu"

@@ -95,8 +95,8 @@ def test_a_result_is_too_late_when_the_model_has_spoken_again() -> None:
         .when(lambda c: append_messages(c, [incoming(results("a"))]))
         .then_raises(UnknownToolCall)
     )
-    assert "a call is open from its message to the assistant's next one" in str(error)
-    assert "append as text" in str(error)
+    assert "a call is open until the assistant's next message" in str(error)
+    assert "append a late result as text" in str(error)
 
 
 def test_words_of_the_user_do_not_close_a_call() -> None:

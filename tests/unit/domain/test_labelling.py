@@ -27,6 +27,6 @@ def test_the_same_label_again_is_nothing() -> None:
 @pytest.mark.parametrize("blank", ["", " \n "])
 def test_a_blank_label_is_refused_unless_a_recording_has_it(blank: str) -> None:
     refused = given().when(lambda c: label_conversation(c, blank)).then_raises(InvalidSetting)
-    assert "at least one character" in str(refused)
+    assert "at least one visible character" in str(refused)
     assert (refused.setting, refused.value) == ("label", blank)
     given().when(lambda c: label_as_recorded(c, blank)).then()
