@@ -76,7 +76,10 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
     loaded = core.log.load(thread_id)
     if not is_left_behind(core.owner, loaded.state):
         return loaded
-    with suppress(LogError), waiting_at_most(BRIEFLY):  # If the log cannot be written now, the conversation can be read as it is.
+    with (
+        suppress(LogError),
+        waiting_at_most(BRIEFLY),
+    ):  # If the log cannot be written now, the conversation can be read as it is.
         loaded, _ = core.log.transact(
             thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
         )

@@ -158,9 +158,7 @@ class Background:
             return False
         try:
             return self._falls_due(thread_id)
-        except (
-            Exception
-        ) as error:  # A stored append must not fail because of what follows it.
+        except Exception as error:  # A stored append must not fail because of what follows it.
             logger.warning(
                 "%s: not known whether to compact: %s", conversation(thread_id), raised(error)
             )
