@@ -79,7 +79,7 @@ def load_settled(core: Core, thread_id: str) -> LoadedConversation:
     with (
         suppress(LogError),
         waiting_at_most(BRIEFLY),
-    ):  # If the log cannot be written now, the conversation can be read as it is.
+    ):  # Without it, the conversation is still readable.
         loaded, _ = core.log.transact(
             thread_id, lambda now: settle_left_behind(core, now), at=core.clock()
         )
